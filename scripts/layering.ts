@@ -112,6 +112,7 @@ const orders: Record<string, readonly string[]> = {
     "state",
     "contexts",
     "step-place.ts",
+    "reference-lock.ts",
     "feed.ts",
     "service-support.ts",
     "dialect.ts",

@@ -8,6 +8,7 @@ import type {
   RunInstruction,
 } from "../dockerfile/instruction.ts";
 import type { SingleFlight } from "../once.ts";
+import type { BlobSource } from "../registry/blob-store.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { CacheContents } from "../service/wire/mount.ts";
@@ -28,6 +29,7 @@ import type {
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
+import type { ReferenceLock } from "./reference-lock.ts";
 import type { ServiceSupport } from "./service-support.ts";
 import type { Layer, LosableImage } from "./state/layer.ts";
 import type { Platform } from "./state/platform.ts";
@@ -133,6 +135,8 @@ export interface BuildServices {
   /** Fetches for `ADD <url>`; requests to the service never use it. */
   fetchUrl: Fetch;
   git: GitProgram;
+  /** Opens `docker://HOST/NAME`, to ask what a tag means now. */
+  openRegistry(address: string): Promise<Pick<BlobSource, "getManifest">>;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -154,6 +158,8 @@ export interface BuildRequest {
   source: SourceFiles;
   /** An observer of the build's external inputs, if the caller wants to know them. */
   inputs?: InputObserver | undefined;
+  /** `--lock`. */
+  lock?: ReferenceLock | undefined;
   emit: Emit;
   /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;
@@ -170,6 +176,7 @@ export interface BuildJob {
   services: BuildServices;
   source: SourceFiles;
   inputs?: InputObserver | undefined;
+  lock?: ReferenceLock | undefined;
   shared: SharedWork;
   stages: StageResults;
   /** False with `--no-cache`, and for steps that `--no-cache-filter` concerns: existing layers are not looked up. */

@@ -24,6 +24,7 @@ import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
 import type { AssumedService } from "./dry-world.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import { lintDockerfile } from "./lint.ts";
+import { type CheckedLock, findNotLocked, lintReferences } from "./lints/references.ts";
 import { type PlanOptions, planBuild } from "./plan.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { type ErrorRule, isDockerRule } from "./rules.ts";
@@ -55,6 +56,8 @@ interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch
   uncachedStages: readonly string[];
   /** `--check=error`, which does what `# check=error=true` does. */
   turnsIntoErrors: boolean;
+  /** `--lock`. */
+  lock: CheckedLock | undefined;
 }
 
 /** Parses, plans and lints, without a request to a service and without reading a file of the context. */
@@ -102,6 +105,7 @@ async function checkParsed(
     ...lintDockerfile(dockerfile),
     ...mistypedStages(built, options),
     ...plan.warnings,
+    ...lintReferences(plan.references, options.lock),
     ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
   ].filter(({ rule, range }) => isReported(rule, range?.start));
   const errors = [
@@ -112,6 +116,7 @@ async function checkParsed(
     ),
     ...(mounts.isCertain ? mounts.problems.map((problem) => errorOf("Unsupported", problem)) : []),
     ...plan.errors,
+    ...findNotLocked(plan.references, options.lock),
     ...(turnsIntoErrors || options.turnsIntoErrors ? violations(warnings) : []),
   ];
   return {

@@ -30,6 +30,7 @@ import { isTag } from "../service/wire/image.ts";
 import { filesOf, typesOf } from "./dry-copy.ts";
 import { type DryStage, startDryStage } from "./dry-stage.ts";
 import { type Finding, warn } from "./finding.ts";
+import { type OpenReference, openReferences } from "./lints/references.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
 
@@ -61,9 +62,11 @@ export interface AssumedService {
   mounts: MountSupport;
 }
 
-/** The files and warnings that a dry run of the Dockerfile has found. */
+/** The files, references and warnings that a dry run of the Dockerfile has found. */
 export interface Notes {
   files: PlannedFile[];
+  /** What may be something else in the next build. */
+  references: OpenReference[];
   warnings: Finding[];
 }
 
@@ -139,6 +142,8 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         world.warn({ rule: "DefaultExclude", message: describeExcluded(plan.excluded) }, instruction);
       const directory = sourceDirectory(instruction, contexts);
       const from = directory === undefined ? {} : { context: directory.name };
+      for (const reference of openReferences(copy, buildArgs))
+        notes.references.push({ ...reference, range: instruction.range });
       notes.files.push(...filesOf(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })));
       return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },

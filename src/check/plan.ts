@@ -14,6 +14,7 @@ import { createPace } from "../pace.ts";
 import { type DryStage, startDryStage } from "./dry-stage.ts";
 import { createDryWorld, type DryOptions, type Notes, UncopyableSourceError } from "./dry-world.ts";
 import type { Finding } from "./finding.ts";
+import { openImage } from "./lints/references.ts";
 import type { ErrorRule } from "./rules.ts";
 
 export interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf"> {
@@ -27,7 +28,7 @@ interface Plan extends Notes {
 
 /** Interprets a Dockerfile as a build does, without a service. Notes errors, and goes on after them. */
 export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
-  const plan: Plan = { files: [], warnings: [], errors: [] };
+  const plan: Plan = { files: [], references: [], warnings: [], errors: [] };
   const { buildArgs, dialect } = options;
   const { escape } = dockerfile;
   const pace = createPace(options.signal);
@@ -61,6 +62,10 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   );
   for (const { index, from, instructions } of dockerfile.stages) {
     if (dialect.buildsNeededStages && !needed.has(index)) continue;
+    for (const edge of graph.nodes[index]?.edges ?? []) {
+      const image = edge.kind !== "copy" || dialect.copiesFromImages ? openImage(edge) : undefined;
+      if (image !== undefined) plan.references.push(image);
+    }
     // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
     let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world));
     for (const instruction of instructions)

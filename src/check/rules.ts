@@ -45,6 +45,8 @@ export const ownRules = {
   OtherPlatform: "FROM --platform asks for a platform that the service does not run.",
   SourceAboveContext: "A source climbs out of the context by .. and is cut off at its root.",
   SpecialFileLeftOut: "A directory that is copied has a socket, a pipe or a device.",
+  /** Unless a lock has it. */
+  UnpinnedReference: "An image has no digest, a URL no checksum, or a repository no commit.",
   UnusedBuildArg: "--build-arg has a name that no ARG declares.",
   UnusedNoCacheFilter: "--no-cache-filter names a stage that the Dockerfile does not have.",
   UnusedSecret: "--secret or --ssh has an id that no RUN --mount asks for.",
@@ -59,6 +61,7 @@ export const errorRules = {
   /** With `--docker` that of a `COPY --from`, too. */
   InvalidStage: "The --from of a RUN --mount or COPY can refer to nothing.",
   LintViolation: "A check of Docker's is violated, and such violations are errors.",
+  NotLocked: "The lock of --locked does not have what an instruction fetches.",
   ParseError: "The text is not a Dockerfile.",
   /** To leave it out would give another image. */
   Unsupported: "An instruction is valid for Docker, but refused by bough.",
@@ -69,7 +72,11 @@ export type WarningRule = DockerRule | keyof typeof ownRules;
 export type ErrorRule = keyof typeof errorRules;
 
 /** Rules that are reported only if `# check=experimental=` asks for them, as in Docker. */
-export const experimentalRules: readonly WarningRule[] = ["InvalidDefinitionDescription"];
+export const experimentalRules: readonly WarningRule[] = [
+  "InvalidDefinitionDescription",
+  // A tag that moves may be what is wanted.
+  "UnpinnedReference",
+];
 
 export function isDockerRule(rule: string): rule is DockerRule {
   return Object.hasOwn(dockerRules, rule);

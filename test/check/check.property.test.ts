@@ -106,6 +106,7 @@ test("a check of random instructions ends with a report in both formats", async 
           ignore,
           contexts: new Map(),
           buildArgs: new Map([["A", "x"]]),
+          lock: undefined,
           allowsLocalFrom: false,
           dialect: dialects.default,
           target: undefined,

@@ -16,6 +16,10 @@ test.each<[hint: string, expected: string | undefined]>([
     "Give more digits; the tool `operations` with all: true lists them.",
   ],
   ["`bough session show k` shows them.", "The tool `sessions` with session: k shows them."],
+  [
+    "If that is right, `--update-lock=alpine:3.20` takes what it is now.",
+    "If that is right, `update_lock=alpine:3.20` takes what it is now.",
+  ],
   ["Allow it more time with --timeout SECONDS.", "Allow it more time with timeout_seconds."],
   ["Killed: out of memory (limit 64 MiB); raise it with --memory.", "Killed: out of memory (limit 64 MiB)."],
   [

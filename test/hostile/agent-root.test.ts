@@ -63,6 +63,8 @@ const refusals: [what: string, tool: string, given: object][] = [
     "check",
     { context: "app", build_contexts: { base: "oci-layout://layout" } },
   ],
+  ["a lock above", "build", { context: "app", lock: "../passwd" }],
+  ["a link to a lock", "check", { context: "app", lock: "outside" }],
   ["a secret above", "build", { context: "mounting", secrets: ["id=s,src=../passwd"] }],
   ["a secret that its id names", "build", { context: "mounting", secrets: ["id=../passwd"] }],
   ["local files above", "run", { image: "base:1", command: ["cat"], local_files: ["../passwd:/x"] }],

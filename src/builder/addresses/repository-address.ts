@@ -40,6 +40,19 @@ const withScheme = /^([a-zA-Z0-9]+):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))
 /** `user@host:path`, as in scp. */
 const likeScp = /^([\w-]+@[a-zA-Z0-9.-]+:[^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
+/** Returns the name that a repository and its ref have in a lock: `https://host/x.git#ref`, without secrets. */
+export function lockedName(
+  { remote, ref }: Pick<RepositoryAddress, "remote" | "ref">,
+  buildArgs?: ReadonlyMap<string, string>,
+): string {
+  return `${redactUrl(remote, buildArgs)}${ref === undefined ? "" : `#${ref}`}`;
+}
+
+/** Returns true if the address itself says which commit is meant. */
+export function namesCommit({ ref, commit }: Pick<RepositoryAddress, "ref" | "commit">): boolean {
+  return commit !== undefined || (ref !== undefined && isCommitHash(ref));
+}
+
 /** Returns true if a word of ADD names a git repository. */
 export function isRepository(word: string): boolean {
   return splitAddress(word) !== undefined;

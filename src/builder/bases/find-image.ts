@@ -35,7 +35,7 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
 }
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
-async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
+export async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
   const { service, supports, store } = build.services;
   const written = isDigest(reference) ? recallImage(reference, store) : undefined;
   const finding = service.findImage(written ?? reference);

@@ -7,17 +7,17 @@ import { titleOf } from "../location.ts";
 import type { Layer } from "../state/layer.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
-import { findImage } from "./find-image.ts";
 import { inheritedVariables } from "./inherited.ts";
+import { findLockedImage } from "./locked-image.ts";
 
 /** Starts a stage from an image. The stage keeps the image's configuration, if the service returns it. */
 export async function startFromImage(
-  reference: string,
+  name: string,
   instruction: FromInstruction,
   build: BuildJob,
 ): Promise<StageState> {
-  const image = await findImage(reference, build);
-  const { uuid, origin } = image;
+  const image = await findLockedImage(name, build);
+  const { uuid, origin, reference } = image;
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration

@@ -2,7 +2,7 @@ import { baseHash } from "../cache/chain-hash.ts";
 import { imageReference } from "../contexts/named-context.ts";
 import type { BuildJob } from "../job.ts";
 import type { Layer, LosableImage } from "../state/layer.ts";
-import { findImage } from "./find-image.ts";
+import { findLockedImage } from "./locked-image.ts";
 
 /** An image that a COPY or a mount takes files from, and the chain hash that stands for its contents. */
 export interface ImageSource {
@@ -20,7 +20,7 @@ export async function findImageSource(
   build: BuildJob,
 ): Promise<ImageSource> {
   if (stage !== undefined) return { image: stage.image, hash: stage.hash, losable: stage };
-  const found = await findImage(imageReference(from, build.asked.contexts), build);
+  const found = await findLockedImage(imageReference(from, build.asked.contexts), build);
   const hash = baseHash(found, build.services.service);
   const { uuid: image, isRemembered } = found;
   // Otherwise the service has just confirmed that it has the image.

@@ -69,10 +69,10 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
 }
 
 /** Returns the manifest itself, or that of the platform if it is an index of several. */
-async function manifestFor(
+export async function manifestFor(
   found: StoredManifest,
   platform: Platform,
-  store: BlobSource,
+  store: Pick<BlobSource, "getManifest">,
   signal: AbortSignal,
 ): Promise<StoredManifest | undefined> {
   if (![mediaTypes.index, dockerList].includes(found.mediaType)) return found;

@@ -4,8 +4,15 @@ import { LengthRequiredError } from "../../service/http/errors.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import { redactUrl } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
+import type { ReferenceLock } from "../reference-lock.ts";
 import { fetchContent, fetchUrl, sourceFault, watched, withRetries } from "./fetch-url.ts";
 import { accessForAdd } from "./remote-access.ts";
+
+/** The SHA-256 that a content must have, because the Dockerfile says so, or the lock. */
+interface Expected {
+  sha256: string;
+  lock?: ReferenceLock;
+}
 
 /** The content of a URL. The service has it, or had it when it was last fetched. */
 interface UrlContent {
@@ -15,34 +22,51 @@ interface UrlContent {
   lastModified: string | null;
 }
 
-/**
- * Adds a URL (spec 1, `ADD`): if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is
- * streamed from the source into `POST /v1/files`. `checksum`: the required SHA-256.
- */
+/** Adds a URL. `checksum`: the SHA-256 that the Dockerfile requires; without it, the lock's counts. */
 export async function addFromUrl(
   url: string,
   checksum: string | undefined,
+  build: BuildJob,
+): Promise<UrlContent> {
+  const { lock, asked } = build;
+  if (checksum !== undefined) return fetchOrRecall(url, { sha256: checksum }, build);
+  if (lock === undefined) return fetchOrRecall(url, undefined, build);
+  let added: UrlContent | undefined;
+  const sha256 = await lock.pin("url", redactUrl(url, asked.buildArgs), async () => {
+    added = await fetchOrRecall(url, undefined, build);
+    return added.sha256;
+  });
+  return added ?? fetchOrRecall(url, { sha256, lock }, build);
+}
+
+/**
+ * Adds a URL (spec 1, `ADD`): if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is
+ * streamed from the source into `POST /v1/files`.
+ */
+async function fetchOrRecall(
+  url: string,
+  expected: Expected | undefined,
   build: BuildJob,
 ): Promise<UrlContent> {
   const shown = redactUrl(url, build.asked.buildArgs);
   const known = build.services.store.urls.get(shown);
   if (
     known !== undefined &&
-    (checksum === undefined || checksum === known.sha256) &&
+    (expected === undefined || expected.sha256 === known.sha256) &&
     (await isUnchanged(url, known, build))
   ) {
     build.emit({ type: "url-cache-hit", url: shown });
     build.inputs?.url(shown, known.sha256);
     return known;
   }
-  const { sha256, size } = await download(url, checksum, build);
+  const { sha256, size } = await download(url, expected, build);
   return { sha256, size, lastModified: build.services.store.urls.get(shown)?.lastModified ?? null };
 }
 
-/** Streams the body into the service. A body whose digest is not `expected` is never stored. */
+/** Streams the body into the service. A body without the expected digest is never stored. */
 export async function download(
   url: string,
-  expected: string | undefined,
+  expected: Expected | undefined,
   build: BuildJob,
 ): Promise<UploadedFile> {
   const shown = redactUrl(url, build.asked.buildArgs);
@@ -89,7 +113,7 @@ async function measure(url: string, build: BuildJob): Promise<number> {
 /** Makes one attempt, from the request to the service's response. `measured`: the length if the server does not report it. */
 async function passOn(
   url: string,
-  expected: string | undefined,
+  expected: Expected | undefined,
   build: BuildJob,
   measured: number | undefined,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
@@ -171,9 +195,22 @@ function validatorsOf(headers: Headers): Validators {
   };
 }
 
-function requireDigest(actual: string, expected: string, shown: string): void {
-  if (actual === expected) return;
-  throw new BoughError(`ADD ${shown}: the content has the digest sha256:${actual}, not sha256:${expected}`, {
-    hint: "Check the address and the checksum; nothing was stored.",
+function requireDigest(actual: string, expected: Expected, shown: string): void {
+  if (actual !== expected.sha256) throw wrongContent("ADD", shown, actual, expected);
+}
+
+/** Returns the error for a content that does not have the expected digest. */
+export function wrongContent(
+  subject: string,
+  shown: string,
+  actual: string,
+  { sha256, lock }: Expected,
+): BoughError {
+  const wanted = lock === undefined ? `not sha256:${sha256}` : `but ${lock.path} has sha256:${sha256}`;
+  return new BoughError(`${subject} ${shown}: the content has the digest sha256:${actual}, ${wanted}`, {
+    hint:
+      lock === undefined
+        ? "Check the address and the checksum; nothing was stored."
+        : `${lock.adviceFor(shown)} Nothing was stored.`,
   });
 }

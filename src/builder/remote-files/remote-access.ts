@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { GitProgram } from "../addresses/git-program.ts";
 import type { BuildJob } from "../job.ts";
+import type { ReferenceLock } from "../reference-lock.ts";
 import type { GivenSecrets } from "../state/secrets.ts";
 
 /** Everything needed to fetch from any server, for an ADD or for a build's context. */
@@ -12,6 +13,7 @@ export interface RemoteAccess {
   maxAddBytes: number;
   fetchUrl: Fetch;
   git: GitProgram;
+  lock?: ReferenceLock | undefined;
   clock: Clock;
   signal: AbortSignal;
   /** The beginning of messages, before the address: `ADD`, `the build context`. */
@@ -19,11 +21,11 @@ export interface RemoteAccess {
   warn(message: string): void;
 }
 
-export function accessForAdd({ asked, services, emit }: BuildJob): RemoteAccess {
+export function accessForAdd({ asked, services, lock, emit }: BuildJob): RemoteAccess {
   const { buildArgs, secrets, maxAddBytes } = asked;
   const { fetchUrl, git, clock, signal } = services;
   return {
-    ...{ buildArgs, secrets, maxAddBytes, fetchUrl, git, clock, signal },
+    ...{ buildArgs, secrets, maxAddBytes, fetchUrl, git, lock, clock, signal },
     subject: "ADD",
     warn: (message) => emit({ type: "warning", message, line: undefined }),
   };

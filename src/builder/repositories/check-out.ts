@@ -11,10 +11,18 @@ interface Checkout {
   commitTime: number;
 }
 
+interface CheckoutOptions {
+  client: GitClient;
+  place: string;
+  maxBytes: number;
+  /** The advice if the repository no longer has the commit. */
+  adviceIfGone: string;
+}
+
 /** Fetches one commit, without its history if the server supports that, and checks it out below `place`. */
 export async function checkOut(
   { address, ref, commit }: Omit<ResolvedRepository, "exclude" | "shown">,
-  { client, place, maxBytes }: { client: GitClient; place: string; maxBytes: number },
+  { client, place, maxBytes, adviceIfGone }: CheckoutOptions,
 ): Promise<Checkout> {
   const tree = join(place, "tree");
   const git = (...args: string[]) => client.run(["-C", tree, ...args]);
@@ -23,7 +31,7 @@ export async function checkOut(
   await git("remote", "add", "--", "origin", client.remote);
   let fetched = ref === undefined ? undefined : await fetchRef(ref, tree, client);
   if (fetched?.commit !== commit) {
-    await fetchCommit(commit, tree, client);
+    await fetchCommit(commit, tree, client, adviceIfGone);
     fetched = await readCommit(commit, tree, client);
   }
 
@@ -72,7 +80,12 @@ async function readCommit(name: string, tree: string, client: GitClient): Promis
 }
 
 /** Fetches a commit. Fetches all branches and tags if the server gives no commit by its hash. */
-async function fetchCommit(commit: string, tree: string, client: GitClient): Promise<void> {
+async function fetchCommit(
+  commit: string,
+  tree: string,
+  client: GitClient,
+  adviceIfGone: string,
+): Promise<void> {
   const direct = await fetchShallow(tree, client, commit);
   if (direct.status === 0) return;
   if (
@@ -94,11 +107,7 @@ async function fetchCommit(commit: string, tree: string, client: GitClient): Pro
     ...refs,
   ]);
   const { status } = await client.attempt(["-C", tree, "cat-file", "-e", `${commit}^{commit}`]);
-  if (status !== 0)
-    throw client.refuse(
-      `the repository has no commit ${commit}`,
-      "No branch or tag contains it. If it has just been removed, build again.",
-    );
+  if (status !== 0) throw client.refuse(`the repository has no commit ${commit}`, adviceIfGone);
 }
 
 const otherRefs = "refs/bough";

@@ -11,6 +11,7 @@ import { createImageContents } from "../operations/image-contents.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "./check-out.ts";
 import { createGitClient } from "./git-client.ts";
+import { adviceIfGone } from "./resolve-repository.ts";
 
 /**
  * Returns a commit's entries, each directory before its contents. A commit never changes, so its entries are remembered and a
@@ -36,10 +37,14 @@ export async function sendRepository(
   repository: ResolvedRepository,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
-  const client = createGitClient(repository.address, accessForAdd(build));
+  const { address } = repository;
+  const access = accessForAdd(build);
+  const client = createGitClient(address, access);
   using place = await build.services.git.makeDirectory();
-  const options = { client, place: realpathSync(place.path), maxBytes: build.asked.maxAddBytes };
-  const { directory, commitTime } = await checkOut(repository, options);
+  const { directory, commitTime } = await checkOut(repository, {
+    ...{ client, place: realpathSync(place.path), maxBytes: build.asked.maxAddBytes },
+    adviceIfGone: adviceIfGone(address, access),
+  });
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
   const entries: CopiedEntry[] = [];
   for (const entry of await findEntries(directory, repository, build.services.signal)) {

@@ -1,9 +1,29 @@
-import { type FoundCommit, isCommitHash, type RepositoryAddress } from "../addresses/repository-address.ts";
+import {
+  type FoundCommit,
+  isCommitHash,
+  lockedName,
+  namesCommit,
+  type RepositoryAddress,
+} from "../addresses/repository-address.ts";
 import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { createGitClient, type GitClient, refuser } from "./git-client.ts";
 
-/** Returns the commit that an address means. Asks the server, unless the address names the commit. */
-export async function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
+/** Returns the commit that an address means, by the address itself, by the lock, or else by the server. */
+export function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
+  const { lock, buildArgs } = access;
+  const find = () => askForCommit(address, access);
+  if (lock === undefined || namesCommit(address) || address.isByCommit) return find();
+  return lock.pin("git", lockedName(address, buildArgs), find);
+}
+
+/** Returns the advice for a commit that `findCommit` has returned and the repository does not have. */
+export function adviceIfGone(address: RepositoryAddress, { lock, buildArgs }: RemoteAccess): string {
+  return lock === undefined || namesCommit(address)
+    ? "No branch or tag contains it. If it has just been removed, build again."
+    : lock.adviceFor(lockedName(address, buildArgs));
+}
+
+async function askForCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
   const { ref, commit: expected, isByCommit } = address;
   const refuse = refuser(address, access);
   if (expected !== undefined && !/^[0-9a-f]+$/i.test(expected))

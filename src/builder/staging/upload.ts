@@ -98,7 +98,7 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
       return uuid;
     }
     case "url":
-      return (await download(content.url, sha256, build)).uuid;
+      return (await download(content.url, { sha256 }, build)).uuid;
     case "archive":
     case "repository":
       throw new Error("what archives and repositories hold is uploaded together");

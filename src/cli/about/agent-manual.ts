@@ -47,6 +47,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   bough build . --cache auto                    share layers with other machines, by scopes on the service
   bough build . --cache-from main               the same by a scope's name; --cache-to NAME writes one
   bough build . --check --format json           parse, plan and lint without a service; exit 2 if it can't be built
+  bough build . --check --lock bough.lock       --lock: use the digests, hashes and commits in a file, and add to it
   bough build . --timings                       the critical path and the slowest steps; --trace FILE for Perfetto
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
   bough build . --network none                  no RUN reaches any network; host: this machine's

@@ -1,6 +1,7 @@
 import { defaultPlatform, parsePlatform } from "../../builder/state/platform.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
+import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport } from "../../check/report-json.ts";
 import { renderReport } from "../../check/report-text.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
@@ -14,6 +15,7 @@ import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { openLock } from "./lock/open-lock.ts";
 import { readBuildOptions, readOnError, requireSamePlatform } from "./options/build-options.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
@@ -23,8 +25,10 @@ import { findResultFiles } from "./result-files.ts";
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const { annotations } = readOptions(invocation);
-  using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
-  const report = await checkInputs(inputs, invocation);
+  const opened = openLock(invocation);
+  const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
+  using inputs = await readBuildInputs(invocation, reading);
+  const report = await checkInputs(inputs, invocation, opened);
   // A build, too, reports errors of the Dockerfile before these.
   if (report.errors.length === 0) {
     inputs.secrets.load();
@@ -84,11 +88,12 @@ async function requirePlatforms(
 export async function checkInputs(
   { dockerfile, secrets, ...inputs }: BuildInputs,
   { values, runtime, globals }: Pick<Invocation, "values" | "runtime" | "globals">,
+  lock?: CheckedLock,
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
-    ...{ ...inputs, text, path, signal },
+    ...{ ...inputs, text, path, lock, signal },
     given: idsOf(secrets),
     turnsIntoErrors: readCheckLevel(values) === "error",
     assumeService: () => assumeService(runtime, globals),

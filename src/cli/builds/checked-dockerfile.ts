@@ -4,6 +4,7 @@ import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";
 import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
 import type { Finding } from "../../check/finding.ts";
+import type { CheckedLock } from "../../check/lints/references.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
@@ -23,6 +24,7 @@ interface CheckedDockerfile {
 export async function readCheckedDockerfile(
   inputs: BuildInputs,
   invocation: Invocation,
+  lock?: CheckedLock,
 ): Promise<CheckedDockerfile> {
   const { dialect, buildArgs, target, contexts } = inputs;
   const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
@@ -35,7 +37,7 @@ export async function readCheckedDockerfile(
   const level = readCheckLevel(invocation.values);
   if (!directive.turnsIntoErrors && level === undefined) return { dockerfile, directive, findings: [] };
   const { checkInputs } = await import("./check.ts");
-  const { warnings } = await checkInputs(inputs, invocation);
+  const { warnings } = await checkInputs(inputs, invocation, lock);
   if (directive.turnsIntoErrors || level === "error") await requireClean(dockerfile, warnings);
   return { dockerfile, directive, findings: level === "warn" ? warnings : [] };
 }

@@ -3,6 +3,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
+import type { ReferenceLock } from "../../builder/reference-lock.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
@@ -59,11 +60,12 @@ type InputPlaces =
 
 /**
  * @param options.keepsContext true to keep a fetched context for the next build
+ * @param options.lock has what the addresses of `--build-context` mean
  * @throws BoughError of kind `usage` if an input is missing or invalid
  */
 export async function readBuildInputs(
   given: GivenInputs,
-  options: { log: Log; keepsContext: boolean },
+  { lock, ...options }: { log: Log; keepsContext: boolean; lock?: ReferenceLock | undefined },
 ): Promise<BuildInputs> {
   const { values, runtime } = given;
   const network = readNetworkPolicy(values);
@@ -85,7 +87,7 @@ export async function readBuildInputs(
   const holder = new DisposableStack();
   const contexts = await openNamedContexts(
     given,
-    prepareFetches({ settings, runtime, holder, mainPlace: () => opened.place }),
+    prepareFetches({ settings, runtime, holder, lock, mainPlace: () => opened.place }),
   );
   const opened = holder.use(await open(places));
   return {

@@ -34,6 +34,7 @@ import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { openLock } from "./lock/open-lock.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions, requirePlatform } from "./options/build-options.ts";
 
@@ -47,9 +48,11 @@ export async function performBuild(
   const { log } = progress;
   const { jobsIn, outputs, attestations, annotations, timeout, limits, ...options } =
     readBuildOptions(invocation);
-  using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
+  const opened = openLock(invocation);
+  opened?.requireWritable();
+  using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;
-  const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation);
+  const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
   const isFound = reportFindings(findings, progress.emit);
@@ -93,6 +96,7 @@ export async function performBuild(
       },
       source: { context, ignore, files: localFileSystem, ...tables },
       inputs: attesting?.inputs,
+      lock: opened?.lock,
       stop: (reason) => stopping.abort(reason),
       emit: (event) => {
         const isSkipped =
@@ -113,6 +117,7 @@ export async function performBuild(
       exported = await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
     }
     await connection.requireKept(result.image);
+    opened?.save(inputs, log);
     return { ...result, exported, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     throw await conclude(error, session, connection, invocation);
@@ -168,10 +173,17 @@ async function requireSupport(
 }
 
 /** Returns what a build uses of this machine, besides its files. */
-function machineOf(runtime: Runtime): Pick<BuildServices, "decompress" | "git" | "fetchUrl" | "clock"> {
+function machineOf(
+  runtime: Runtime,
+): Pick<BuildServices, "decompress" | "git" | "openRegistry" | "fetchUrl" | "clock"> {
+  const { fetch, clock, environment } = runtime;
   return {
     decompress: createDecompress(runtime.environment.PATH),
     git: createGit(runtime),
+    openRegistry: async (address) => {
+      const { openBlobSource } = await import("../../registry/open-blob-store.ts");
+      return openBlobSource(address, { fetch, clock, environment });
+    },
     fetchUrl: runtime.fetch,
     clock: runtime.clock,
   };

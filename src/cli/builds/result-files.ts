@@ -14,6 +14,7 @@ import {
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
+import { findLock } from "./lock/open-lock.ts";
 
 /** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
 export interface ResultFiles {
@@ -53,7 +54,8 @@ export function findResultFiles(invocation: Invocation) {
   const traces = placeOf("trace");
   const all = [...files, ...traces];
   for (const place of all) refuseInput(place, invocation);
-  refuseSame(all);
+  const lock = findLock(invocation);
+  refuseSame(lock === undefined ? all : [...all, lock]);
   return { files, traces };
 }
 

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { modifiedSeconds, redactUrl } from "../../builder/addresses/source-url.ts";
 import { createHashedStream, isHeader, peek } from "../../builder/archives/open-archive.ts";
 import type { ContextFiles } from "../../builder/contexts/named-context.ts";
+import type { ReferenceLock } from "../../builder/reference-lock.ts";
+import { wrongContent } from "../../builder/remote-files/download.ts";
 import { localPath } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import { detectCompression } from "../../image/compression.ts";
@@ -21,6 +23,8 @@ import { onDisk, requireSize, writeContent } from "./unpack-context.ts";
 export interface NamedFetching {
   settings: FetchSettings;
   runtime: Runtime;
+  /** `--lock`. The build context itself is not locked: it is what is built. */
+  lock: ReferenceLock | undefined;
   /** Holds the files until it is disposed of. */
   holder: DisposableStack;
   /** Returns the place of the build context, which names the session that the files are kept for. */
@@ -58,9 +62,10 @@ export async function fetchNamedContext(
 
 function fetchSource(
   { name, source, signal }: NamedAddress,
-  { settings, runtime, holder, mainPlace }: NamedFetching,
+  { settings, runtime, holder, mainPlace, lock }: NamedFetching,
 ): Promise<FetchedContext> {
-  const access = accessFor(source, settings, runtime, { subject: `the build context ${name} at`, signal });
+  const subject = `the build context ${name} at`;
+  const access = { ...accessFor(source, settings, runtime, { subject, signal }), lock };
   const contexts = keptForSession(placeForContexts(settings, runtime, holder), contextGroup(mainPlace()));
   const fetching = { access, contexts, log: settings.log };
   switch (source.kind) {
@@ -70,9 +75,27 @@ function fetchSource(
       return fetchRepository({ ...source.address, keepsGitDirectory }, fetching);
     }
     case "url":
-      return fetchFile(source.url, fetching);
+      return fetchLockedFile(source.url, fetching);
   }
 }
+
+/** Rejects if the content is not what the lock has. */
+async function fetchLockedFile(url: string, fetching: FileFetching): Promise<FetchedContext> {
+  const { lock, subject, buildArgs } = fetching.access;
+  if (lock === undefined) return fetchFile(url, fetching);
+  let fetched: (FetchedContext & { sha256: string }) | undefined;
+  const shown = redactUrl(url, buildArgs);
+  const sha256 = await lock.pin("url", shown, async () => {
+    fetched = await fetchFile(url, fetching);
+    return fetched.sha256;
+  });
+  fetched ??= await fetchFile(url, fetching);
+  if (fetched.sha256 === sha256) return fetched;
+  fetched.held[Symbol.dispose]();
+  throw wrongContent(subject, shown, fetched.sha256, { sha256, lock });
+}
+
+type FileFetching = Pick<Fetching, "access" | "contexts" | "log">;
 
 /** BuildKit's name for the file. */
 const fileName = "context";
@@ -83,8 +106,8 @@ const fileName = "context";
  */
 function fetchFile(
   url: string,
-  { access, contexts, log }: Pick<Fetching, "access" | "contexts" | "log">,
-): Promise<FetchedContext> {
+  { access, contexts, log }: FileFetching,
+): Promise<FetchedContext & { sha256: string }> {
   const shown = redactUrl(url, access.buildArgs);
   const name = `${access.subject} ${shown}`;
   const group = contextGroup(shown);

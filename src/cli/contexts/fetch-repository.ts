@@ -10,7 +10,7 @@ import { keepGitDirectoryArgument } from "../../builder/interpreter/variable-war
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
 import { createGitClient } from "../../builder/repositories/git-client.ts";
-import { findCommit } from "../../builder/repositories/resolve-repository.ts";
+import { adviceIfGone, findCommit } from "../../builder/repositories/resolve-repository.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -45,8 +45,10 @@ export async function fetchRepository(
     using started = contexts.begin(group);
     const client = createGitClient(address, access);
     const directory = realpathSync(started.path);
-    const options = { client, place: directory, maxBytes: access.maxAddBytes };
-    const { commitTime } = await checkOut(wanted, options);
+    const { commitTime } = await checkOut(wanted, {
+      ...{ client, place: directory, maxBytes: access.maxAddBytes },
+      adviceIfGone: adviceIfGone(address, access),
+    });
     const isKept = keepsGitDirectory({ address });
     await normalize(join(directory, "tree"), { commitTime, isKept, pace: createPace(access.signal) });
     return started.keep(key);

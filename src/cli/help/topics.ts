@@ -43,7 +43,10 @@ export const topics: Readonly<Record<string, Topic>> = {
     summary: "Contexts from git, archives and standard input; --build-context",
     markdown: contexts,
   },
-  checks: { summary: "Look for mistakes, and say why a step is not cached", markdown: checks },
+  checks: {
+    summary: "Look for mistakes, lock inputs, say why a step is not cached",
+    markdown: checks,
+  },
   progress: { summary: "What a build shows while it goes on, and what took long", markdown: progress },
   sessions: { summary: "Work in a built image: run, shell, branches, rollback", markdown: sessions },
   layers: { summary: "Why an image is so large", markdown: layers },

@@ -86,6 +86,8 @@ const argumentsByOption: Readonly<Record<string, string>> = {
   env: "env",
   "failed-step": "failed_step",
   file: "local_files",
+  lock: "lock",
+  locked: "locked: true",
   network: "network",
   "no-cache": "no_cache: true",
   "no-cache-filter": "no_cache_filter",
@@ -96,6 +98,7 @@ const argumentsByOption: Readonly<Record<string, string>> = {
   tag: "tags",
   target: "target",
   timeout: "timeout_seconds",
+  "update-lock": "update_lock",
   user: "user",
 };
 

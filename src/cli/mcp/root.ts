@@ -40,6 +40,8 @@ export function openRoot(path: string, workingDirectory: string): Root {
       const { values } = invocation;
       for (const [id, source] of readSecretOptions(invocation).secrets)
         if ("file" in source) requireWithin(`the secret ${id},`, source.file);
+      const lock = values.text("lock");
+      if (lock !== undefined) requireWithin("the lock", lock);
       for (const text of values.list("build-context")) {
         const layout = layoutPath(text.slice(text.indexOf("=") + 1));
         for (const file of layout === undefined ? [] : ["", "index.json"])

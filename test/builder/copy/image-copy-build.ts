@@ -96,6 +96,7 @@ export function createImageCopyBuild(
         run: () => Promise.reject(new Error("no git")),
         makeDirectory: async () => ({ path: "", [Symbol.dispose]() {} }),
       },
+      openRegistry: () => Promise.reject(new Error("no registry")),
       decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
       fetchUrl: fetch,
       clock,

@@ -4,6 +4,9 @@ import { oneOf } from "../../command-line/option-values.ts";
 import { limitDefinitions } from "../../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../../run/network-option.ts";
 
+/** A name in a word of its own, which is no CONTEXT: an image with a tag, or an address. */
+const lockedNameWithValue = /^[^-./][^/]*:/;
+
 /** The values of `--call`, which is docker buildx's. */
 export const calls = ["build", "check", "outline", "targets"] as const;
 
@@ -124,6 +127,27 @@ export const inputDefinitions: ArgumentDefinitions = {
   pull: {
     type: "boolean",
     description: "Import the images of FROM and --from again, even if they are stored, and move their tags",
+  },
+  lock: {
+    type: "string",
+    refusesEmpty: true,
+    completes: "file",
+    valueHint: "FILE",
+    description:
+      "Use the digests of images, hashes of URLs and commits of repositories that FILE has, and add what it lacks once the build has succeeded",
+  },
+  "update-lock": {
+    type: "string",
+    refusesEmpty: true,
+    multiple: true,
+    optional: lockedNameWithValue,
+    valueHint: "[NAME]",
+    description:
+      "With --lock: take what NAME means now, as in --update-lock=alpine:3.20 (default: all names)",
+  },
+  locked: {
+    type: "boolean",
+    description: "With --lock: an error for what FILE lacks, and FILE stays as it is",
   },
   "cache-from": {
     type: "string",

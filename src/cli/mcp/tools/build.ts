@@ -23,6 +23,11 @@ const input = z.strictObject({
     .array(z.string().min(1))
     .optional()
     .describe("Build only these stages again, by name or number, and what uses them; implies docker"),
+  locked: z.boolean().optional().describe("Fail if the lock lacks something, and leave it as it is"),
+  update_lock: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("Names in the lock that are to mean what they mean now; an empty list for all"),
   pull: z.boolean().optional().describe("Import the images of FROM again, even if they are stored"),
   timeout_seconds: timeoutSeconds,
   network,
@@ -72,6 +77,7 @@ export const build: Tool<typeof input, typeof output> = {
           ...words.flags,
           ...(no_cache === true ? ["no-cache"] : []),
           ...(pull === true ? ["pull"] : []),
+          ...(given.locked === true ? ["locked"] : []),
         ],
         texts: { ...words.texts, timeout: timeout_seconds?.toString(), network, "shm-size": given.shm_size },
         lists: {
@@ -79,6 +85,7 @@ export const build: Tool<typeof input, typeof output> = {
           tag: tags,
           secret: secrets,
           "no-cache-filter": no_cache_filter,
+          "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
           "add-host": pairs(given.add_hosts),
         },
       },

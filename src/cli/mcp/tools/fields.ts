@@ -71,6 +71,13 @@ export const buildInputs = {
     .describe(
       "What FROM NAME, COPY --from=NAME and RUN --mount=from=NAME mean, by NAME: a directory on this machine, docker-image://REFERENCE, oci-layout://PATH:TAG, the address of a git repository (https://HOST/X.git#REF:DIRECTORY), or that of a file, which is then called `context`; implies docker",
     ),
+  lock: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "File on this machine with the digests of images, the hashes of URLs and the commits of repositories to use. A build writes it if it is missing, and adds what it lacks",
+    ),
   no_default_excludes: z
     .boolean()
     .optional()
@@ -82,7 +89,7 @@ export function buildWords(
   input: z.infer<z.ZodObject<typeof buildInputs>>,
   needsDocker = false,
 ): Required<Pick<GivenWords, "positionals" | "flags" | "texts" | "lists">> {
-  const { context, dockerfile, docker, target, no_default_excludes } = input;
+  const { context, dockerfile, docker, target, lock, no_default_excludes } = input;
   const contexts = pairs(input.build_contexts);
   const impliesDocker = needsDocker || target !== undefined || contexts.length > 0;
   return {
@@ -91,7 +98,7 @@ export function buildWords(
       ...(docker === true ? ["docker"] : docker === false && !impliesDocker ? ["no-docker"] : []),
       ...(no_default_excludes === true ? ["no-default-excludes"] : []),
     ],
-    texts: { dockerfile, target },
+    texts: { dockerfile, target, lock },
     lists: { "build-arg": pairs(input.build_args), "build-context": contexts },
   };
 }

@@ -1,0 +1,121 @@
+import { BoughError } from "../../errors.ts";
+import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
+import { asRecord, asText } from "../../service/http/json.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import { isTag } from "../../service/wire/image.ts";
+import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
+import type { ReferenceLock } from "../reference-lock.ts";
+import { platformOf, scratch } from "./base.ts";
+import { findImage, findStored } from "./find-image.ts";
+import { manifestFor } from "./remote-base.ts";
+
+/** `reference`: the name with the lock's digest. */
+type LockedImage = BaseImage & { reference: string };
+
+/** Finds the image of a reference, by the digest that the build's lock has for it. */
+export async function findLockedImage(name: string, build: BuildJob): Promise<LockedImage> {
+  const { lock } = build;
+  const registry = lock === undefined ? undefined : registryOf(name, lock);
+  if (lock === undefined || registry === undefined)
+    return { ...(await findImage(name, build)), reference: name };
+  const digest = await lock.pin("image", name, () => findDigest(name, registry, build));
+  const reference = withDigest(name, digest);
+  try {
+    return { ...(await findImage(reference, build)), reference };
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
+    const hint = `${error.hint ?? ""} ${lock.adviceFor(name)}`.trimStart();
+    throw new BoughError(error.message, { hint, cause: error });
+  }
+}
+
+interface InRegistry {
+  /** `docker://HOST/NAME` */
+  address: string;
+  tag: string;
+}
+
+/** Returns what a registry has under another digest some day; `undefined` for all other references. */
+function registryOf(name: string, lock: ReferenceLock): InRegistry | undefined {
+  const parsed = name === scratch ? undefined : parsedOrNone(name);
+  // Some tags of a service are not valid in a registry.
+  if (parsed === undefined ? name !== scratch : parsed.kind === "tag") lock.leaveOut(name);
+  if (parsed?.kind !== "registry" || parsed.digest !== undefined) return undefined;
+  const [, address = "", tag = ""] = /^(docker:\/\/.+):([^:/@]+)$/.exec(parsed.url) ?? [];
+  return { address, tag };
+}
+
+function parsedOrNone(name: string) {
+  try {
+    return parseReference(name);
+  } catch (error) {
+    // The build itself refuses the others.
+    if (error instanceof BoughError && isTag(name)) return undefined;
+    throw error;
+  }
+}
+
+/** The tag stays in the name, for people: it has no meaning beside a digest. */
+function withDigest(name: string, digest: string): string {
+  return `${name}@${digest}`;
+}
+
+/**
+ * Returns the digest that the registry has under the tag now. An image of the service that has this name, too, must be the registry's,
+ * or have been once: somebody else's image of the same name may be what the Dockerfile means.
+ */
+async function findDigest(name: string, { address, tag }: InRegistry, build: BuildJob): Promise<string> {
+  const { openRegistry, store, signal } = build.services;
+  const stored = build.asked.pullsImages ? undefined : await findStored(name, build);
+  const isImport = stored === undefined || recallImage(name, store) === stored.uuid;
+  const registry = await openRegistry(address);
+  const found = await registry.getManifest(tag, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw error instanceof BoughError ? unlockable(name, error.message, isImport, error) : error;
+  });
+  if (found === undefined)
+    throw unlockable(name, `${address.slice("docker://".length)} has no tag ${tag}`, isImport);
+  if (stored === undefined) return found.digest;
+  if (await isSameImage(stored, found, registry, build.services)) {
+    // The digest means an image that the service has: nothing is to be imported.
+    rememberImage(withDigest(name, found.digest), stored.uuid, store);
+    return found.digest;
+  }
+  if (isImport) return found.digest;
+  throw unlockable(name, `it is image ${stored.uuid} of the service, and another one in the registry`, false);
+}
+
+/** `isImport`: no image of the service is in the way. */
+function unlockable(name: string, reason: string, isImport: boolean, cause?: unknown): BoughError {
+  const own =
+    cause instanceof BoughError && cause.hint !== undefined
+      ? cause.hint
+      : "Check the name, and that this machine can reach its registry.";
+  const hint = isImport
+    ? own
+    : `A lock has images of registries: --pull takes that, and --build-context ${name}=docker-image://tag:${name} the service's, which stays out of the lock.`;
+  return new BoughError(`${name} cannot be locked: ${reason}`, { hint, cause });
+}
+
+/** Compares what is the same for every import of an image: the digest of its configuration for the service's platform. */
+async function isSameImage(
+  { identity }: BaseImage,
+  found: StoredManifest,
+  registry: Pick<BlobSource, "getManifest">,
+  { supports, signal }: BuildServices,
+): Promise<boolean> {
+  if (identity === undefined) return false;
+  const manifest = await manifestFor(found, await platformOf(supports), registry, signal);
+  const digest = manifest && configDigest(manifest.bytes);
+  return digest !== undefined && identity.endsWith(` ${digest}`);
+}
+
+function configDigest(manifest: Uint8Array): string | undefined {
+  try {
+    return asText(asRecord(asRecord(JSON.parse(Buffer.from(manifest).toString()))?.config)?.digest);
+  } catch {
+    // An import says what is wrong with it.
+    return undefined;
+  }
+}

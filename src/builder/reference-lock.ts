@@ -1,0 +1,38 @@
+import { type BoughError, usageError } from "../errors.ts";
+import type { FoundCommit } from "./addresses/repository-address.ts";
+
+/** What a lock has of a reference, by its kind. */
+export interface Pins {
+  /** The digest that the registry has under the name: of an index, or of a manifest. */
+  image: string;
+  /** SHA-256 of the content, in hex. */
+  url: string;
+  git: FoundCommit;
+}
+
+/** The references of a build that mean the same each time (`--lock`). Names contain no secrets. */
+export interface ReferenceLock {
+  /** The file's path as given, for messages. */
+  readonly path: string;
+  /**
+   * Returns what the lock has for a name. If it has nothing, or is to be updated, returns what `find` finds, which the lock has from
+   * then on. Rejects if nothing may be added.
+   */
+  pin<Kind extends keyof Pins>(
+    kind: Kind,
+    name: string,
+    find: () => Promise<Pins[Kind]>,
+  ): Promise<Pins[Kind]>;
+  /** Notes a reference that no lock can have. */
+  leaveOut(name: string): void;
+  /** Returns the advice for a reference that is no longer what the lock has. */
+  adviceFor(name: string): string;
+}
+
+/** Returns the error of `--locked` for a reference without an entry. */
+export function notLocked(name: string, path: string): BoughError {
+  return usageError(
+    `${name} is not in ${path}, and --locked adds nothing to it`,
+    "Build without --locked where the lock may change, and commit it.",
+  );
+}
