@@ -13,12 +13,12 @@ export class Secret {
     return new Secret(Buffer.from(text));
   }
 
-  /** For its one destination: a request's field for secrets, or the memory of a command. */
+  /** Returns the bytes for their one destination: a request's field for secrets, or the memory of a command. */
   reveal(): Uint8Array {
     return this.#bytes;
   }
 
-  /** The same as text: for a header, a request's field for a password, or a profile file. */
+  /** Returns the same as text: for a header, a request's field for a password, or a profile file. */
   text(): string {
     return Buffer.from(this.#bytes).toString();
   }

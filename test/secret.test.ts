@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { readGlobals } from "../src/cli/command-line/globals.ts";
+import { readCredentials } from "../src/cli/export/registry-options.ts";
 import type { Runtime } from "../src/cli/process/runtime.ts";
 import { addressOf } from "../src/cli/service/choice.ts";
 import { systemClock } from "../src/clock.ts";
@@ -43,6 +44,10 @@ const remoteBy = (choice: ReturnType<typeof chooseService>) => {
 const chosen = remoteBy(chooseService({ flags: {}, environment: {}, files }));
 const runtime = { platform: "linux" } as Runtime;
 const credentials: ImageImport["credentials"] = { username: "me", password: Secret.of(token) };
+const ofRegistry = readCredentials({
+  ...none,
+  text: (name) => (name === "creds" ? `me:${token}` : undefined),
+});
 
 /** What carries a token or a password from where it is given to where it is sent. */
 test.each<[what: string, holder: unknown, secret: Secret | undefined]>([
@@ -57,6 +62,7 @@ test.each<[what: string, holder: unknown, secret: Secret | undefined]>([
     return [`the choice by ${Object.keys(given.environment)[0] ?? "--token"}`, choice, choice.token];
   }),
   ["the address of a service", addressOf(chosen, runtime), addressOf(chosen, runtime).token],
+  ["the credentials of --creds", ofRegistry, ofRegistry?.password],
   ["the request for an import", { url: "docker://x/y", credentials }, credentials.password],
 ])("%s shows nothing of its secret", (_, holder, secret) => {
   expect(secret?.text()).toBe(token);

@@ -37,11 +37,11 @@ export const ownRules = {
   EmptySource: "A source is empty after variables are expanded, which means the whole context.",
   InstructionSkipped: "An instruction is skipped: only a build with --docker keeps such a setting.",
   MistypedStage: "--from names an image, and nearly a stage.",
-  /** As far as is known of the service in use. */
+  /** It is reported as far as the service in use is known. */
   MountUnsupported: "The service does not support RUN --mount=type=secret or ssh.",
   /** They become U+FFFD, as in Docker's build. */
   NotUtf8: "An instruction has bytes that are not UTF-8.",
-  /** As far as is known of the service in use. */
+  /** It is reported as far as the service in use is known. */
   OtherPlatform: "FROM --platform asks for a platform that the service does not run.",
   SourceAboveContext: "A source climbs out of the context by .. and is cut off at its root.",
   SpecialFileLeftOut: "A directory that is copied has a socket, a pipe or a device.",
@@ -63,7 +63,7 @@ export const errorRules = {
   LintViolation: "A check of Docker's is violated, and such violations are errors.",
   NotLocked: "The lock of --locked does not have what an instruction fetches.",
   ParseError: "The text is not a Dockerfile.",
-  /** To leave it out would give another image. */
+  /** The image would be another one without it. */
   Unsupported: "An instruction is valid for Docker, but refused by bough.",
 } as const;
 

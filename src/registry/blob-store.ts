@@ -9,11 +9,11 @@ export interface StoredManifest {
 }
 
 /**
- * Where the manifests and blobs of one name are kept: a repository of a registry, or a directory. Blobs are named by their digests
+ * Keeps the manifests and blobs of one name: a repository of a registry, or a directory. Blobs are named by their digests
  * and never change. All methods throw a BoughError that names the store; those that read check digests and sizes.
  */
 export interface BlobStore {
-  /** To find the store again: `docker://HOST/NAME` or `dir:/ABSOLUTE/PATH`, see `openBlobStore`. Has no credentials. */
+  /** Finds the store again: `docker://HOST/NAME` or `dir:/ABSOLUTE/PATH`, see `openBlobStore`. Has no credentials. */
   readonly address: string;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;

@@ -23,7 +23,7 @@ export interface Trust {
   widen(host: string, used: Tls | undefined): boolean;
 }
 
-/** Where Linux distributions keep the authorities that the machine trusts. Bun has a list of its own. */
+/** Linux distributions keep the authorities that the machine trusts in one of these. Bun has a list of its own. */
 const systemBundles = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",

@@ -8,9 +8,15 @@ import type { Repository } from "./repository.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** An account of a registry. */
+export interface RegistryCredentials {
+  username: string;
+  password: Secret;
+}
+
 /** What a registry is told about its user. */
 export type Login =
-  | { kind: "password"; username: string; password: Secret }
+  | ({ kind: "password" } & RegistryCredentials)
   /** A token that the token server exchanges: `docker login` with a browser. */
   | { kind: "identity"; token: Secret }
   /** A token for the registry itself. */

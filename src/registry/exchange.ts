@@ -97,7 +97,7 @@ async function attempt(
       redirect: "manual" as const,
       signal: stop.signal,
       decompress: false,
-      timeout: false as unknown as number,
+      timeout: 0,
       ...(tls === undefined ? {} : { tls }),
     };
     const response = await fetch(url.href, init);

@@ -1,10 +1,9 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { Secret } from "../secret.ts";
 import type { Fetch } from "../service/service.ts";
 import type { BlobSource, BlobStore } from "./blob-store.ts";
 import { createRegistryClient } from "./client.ts";
-import type { Environment } from "./credentials.ts";
+import type { Environment, RegistryCredentials } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { createMirroredSource } from "./mirrors.ts";
 import { findSettings, type Place } from "./registries-conf.ts";
@@ -18,7 +17,7 @@ export interface StoreDependencies {
   /** Says where credentials and certificates are, and which registries need no TLS. */
   environment: Environment;
   /** Instead of those that docker and skopeo have stored. */
-  credentials?: { username: string; password: string } | undefined;
+  credentials?: RegistryCredentials | undefined;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is accepted by default. */
   isInsecure?: boolean | undefined;
   /** True to use the place where registries.conf says that a repository is. Default: the one that is named, as for a push. */
@@ -75,11 +74,7 @@ function openClient(
   retries?: number,
 ) {
   const { fetch, clock, environment, credentials } = dependencies;
-  const login = credentials && {
-    kind: "password" as const,
-    username: credentials.username,
-    password: Secret.of(credentials.password),
-  };
+  const login = credentials && { kind: "password" as const, ...credentials };
   return createRegistryClient({
     ...{ repository, fetch, clock, environment, login },
     isInsecure: dependencies.isInsecure ?? isInsecure,

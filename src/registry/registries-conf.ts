@@ -21,7 +21,7 @@ interface RegistrySettings {
   isBlocked: boolean;
   /** The repository itself. Pushes go there, as with other tools. */
   named: Place;
-  /** Where it is: `named`, unless `location` says something else. */
+  /** The place it is at: `named`, unless `location` says something else. */
   location: Place;
   /** They are asked before the location, in this order. */
   mirrors: readonly Place[];

@@ -3,7 +3,7 @@ import { registryHost } from "./hosts.ts";
 
 /** A repository of a registry. */
 export interface Repository {
-  /** As people write it: `docker.io`, or a host, which may have a port. */
+  /** The registry as people write it: `docker.io`, or a host, which may have a port. */
   registry: string;
   /** The host and port that requests go to. */
   host: string;

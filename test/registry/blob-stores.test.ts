@@ -1,4 +1,5 @@
 /** What every BlobStore does: a directory, and repositories of Debian's docker-registry. */
+
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { digestOf } from "../../src/image/digest.ts";
 import { mediaTypes } from "../../src/image/oci-layout.ts";
 import { type BlobStore, MissingBlobError } from "../../src/registry/blob-store.ts";
 import { openBlobStore, type StoreDependencies } from "../../src/registry/open-blob-store.ts";
+import { Secret } from "../../src/secret.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { Registry } from "../support/registry.ts";
 
@@ -27,7 +29,10 @@ beforeAll(async () => {
     ])),
   );
   const [open, closed, secured] = registries.map(({ host }) => `docker://${host}/team/cache`);
-  const login = { ...dependencies, credentials };
+  const login = {
+    ...dependencies,
+    credentials: { ...credentials, password: Secret.of(credentials.password) },
+  };
   stores = {
     directory: openBlobStore(`dir:${join(temporaryDirectory(), "new/layout")}`, dependencies),
     registry: openBlobStore(open ?? "", dependencies),

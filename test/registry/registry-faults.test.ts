@@ -1,10 +1,12 @@
 /** What bough's own client of registries does about faults, on loopback: repeats, resumed transfers, redirects, hostile answers. */
+
 import { expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { digestOf } from "../../src/image/digest.ts";
 import type { BlobStore } from "../../src/registry/blob-store.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
 import { waitBeforeRetry } from "../../src/registry/retry.ts";
+import { Secret } from "../../src/secret.ts";
 import { blob, type Received, startFakeRegistry } from "./fake-registry.ts";
 
 const { signal } = new AbortController();
@@ -141,7 +143,7 @@ test("a redirect to another host is followed without credentials, and not in cir
     if (!headers.has("authorization")) return status(401, { "www-authenticate": 'Basic realm="r"' });
     return target === "/v2/" ? undefined : status(307, { location: `http://${storage.host}/x?signature=s` });
   });
-  const credentials = { username: "ann", password: "secret" };
+  const credentials = { username: "ann", password: Secret.of("secret") };
   const store = openBlobStore(`docker://${registry.host}/team/app`, {
     ...{ fetch, credentials, environment: {} },
     clock: impatientClock().clock,

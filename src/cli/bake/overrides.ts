@@ -10,7 +10,7 @@ import { type Fields, mergeFields, normalize, readField, sortedMap, type Target 
 export type Overrides = ReadonlyMap<string, readonly Override[]>;
 
 interface Override {
-  /** As given, for messages. */
+  /** The override as given, for messages. */
   text: string;
   field: string;
   /** What follows the field's dot. */

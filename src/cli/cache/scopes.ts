@@ -187,7 +187,7 @@ async function readShown(invocation: Invocation): Promise<ScopeIndex> {
   return index;
 }
 
-/** For people, a column that is empty for all rows is left out: a service may report no sizes or durations. */
+/** Leaves out columns that are empty for all rows, for people: a service may report no sizes or durations. */
 function tableOf(layers: readonly Shown[], { format }: Invocation["globals"]): Table {
   const columns: [title: string, cell: (layer: Shown) => Cell][] = [
     ["IMAGE", ({ image }) => (image === null ? null : { id: image })],

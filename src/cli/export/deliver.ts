@@ -1,10 +1,10 @@
 import { notedBase, rememberImage } from "../../builder/cache/noted-images.ts";
 import type { Platform } from "../../builder/state/platform.ts";
-import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
+import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";

@@ -1,5 +1,4 @@
 import type { Clock } from "../../clock.ts";
-import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
@@ -7,6 +6,7 @@ import { describeImage, type ImageToWrite, type WrittenImage } from "../../image
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { mediaTypes } from "../../image/oci-layout.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
+import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { registryHost } from "../../registry/hosts.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
 import { RegistryError, WrongManifestError } from "../../registry/registry-error.ts";

@@ -1,7 +1,9 @@
 /** Options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
-import type { RegistryCredentials } from "../../engine/import/download.ts";
+
 import { usageError } from "../../errors.ts";
+import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { parseMirror } from "../../registry/repository.ts";
+import { Secret } from "../../secret.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
@@ -91,7 +93,7 @@ export function readCredentials(values: Values): RegistryCredentials | undefined
   const text = values.text("creds");
   if (text === undefined) return undefined;
   const [, username = "", password = ""] = /^([^:]+):(.+)$/s.exec(text) ?? [];
-  if (username !== "") return { username, password };
+  if (username !== "") return { username, password: Secret.of(password) };
   throw usageError(
     "--creds takes USER:PASSWORD",
     "`docker login` or `skopeo login` stores credentials, and asks for the password.",

@@ -7,7 +7,7 @@ import { endHelper, startHelper } from "../../programs/helper.ts";
 import { readLines } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-export interface SkopeoJob {
+interface SkopeoJob {
   /** A directory for skopeo's temporary files. */
   directory: string;
   onStart?: (pid: number) => void;

@@ -1,7 +1,6 @@
 import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
-import { Secret } from "../../secret.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -166,7 +165,7 @@ function checkCredentials({ values, runtime }: Invocation): void {
 
 async function askCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
   const given = readCredentials(values);
-  if (given !== undefined) return { ...given, password: Secret.of(given.password) };
+  if (given !== undefined) return given;
   const username = values.text("username");
   if (username === undefined) return undefined;
   const password = values.flag("password-stdin")

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { createBudget } from "../import-limits.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
@@ -19,11 +20,6 @@ import { readOciLayout } from "./read-oci.ts";
 import { sourceWords } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
-
-export interface RegistryCredentials {
-  username: string;
-  password: string;
-}
 
 /** The download's directory, in the operation's. */
 export const downloadDirectory = "download";
@@ -124,7 +120,7 @@ function writeAuthFile(
   { username, password }: RegistryCredentials,
 ): string {
   const path = join(directory, authFileName);
-  const auth = Buffer.from(`${username}:${password}`).toString("base64");
+  const auth = Buffer.from(`${username}:${password.text()}`).toString("base64");
   writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
   return path;
 }

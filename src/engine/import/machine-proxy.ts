@@ -6,7 +6,7 @@ import type { Environment } from "../system/programs.ts";
 
 /** What is asked of a proxy. */
 interface Destination {
-  /** As in a URL: an IPv6 address is in brackets. */
+  /** Written as in a URL: an IPv6 address is in brackets. */
   host: string;
   port: number;
   /** True for a connection that the client encrypts itself. */

@@ -4,6 +4,7 @@ import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
+import { Secret } from "../../secret.ts";
 import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
   optionalFields,
@@ -69,7 +70,7 @@ export const imageRoutes: readonly Route[] = [
         source,
         credentials: login && {
           username: readString(login, "username"),
-          password: readString(login, "password"),
+          password: Secret.of(readString(login, "password")),
         },
         tag,
         timeoutSeconds: optionalNumber(body, "timeout", 1) ?? 600,

@@ -161,8 +161,8 @@ export function createExchange(options: ExchangeOptions): Exchange {
         signal,
         responseType: "stream" as const,
         decompress: false,
-        // Bun ends a connection without traffic after five minutes. A watched stream has its own rule.
-        ...(isWatched ? { timeout: false as unknown as number } : {}),
+        // Bun ends a connection without traffic after five minutes, unless this is 0. A watched stream has its own rule.
+        ...(isWatched ? { timeout: 0 } : {}),
       };
       const shared = { ...request, protocol };
       const raw = (url: string) => $fetch.raw<unknown, "stream">(url, request);
