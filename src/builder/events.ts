@@ -1,5 +1,6 @@
 import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { BoughError } from "../errors.ts";
 import type { OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/explain.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
@@ -134,4 +135,18 @@ export type EmitInStep = (event: StepEvent) => void;
 export function emitFor({ stage, step }: StepPlace, emit: Emit): EmitInStep {
   const place = { stage, step };
   return (event) => emit({ ...event, ...place });
+}
+
+/** The abort reason of a stage's signal after another stage has failed. The build's error is that of the failed stage. */
+export class AbandonedError extends BoughError {
+  override readonly name = "AbandonedError";
+
+  constructor() {
+    super("another stage has failed", { kind: "interrupted" });
+  }
+}
+
+/** Returns the field for a step's last events that says whether the step ends because another stage has failed. */
+export function abandonmentOf({ aborted, reason }: AbortSignal): { abandoned?: true } {
+  return aborted && reason instanceof AbandonedError ? { abandoned: true } : {};
 }

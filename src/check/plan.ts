@@ -1,4 +1,3 @@
-import { targetStageName } from "../builder/bases/automatic-arguments.ts";
 import {
   edgesByInstruction,
   reachableFrom,
@@ -8,6 +7,7 @@ import {
 import { graphOf, requireTarget } from "../builder/graph/stage-references.ts";
 import { interpretFrom, interpretInStage, startGlobals } from "../builder/interpreter/interpret.ts";
 import { declareGlobals } from "../builder/interpreter/settings.ts";
+import { targetStageName } from "../builder/state/platform.ts";
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";

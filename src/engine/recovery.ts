@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { takeOverLock } from "../lock-file.ts";
 import { RequestError } from "./http/answers.ts";
 import { isOpen } from "./layout.ts";
-import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   dropLostCaches,
   loseInterruptedCaches,
   loseUnsyncedCaches,
   removeOrphanedCaches,
-} from "./records/lost-caches.ts";
+} from "./records/caches.ts";
+import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   describeCompletion,
   findOperation,

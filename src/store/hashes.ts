@@ -1,8 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import type { Pace } from "../pace.ts";
-import type { FileState } from "./file-columns.ts";
-import { createFileTable, type FileTable, PendingFiles } from "./file-table.ts";
+import { createFileTable, type FileState, type FileTable, PendingFiles } from "./file-table.ts";
 import { packMerged, packSome, unpackFiles } from "./packed-files.ts";
 
 /** Hashes of files by their `stat`, so that unchanged files need not be read again. */

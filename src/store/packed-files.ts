@@ -1,6 +1,5 @@
 /** The stored form of a context's files: parts that are compressed one by one, so that packing can yield in between. */
-import { FileColumns } from "./file-columns.ts";
-import type { PendingFiles } from "./file-table.ts";
+import { FileColumns, type PendingFiles } from "./file-table.ts";
 
 /** The version of the format: a new layout gets a new number. */
 const stamp = 0xb0000003;

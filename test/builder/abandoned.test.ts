@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { StepEvent } from "../../src/builder/events.ts";
-import { AbandonedError } from "../../src/builder/operations/abandoned.ts";
+import { AbandonedError, type StepEvent } from "../../src/builder/events.ts";
 import { createOutputReporter } from "../../src/builder/operations/operation.ts";
 
 test.each([

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { placeEntry, resolveDestination } from "../../src/builder/copy/destination.ts";
-import { addStaged } from "../../src/builder/staging/add-staged.ts";
 import { placementScript } from "../../src/builder/staging/placement-script.ts";
-import type { StagedEntry } from "../../src/builder/state/staged.ts";
+import { addStaged, type StagedEntry } from "../../src/builder/state/staged.ts";
 import { EntryList } from "../../src/context/sources/entry-list.ts";
 
 const link: StagedEntry = { type: "symlink", target: "x y", uid: 0, gid: 0 };

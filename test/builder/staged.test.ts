@@ -3,8 +3,12 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { ContextFile } from "../../src/builder/copy/staged-items.ts";
-import { beginAddition, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
-import type { Staged, StagedEntry } from "../../src/builder/state/staged.ts";
+import {
+  beginAddition,
+  isStagedBelow,
+  type Staged,
+  type StagedEntry,
+} from "../../src/builder/state/staged.ts";
 import { EntryList } from "../../src/context/sources/entry-list.ts";
 
 const owner = { uid: 0, gid: 0 };

@@ -7,8 +7,13 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
-import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor/limits.ts";
-import { diagnoseNetwork, diagnoseRuntime, type RuntimeFacts } from "../../src/cli/doctor/runtime.ts";
+import {
+  diagnoseLimits,
+  diagnoseNetwork,
+  diagnoseRuntime,
+  type LimitFacts,
+  type RuntimeFacts,
+} from "../../src/cli/doctor/runtime.ts";
 import type { Clock } from "../../src/clock.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";

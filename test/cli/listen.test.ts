@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { describeExposure, listen, parseListenAddress } from "../../src/cli/engine/listen.ts";
+import { describeExposure, listen, parseListenAddress } from "../../src/cli/engine/serve.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test.each([

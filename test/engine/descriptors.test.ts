@@ -6,7 +6,7 @@ import { createConnection } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { entriesOf } from "../../src/builder/archives/read-archive.ts";
-import { listen } from "../../src/cli/engine/listen.ts";
+import { listen } from "../../src/cli/engine/serve.ts";
 import { withGzip } from "../../src/engine/http/gzip.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { leftOpen } from "../support/descriptors.ts";

@@ -7,11 +7,10 @@ import {
   readLimitEvents,
   usableControllers,
 } from "../../src/engine/sandbox/limits/controllers.ts";
-import { countedSize } from "../../src/engine/sandbox/limits/counted-size.ts";
 import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { maxUlimits, requireUlimits } from "../../src/engine/sandbox/limits/ulimits.ts";
-import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
+import { countedSize, watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { decode, TestEngine } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { topics } from "../../src/cli/help/topics.ts";
 import { commands } from "../../src/cli/program/commands.ts";
-import { defaultExcludes } from "../../src/context/patterns/default-excludes.ts";
+import { defaultExcludes } from "../../src/context/patterns/ignore.ts";
 import { readBlocks } from "./blocks.ts";
 import { testDocument } from "./document.ts";
 

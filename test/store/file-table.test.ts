@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { FileColumns, type FileState } from "../../src/store/file-columns.ts";
-import { createFileTable, PendingFiles } from "../../src/store/file-table.ts";
+import { createFileTable, FileColumns, type FileState, PendingFiles } from "../../src/store/file-table.ts";
 import { packMerged, unpackFiles } from "../../src/store/packed-files.ts";
 import { state } from "../support/file-state.ts";
 import { runs } from "../support/random.ts";

@@ -1,4 +1,4 @@
-import type { FileState } from "../../src/store/file-columns.ts";
+import type { FileState } from "../../src/store/file-table.ts";
 
 /** The state of a file, with numbers as large as they get in practice. */
 export const state: FileState = {

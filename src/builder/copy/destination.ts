@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 import type { SourceMatch } from "../../context/sources/entry-list.ts";
 import { BoughError } from "../../errors.ts";
-import { isStagedBelow } from "../staging/add-staged.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
+import { isStagedBelow } from "../state/staged.ts";
 
 /** The destination of one COPY or ADD: a directory that the sources go into, or the path of a single file. */
 export interface Destination {

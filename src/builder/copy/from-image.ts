@@ -8,10 +8,10 @@ import { titleOf } from "../location.ts";
 import { type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import type { ImageContent, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { type CopiedInodes, firstPathOf, inodesOf, withInode } from "./copied-inodes.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
 import { readFromImage } from "./read-image.ts";
 import { type Item, stageCopied, stageItems } from "./stage-items.ts";
+import { type CopiedInodes, firstPathOf, inodesOf, withInode } from "./unpack.ts";
 import type { CopyWords } from "./words.ts";
 
 /**

@@ -5,9 +5,16 @@ import type { CopiedEntry } from "../../store/copies.ts";
 import type { BuildServices } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
-import { beginAddition, isStagedBelow } from "../staging/add-staged.ts";
 import { isSameOrAbove, parentDirectories } from "../state/path-in-image.ts";
-import type { GivenOwner, Staged, StagedContent, StagedDirectory, StagedEntry } from "../state/staged.ts";
+import {
+  beginAddition,
+  type GivenOwner,
+  isStagedBelow,
+  type Staged,
+  type StagedContent,
+  type StagedDirectory,
+  type StagedEntry,
+} from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import type { Destination } from "./destination.ts";
 

@@ -6,9 +6,8 @@ import type { BuildJob, BuildServices } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { whyUnmade } from "../staging/special-files.ts";
-import type { StagedContent } from "../state/staged.ts";
+import type { StagedContent, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { inodesOf, withInode } from "./copied-inodes.ts";
 import { hashSources } from "./hash-sources.ts";
 import type { CopyPlan } from "./plan.ts";
 import type { PlannedItem } from "./planned-items.ts";
@@ -120,4 +119,25 @@ async function hashOf(
   const early = { offer: () => undefined };
   await hashSources([entry], { signal, clock, cache, early, inputs });
   return entry.list.hashAt(entry.index);
+}
+
+/** Inodes of files with several hard links, by the path of the first one. */
+export type CopiedInodes = ReadonlyMap<string, symbol>;
+
+export function inodesOf(entries: readonly CopiedEntry[]): CopiedInodes {
+  const inodes = new Map<string, symbol>();
+  for (const entry of entries)
+    if (entry.type === "file" && entry.original !== undefined && !inodes.has(entry.original))
+      inodes.set(entry.original, Symbol(entry.original));
+  return inodes;
+}
+
+/** Returns the path of the first hard link to an entry's file; of any other entry, its own path. */
+export function firstPathOf(entry: CopiedEntry): string {
+  return (entry.type === "file" ? entry.original : undefined) ?? entry.path;
+}
+
+export function withInode(staged: StagedEntry, entry: CopiedEntry, inodes: CopiedInodes): StagedEntry {
+  const inode = staged.type === "file" ? inodes.get(firstPathOf(entry)) : undefined;
+  return staged.type === "file" && inode !== undefined ? { ...staged, inode } : staged;
 }

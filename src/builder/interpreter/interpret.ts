@@ -1,22 +1,29 @@
 import { extend } from "../../columns/persistent-map.ts";
-import type { FromInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
-import { expandWord } from "../../dockerfile/words/words.ts";
-import { automaticArguments, type BuildTarget } from "../bases/automatic-arguments.ts";
+import type {
+  AddInstruction,
+  CopyInstruction,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+} from "../../dockerfile/instruction.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { expandBase, scratch } from "../bases/base.ts";
 import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
-import { type DirectoryContext, findContext } from "../contexts/named-context.ts";
+import { type DirectoryContext, findContext, sourceDirectory } from "../contexts/named-context.ts";
+import { expandCopyWords } from "../copy/words.ts";
 import { configure } from "../docker/configuration.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
+import { automaticArguments, type BuildTarget } from "../state/platform.ts";
 import {
   type Arguments,
   createIsKnown,
   declareArgument,
+  type IsKnown,
   lookUp,
   type StageScope,
   updateUnknown,
 } from "../state/scope.ts";
-import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "../state/warnings.ts";
-import { interpretCopy } from "./copy.ts";
+import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
 import { imageTriggers, withTrigger } from "./onbuild.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./variable-warnings.ts";
@@ -169,4 +176,55 @@ export async function interpretInStage<Stage extends StageScope>(
 
 function isEmpty({ command }: RunInstruction): boolean {
   return command.form === "shell" && command.line === "";
+}
+
+type Copying = CopyInstruction | AddInstruction;
+
+/** Interprets COPY and ADD: expands the words and plans where each source goes. The world performs the plan. */
+async function interpretCopy<Stage extends StageScope>(
+  instruction: Copying,
+  { stage, lookup, isKnown }: { stage: Stage; lookup: Lookup; isKnown: IsKnown },
+  world: World<Stage>,
+): Promise<Stage> {
+  const isFromImage = instruction.name === "COPY" && instruction.from !== undefined;
+  if (isFromImage && !world.dialect.copiesFromImages) {
+    world.warn(skippedCopyFrom(instruction.from ?? ""), instruction);
+    return stage;
+  }
+  if (!areSourcesKnown(instruction, isKnown)) return stage;
+  const { escape } = world;
+  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.dialect);
+  if (!world.dialect.unpacksArchives) for (const warning of words.warnings) world.warn(warning, instruction);
+  if (isFromImage && sourceDirectory(instruction, world.contexts) === undefined)
+    return world.copyFromImage(instruction, words, stage);
+  const options = await world.copyOptions(instruction, stage);
+  const isPlaceKnown =
+    isKnown(instruction.destination) && (options.workdir !== undefined || words.destination.startsWith("/"));
+  const known = isPlaceKnown ? words : { ...words, destination: "/" };
+  const workdir = options.workdir ?? "/";
+  let isImageAsked = false;
+  const isDirectoryInImage = (path: string) => {
+    isImageAsked = true;
+    return options.isDirectoryInImage(path);
+  };
+  const place = { dialect: world.dialect, workdir, isDirectoryInImage };
+  const plan = await world.planCopy(known, instruction, { ...options, ...place, lookup, escape });
+  for (const warning of plan.warnings) world.warn(warning, instruction);
+  return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);
+}
+
+function areSourcesKnown(instruction: Copying, isKnown: IsKnown): boolean {
+  const words = instruction.sources.map((source) => (source.kind === "path" ? source.path : ""));
+  const checksum = instruction.name === "ADD" ? instruction.checksum : undefined;
+  return [...words, ...instruction.exclude, instruction.chmod ?? "", checksum ?? ""].every(isKnown);
+}
+
+/** Replaces unknown words by valid ones, since an empty word may be an error. */
+function withoutUnknown<Instruction extends Copying>(
+  instruction: Instruction,
+  isKnown: IsKnown,
+): Instruction {
+  const destination = isKnown(instruction.destination) ? instruction.destination : "/";
+  const chown = isKnown(instruction.chown ?? "") ? instruction.chown : undefined;
+  return { ...instruction, destination, chown };
 }

@@ -2,8 +2,8 @@ import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
-import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
 import { hostNameArgument } from "../commands/network.ts";
+import { isAutomaticArgument } from "../state/platform.ts";
 import { type Arguments, predefinedArguments, type Scope } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 

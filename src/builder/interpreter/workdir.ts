@@ -3,8 +3,8 @@ import { requireNoFiles } from "../copy/check-plan.ts";
 import { stageDirectories } from "../copy/stage-items.ts";
 import type { BuildJob } from "../job.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
-import { addStaged } from "../staging/add-staged.ts";
 import { isSameOrAbove, parentDirectories } from "../state/path-in-image.ts";
+import { addStaged } from "../state/staged.ts";
 import { changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
 
 /**

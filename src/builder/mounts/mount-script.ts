@@ -7,9 +7,8 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, numericUser, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import type { BuildJob } from "../job.ts";
-import { addStaged } from "../staging/add-staged.ts";
 import { parentDirectories } from "../state/path-in-image.ts";
-import type { Staged, StagedEntry } from "../state/staged.ts";
+import { addStaged, type Staged, type StagedEntry } from "../state/staged.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 

@@ -11,9 +11,8 @@ import { requestIdOfStep } from "../../service/operations/spawned.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
-import type { EmitInStep } from "../events.ts";
+import { abandonmentOf, type EmitInStep } from "../events.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
-import { abandonmentOf } from "./abandoned.ts";
 import { createOutputCollector } from "./gc.ts";
 
 /** The purpose of an operation. */

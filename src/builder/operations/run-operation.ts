@@ -1,7 +1,8 @@
 import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
-import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { ImageService, OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
+import { ownOperationNetwork } from "../commands/network.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import {
   createOutputReporter,
@@ -120,4 +121,40 @@ async function continueOperation(
 /** Returns false if the service has lost the image. If it can't be asked, the image is assumed to exist. */
 async function hasImage({ image }: OperationOutcome, { service }: BuildServices): Promise<boolean> {
   return image === undefined || (await service.hasImage(image)) !== false;
+}
+
+/** Linux takes arguments of up to 128 KiB. */
+const maxArgumentBytes = 100 * 1024;
+
+interface ScriptOptions {
+  /** A path that the image lacks, for a script that is too long for an argument. */
+  place: string;
+  service: Pick<ImageService, "uploadStream">;
+  network: NetworkMode;
+  timeoutSeconds: number;
+}
+
+/**
+ * Returns the fields that run a script of bough's own as root. It uses only fields that the specification names: a service that
+ * ignored standard input would run nothing, and say that it had succeeded.
+ */
+export async function scriptFields(
+  script: string,
+  placed: Pick<InstanceRequest, "files" | "entries" | "copies">,
+  { place, service, network, timeoutSeconds }: ScriptOptions,
+): Promise<Omit<InstanceRequest, "image">> {
+  const fields = {
+    command: "sh",
+    shell: false,
+    cwd: "/",
+    ...placed,
+    timeout: timeoutSeconds,
+    disposable: false,
+    ...ownOperationNetwork(network),
+  };
+  if (Buffer.byteLength(script) <= maxArgumentBytes) return { ...fields, args: ["-c", script] };
+  const file = new Blob([`rm -f ${place}\n${script}`]);
+  const { uuid } = await service.uploadStream(() => file.stream(), { contentLength: file.size });
+  const files = { ...placed.files, [place]: { uuid, uid: 0, gid: 0, mode: "0600" } };
+  return { ...fields, args: ["-c", `. ${place}`], files };
 }

@@ -1,13 +1,12 @@
 import { type Clock, steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
-import { emitFor } from "../events.ts";
+import { abandonmentOf, emitFor } from "../events.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import type { BuildJob } from "../job.ts";
 import { showInstruction, titleOf, withLocation } from "../location.ts";
-import { abandonmentOf } from "../operations/abandoned.ts";
 import { detectLoss, MissingImageError } from "../operations/missing-image.ts";
 import type { Arguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";

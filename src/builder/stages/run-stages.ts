@@ -1,9 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { createSlots } from "../../slots.ts";
-import { targetStageName } from "../bases/automatic-arguments.ts";
 import { platformOf, requireBase, scratch } from "../bases/base.ts";
 import { explainDirectoryBase } from "../contexts/directory-base.ts";
+import { AbandonedError } from "../events.ts";
 import {
   type BuildGraph,
   edgesByInstruction,
@@ -16,11 +16,10 @@ import { uncachedStages } from "../graph/uncached-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import { withLocation } from "../location.ts";
-import { AbandonedError } from "../operations/abandoned.ts";
 import { MissingImageError } from "../operations/missing-image.ts";
 import type { StepRecord } from "../result.ts";
 import { createSmallContents } from "../staging/small-contents.ts";
-import { dependsOnPlatform, type Platform } from "../state/platform.ts";
+import { dependsOnPlatform, type Platform, targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { openFeed, type StageFeed } from "./look-ahead.ts";

@@ -19,12 +19,14 @@ import {
   userNamespaceEntry,
 } from "../process/user-namespace.ts";
 import { type CheckResult, failedCheck, maxTrialSeconds, programVersion } from "./check-result.ts";
-import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
 import {
+  diagnoseLimits,
   diagnoseNetwork,
   diagnoseRuntime,
+  examineLimits,
   examineNetwork,
   examineRuntime,
+  type LimitFacts,
   type NetworkFacts,
   type RuntimeFacts,
 } from "./runtime.ts";

@@ -1,11 +1,14 @@
 import { timingSafeEqual } from "node:crypto";
+import { statSync } from "node:fs";
+import { isIP } from "node:net";
+import { dirname, resolve } from "node:path";
 import { withGzip } from "../../engine/http/gzip.ts";
-import { messageOf, usageError } from "../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
 import { makeRoomRegularly } from "../service/make-room.ts";
-import { describeExposure, listen, parseListenAddress } from "./listen.ts";
 
 export const serve = command({
   name: "serve",
@@ -87,4 +90,134 @@ function makeToken(): string {
 
 function digest(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
+}
+
+/** The address that `--listen` names. */
+type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
+
+type Handler = (request: Request) => Promise<Response>;
+
+/** Parses `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`. Throws a BoughError for anything else. */
+export function parseListenAddress(text: string, workingDirectory: string): ListenAddress {
+  if (text.startsWith("unix:") && text.length > "unix:".length) {
+    return { kind: "unix", path: resolve(workingDirectory, text.slice("unix:".length)) };
+  }
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/[\]\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65535) {
+    throw usageError(
+      `--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`,
+      "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 chooses a free port.",
+    );
+  }
+  return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
+}
+
+/** Starts to listen. Only its owner can ever open a Unix socket: the umask applies as it is made. */
+export function listen(address: ListenAddress, handler: Handler, onFault: (error: unknown) => void) {
+  const options = { ...unlimitedSilence, ...serverOptions(handler, onFault) };
+  try {
+    if (address.kind === "tcp") {
+      // Outside of development mode Bun lets processes of a user share a port: two servers would take turns with requests.
+      return Bun.serve({ ...options, hostname: address.hostname, port: address.port, reusePort: false });
+    }
+    const mask = process.umask(0o177);
+    try {
+      return Bun.serve({ ...options, unix: address.path });
+    } finally {
+      process.umask(mask);
+    }
+  } catch (error) {
+    const code = errorCode(error) ?? "";
+    const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
+    // The file of a socket stays when its server is killed.
+    const isTakenPath = address.kind === "unix" && code === "EADDRINUSE";
+    const reason = isTakenPath ? "there is a file of that name" : (reasons.get(code) ?? messageOf(error));
+    throw new BoughError(`cannot listen on ${place}: ${reason}`, {
+      hint: isTakenPath
+        ? "Give another address with --listen, or remove the file if no program listens there."
+        : "Give another address with --listen.",
+      cause: error,
+    });
+  }
+}
+
+const reasons = new Map([
+  ["EADDRINUSE", "another program is listening there"],
+  ["EADDRNOTAVAIL", "this machine has no such address"],
+  ["EACCES", "permission denied"],
+  ["ENOENT", "there is no such directory"],
+]);
+
+/**
+ * Disables the idle timeout, since an event stream may be silent as long as a command runs. It works for Unix sockets, too, but
+ * Bun's types have it only for TCP.
+ */
+const unlimitedSilence: object = { idleTimeout: 0 };
+
+/** Returns the options of `Bun.serve` that do not depend on the address. */
+function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
+  return {
+    // Bun's development mode serves error pages that reveal details of this machine without asking for a token.
+    development: false as const,
+    // Uploads may be of any size.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: announcingClose(handler),
+    error(error: unknown): Response {
+      onFault(error);
+      return Response.json({ error: "internal server error", status: 500 }, { status: 500 });
+    },
+  };
+}
+
+/**
+ * Says in the response that the connection is closed after it, if the client has asked for that (RFC 9112, section 9.6). A proxy
+ * such as nginx would otherwise send its next request over that connection, and lose it.
+ */
+function announcingClose(handler: Handler): Handler {
+  return async (request) => {
+    const response = await handler(request);
+    const options = request.headers.get("Connection") ?? "";
+    if (/(^|,)\s*close\s*(,|$)/i.test(options)) response.headers.set("Connection", "close");
+    return response;
+  };
+}
+
+/** Returns a warning about who else can reach this address, or replace it; `undefined` if it needs none. */
+export function describeExposure(address: ListenAddress): string | undefined {
+  if (address.kind === "unix") return describeDirectory(dirname(address.path));
+  const { hostname, port } = address;
+  if (isLoopback(hostname)) return undefined;
+  const where = isUnspecified(hostname) ? "all addresses of this machine" : hostname;
+  const reach = port === 0 ? "it" : `port ${port}`;
+  return [
+    `listening on ${where} without TLS: anyone who can reach ${reach} can try tokens, and anyone who sees the traffic can`,
+    "read the token, the uploaded files and the output of commands, and then run commands on this machine.",
+    "Safer: --listen 127.0.0.1:PORT or unix:PATH, behind an SSH tunnel or a proxy with TLS",
+  ].join(" ");
+}
+
+function describeDirectory(directory: string): string | undefined {
+  const { mode, uid } = statSync(directory);
+  const isOthersToWrite = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
+  if (!isOthersToWrite && (uid === 0 || uid === process.getuid?.())) return undefined;
+  return `others can write to ${directory}, and could replace this socket with their own, which would receive the clients' tokens`;
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname.toLowerCase() === "localhost") return true;
+  if (isIP(hostname) === 4) return hostname.startsWith("127.");
+  // 127.0.0.0/8 as mapped addresses, too.
+  return isIP(hostname) === 6 && /^\[::(1|ffff:7f[0-9a-f]{2}:[0-9a-f]+)\]$/.test(canonical(hostname));
+}
+
+function isUnspecified(hostname: string): boolean {
+  return (
+    hostname === "0.0.0.0" || hostname === "*" || (isIP(hostname) === 6 && canonical(hostname) === "[::]")
+  );
+}
+
+/** Returns the short form of an IPv6 address: `[::1]` for `0:0:0:0:0:0:0:1`. */
+function canonical(address: string): string {
+  return new URL(`http://[${address}]`).hostname;
 }

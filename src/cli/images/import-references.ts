@@ -112,7 +112,7 @@ async function imagesInArchive(
   signal: AbortSignal,
   log: Log,
 ): Promise<ArchiveImage[]> {
-  const { readArchiveNames } = await import("../../engine/import/archive-names.ts");
+  const { readArchiveNames } = await import("../../engine/import/open-image.ts");
   const images = await readArchiveNames(path, signal).catch((error: unknown): string[][] => {
     signal.throwIfAborted();
     log.debug(`the names in ${path}: ${messageOf(error)}`);

@@ -1,7 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import { basename, posix, resolve } from "node:path";
-import { addStaged } from "../../builder/staging/add-staged.ts";
-import type { Staged, StagedEntry } from "../../builder/state/staged.ts";
+import { addStaged, type Staged, type StagedEntry } from "../../builder/state/staged.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { isMissing } from "../../context/file-system/file-error.ts";
 import { localFileSystem, localPath } from "../../context/file-system/file-system.ts";

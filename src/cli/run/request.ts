@@ -1,5 +1,5 @@
 import { instanceNetwork, requireHostNetwork, requireHosts } from "../../builder/commands/network.ts";
-import { scriptFields } from "../../builder/operations/script.ts";
+import { scriptFields } from "../../builder/operations/run-operation.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";

@@ -3,7 +3,6 @@ import { join, normalize, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
-import { defaultExcludeRules } from "./default-excludes.ts";
 import { GlobSyntaxError, validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
@@ -184,4 +183,46 @@ function readText(path: string, at: string | undefined): string | undefined {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/**
+ * Names left out of every COPY and ADD, at any depth, whatever `.dockerignore` says: files that version control, interpreters,
+ * package managers and test runners write only for themselves, and two common output directories of build tools (`dist`,
+ * `build`). Other names that a project may have chosen itself (`venv`, `target`, `vendor`, `out`, `*.egg-info`) are not included.
+ */
+export const defaultExcludes: readonly string[] = [
+  ".git",
+  ".hg",
+  ".svn",
+  "__pycache__",
+  "*.pyc",
+  "*.pyo",
+  ".venv",
+  ".tox",
+  ".nox",
+  ".mypy_cache",
+  ".pytest_cache",
+  ".ruff_cache",
+  "node_modules",
+  "dist",
+  "build",
+  ".DS_Store",
+];
+
+/** Names that projects also use for sources of their own. */
+const ambiguous: readonly string[] = ["build", "dist"];
+
+/** Sorts paths that default excludes left out: those that may be missed come first. */
+export function ambiguousFirst(paths: Iterable<string>): string[] {
+  const isSurprising = (path: string) => ambiguous.includes(posix.basename(path));
+  return [...paths].sort((one, other) => Number(isSurprising(other)) - Number(isSurprising(one)));
+}
+
+function defaultExcludeRules(): readonly Rule[] {
+  return defaultExcludes.map((text) => ({
+    text,
+    isNegated: false,
+    pattern: compileIgnorePattern(`**/${text}`),
+    origin: { kind: "default" },
+  }));
 }

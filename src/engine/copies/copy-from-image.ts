@@ -4,8 +4,8 @@ import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/file-mode.ts";
 import { typeOf } from "../system/path.ts";
+import type { SelectedSource } from "./copy-spec.ts";
 import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
-import type { SelectedSource } from "./select-sources.ts";
 import { giveTimes, type Ids, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 
 /** The destination of one copy's sources, and their owner and mode there. */

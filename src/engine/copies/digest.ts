@@ -5,8 +5,8 @@ import { openForReading } from "../../open-for-reading.ts";
 import type { Pace } from "../../pace.ts";
 import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
+import { type Selection, selectSources, textOf } from "./copy-spec.ts";
 import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
-import { type Selection, selectSources, textOf } from "./select-sources.ts";
 
 /**
  * Returns the SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link

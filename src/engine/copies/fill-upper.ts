@@ -1,19 +1,18 @@
 import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import { type Image, layersOf } from "../records/images.ts";
+import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { withinPathLimit } from "../system/path.ts";
 import { copyFromImage } from "./copy-from-image.ts";
-import type { ImageCopySpec } from "./copy-spec.ts";
-import { EarlySync } from "./early-sync.ts";
+import { type ImageCopySpec, selectSources } from "./copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, placedFiles } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { createLinker } from "./linker.ts";
 import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
-import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
 
 /** What a request puts into a layer, over its image. */

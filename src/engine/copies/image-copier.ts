@@ -3,15 +3,15 @@ import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../contex
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
+import type { EarlySync } from "../records/layer-sync.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
-import type { EarlySync } from "./early-sync.ts";
+import { textOf } from "./copy-spec.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import type { LinkPolicy } from "./link-policy.ts";
 import type { Linker } from "./linker.ts";
-import { textOf } from "./select-sources.ts";
 import { tryLink } from "./try-link.ts";
 import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 

@@ -4,8 +4,8 @@ import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
+import type { EarlySync } from "../records/layer-sync.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
-import type { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { tryLink } from "./try-link.ts";
 import {

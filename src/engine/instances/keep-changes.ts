@@ -11,7 +11,7 @@ import { addImage, type Image } from "../records/images.ts";
 import { countMarks, noMarks } from "../records/layer-marks.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
-import { countedSize } from "../sandbox/limits/counted-size.ts";
+import { countedSize } from "../sandbox/limits/watchers.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
 import { joinPath, type Path } from "../system/path.ts";

@@ -5,7 +5,7 @@ import { inTransaction } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
 import { isOpen, type Layout } from "../layout.ts";
 import { failingDiskHint } from "../system/disk.ts";
-import { loseUnsyncedCaches } from "./lost-caches.ts";
+import { loseUnsyncedCaches } from "./caches.ts";
 
 /** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
 const failedSync = "failed sync";

@@ -2,8 +2,7 @@ import type { BuildEvent, StepEvent } from "../../builder/events.ts";
 import type { StepPlace } from "../../builder/step-place.ts";
 import type { ServedTime } from "../../service/service.ts";
 import { formatCount } from "../quantity.ts";
-import type { RequestRecorder } from "./requests.ts";
-import { createServedTimes } from "./served-times.ts";
+import { createServedTimes, type RequestRecorder } from "./requests.ts";
 import type { ActivitySpan, RecordedBuild, Span, StepSpan } from "./spans.ts";
 
 /** Records from a build's events what took how long. */

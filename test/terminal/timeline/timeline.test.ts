@@ -1,8 +1,12 @@
 /** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
+
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createRequestRecorder, readServerTiming } from "../../../src/terminal/timeline/requests.ts";
-import { createServedTimes } from "../../../src/terminal/timeline/served-times.ts";
+import {
+  createRequestRecorder,
+  createServedTimes,
+  readServerTiming,
+} from "../../../src/terminal/timeline/requests.ts";
 import {
   findChain,
   findCriticalPath,

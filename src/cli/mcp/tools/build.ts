@@ -7,9 +7,8 @@ import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { type Call, invocationFor, logTo } from "../call.ts";
-import { additive, type Tool } from "../tool.ts";
+import { additive, inTurn, type Tool } from "../tool.ts";
 import { buildInputs, buildWords, network, pairs, timeoutSeconds } from "./fields.ts";
-import { inTurn } from "./in-turn.ts";
 
 const input = z.strictObject({
   ...buildInputs,

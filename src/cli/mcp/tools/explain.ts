@@ -4,10 +4,9 @@ import { renderExplanation, renderShared } from "../../../terminal/explanation.t
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { callForJson, invocationFor } from "../call.ts";
 import { warningForAgent } from "../hints.ts";
-import { additive, readOnly, type Tool } from "../tool.ts";
+import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
 import { createBuildReport } from "./build.ts";
 import { buildInputs, buildWords } from "./fields.ts";
-import { inTurn } from "./in-turn.ts";
 
 const explainInput = z.strictObject(buildInputs);
 
