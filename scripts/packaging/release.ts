@@ -1,6 +1,6 @@
 /**
- * Makes dist/release from the checked-out commit: an archive for every target (or for those named as arguments), the
- * installer, a bill of materials, SHA256SUMS and its signature. The same commit gives the same bytes. `--make-key FILE` makes
+ * Makes dist/release from the checked-out commit: an archive and an npm package for every target (or for those named as
+ * arguments), Debian packages, the installer, a bill of materials, SHA256SUMS and its signature. The same commit gives the same bytes. `--make-key FILE` makes
  * a new pair of keys instead.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,9 @@ import type { ArchiveEntry } from "./archive-entry.ts";
 import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";
+import { debName, writeDeb } from "./deb.ts";
 import { renderPublicKey, signFile } from "./minisign.ts";
+import { mainPackage, platformPackage, readNpmName } from "./npm.ts";
 import { keyVariable, makeReleaseKey, publicKeyFiles, readReleaseKey } from "./release-key.ts";
 import { runProgram } from "./run-program.ts";
 import { lockedPackage } from "./runtime.ts";
@@ -44,6 +46,7 @@ function makeKey([file, ...others]: readonly string[]): void {
 async function makeRelease(names: readonly string[]): Promise<void> {
   const chosen = chooseTargets(names);
   const key = readReleaseKey(root, process.env);
+  const npmName = readNpmName(process.env);
   const source = readSource(root);
   const packages = await bundledPackages();
   const documents = await describeRelease(renderLicenses(packages, runtimeLicenses()));
@@ -52,10 +55,12 @@ async function makeRelease(names: readonly string[]): Promise<void> {
   mkdirSync(out, { recursive: true });
   const rows: string[][] = [];
   try {
-    for (const target of chosen) rows.push(release(target, source, documents, work));
+    for (const target of chosen) rows.push(release(target, { source, documents, npmName }, work));
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+  const main = mainPackage(chosen, { source, name: npmName, files: documents }, compress);
+  put(main.file, main.content);
   const runtimes = chosen.map(({ runtimePackage }) => runtimePackage);
   const materials = materialsOf(packages, runtimes, (name) => lockedPackage(root, name));
   put(`bough-${source.version}.cdx.json`, renderBillOfMaterials(source, materials));
@@ -107,25 +112,38 @@ async function describeRelease(licenses: string): Promise<ArchiveEntry[]> {
   ];
 }
 
-function release(target: Target, source: Source, documents: readonly ArchiveEntry[], work: string): string[] {
+interface Release {
+  source: Source;
+  documents: readonly ArchiveEntry[];
+  npmName: string;
+}
+
+function release(target: Target, { source, documents, npmName }: Release, work: string): string[] {
   const { content, runtimeBytes } = compile(root, target, source, work);
   const directory = `bough-${source.version}-${target.name}`;
   const executable: ArchiveEntry = { type: "file", path: executableName(target), mode: 0o755, content };
-  const entries = [executable, ...documents].map((entry) => ({
+  const files = [executable, ...documents];
+  const entries = files.map((entry) => ({
     ...entry,
     path: `${directory}/${entry.path}`,
   }));
   const archive =
-    target.archive === "zip"
-      ? writeZip(entries, source.date)
-      : Bun.gzipSync(writeTar(entries, source.date), { level: 9, library: "libdeflate" });
+    target.archive === "zip" ? writeZip(entries, source.date) : compress(writeTar(entries, source.date));
   const name = `${directory}.${target.archive}`;
   const programBytes = content.byteLength - runtimeBytes;
   checkSize(`bough's part of ${target.name}`, programBytes, programLimitBytes);
   checkSize(name, archive.byteLength, archiveLimitBytes);
   put(name, archive);
+  const npm = platformPackage(target, { source, name: npmName, files }, compress);
+  put(npm.file, npm.content);
+  const deb = debName(target, source);
+  if (deb !== undefined) put(deb, writeDeb(target, source, files, compress));
   const sizes = [content.byteLength, programBytes, archive.byteLength].map(formatBytes);
   return [target.name, ...sizes, name];
+}
+
+function compress(content: Uint8Array<ArrayBuffer>): Uint8Array {
+  return Bun.gzipSync(content, { level: 9, library: "libdeflate" });
 }
 
 function checkSize(what: string, bytes: number, limit: number): void {
