@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -35,7 +36,9 @@ async function start(options: Parameters<typeof startFakeService>[0]): Promise<v
 async function build(...options: string[]) {
   const before = service.state.instances.length;
   service.clearRequests();
-  const ended = await boughOn(service, ["build", ".", "--docker", ...options], { context, state });
+  // It waits for images that it has just made, since a service may not know them yet.
+  const clock = createManualClock((milliseconds) => milliseconds < 5000);
+  const ended = await boughOn(service, ["build", ".", "--docker", ...options], { context, state, clock });
   const runs = service.state.instances.slice(before).map(commandOf).sort();
   return { ...ended, runs };
 }

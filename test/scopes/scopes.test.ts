@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../src/version.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 import { bough, buildOn, type Machine, newMachine } from "./machines.ts";
 
@@ -25,6 +26,10 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 const build = (machine: Machine, ...words: string[]) => buildOn(machine, service, words);
+
+/** The same without waiting for images that the service may not know yet. */
+const buildAtOnce = (machine: Machine, ...words: string[]) =>
+  buildOn(machine, service, words, { clock: createManualClock((milliseconds) => milliseconds < 5000) });
 
 describe("with an empty home", () => {
   test("all layers of a scope are hits: a build requests only the scope, the base image and the result", async () => {
@@ -185,13 +190,13 @@ test("an archive that ADD unpacks has the same directories on every machine", as
 
 describe("an image that the service has lost", () => {
   test("is a miss with a warning, and the next write drops it", async () => {
-    await build(one, "--cache-to", "main");
+    await buildAtOnce(one, "--cache-to", "main");
     for (const image of imagesOf(both)) service.state.forgetImage(image);
-    const again = await build(other, "--cache-from", "main", "--cache-to", "main");
+    const again = await buildAtOnce(other, "--cache-from", "main", "--cache-to", "main");
     expect(again.exitCode).toBe(0);
     expect(again.runs).toEqual(both);
     expect(again.stderr).toMatch(/^\[WARN\] image \S+ of layer:\S+ is gone/m);
-    const third = await build(newMachine(files), "--cache-from", "main");
+    const third = await buildAtOnce(newMachine(files), "--cache-from", "main");
     expect(third.runs).toEqual([]);
     expect(third.stderr).not.toContain("[WARN]");
   });
@@ -203,7 +208,7 @@ describe("an image that the service has lost", () => {
         ? Response.json({ images: [] })
         : undefined;
     for (const image of imagesOf(both)) service.state.forgetImage(image);
-    const again = await build(other, "--cache-from", "main");
+    const again = await buildAtOnce(other, "--cache-from", "main");
     expect(again.exitCode).toBe(0);
     expect(again.runs).toEqual(both);
   });
