@@ -8,6 +8,8 @@ export interface Terminal {
   write(text: string): void;
   /** Types a line and presses Enter. */
   type(line: string): void;
+  /** Runs a command line at the prompt `$`, and waits for the next prompt. */
+  run(line: string): Promise<void>;
   /** Presses a key, which has tmux's name, such as `C-c`. */
   press(key: string): void;
   /** The text on the screen, without trailing blanks. */
@@ -72,6 +74,13 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
     type: (line) => {
       terminal.write(line);
       call("send-keys", "Enter");
+    },
+    async run(line) {
+      terminal.write(line);
+      // Until the shell shows what was typed, the prompt before it is the last line.
+      await terminal.waitFor(/(^|\n)(?!\$$)[^\n]*$/);
+      terminal.press("Enter");
+      await terminal.waitForLastLine("$");
     },
     press: (key) => void call("send-keys", key),
     screen: () => capture(),

@@ -35,8 +35,7 @@ test.each([
   ["topics", "help", 120, 40],
 ])("%s (bough %s) fits a screen of %d columns and %d rows", async (name, line, columns, rows) => {
   const shown = await open(columns, rows);
-  shown.type(`clear; bough ${line}`);
-  await shown.waitForLastLine("$");
+  await shown.run(`clear; bough ${line}`);
   expect(shown.screen()).not.toContain("PAGED");
   expectGolden(join(golden, `${name}-${columns}x${rows}.txt`), `${shown.screen()}\n`);
 });

@@ -25,8 +25,7 @@ test("README's recording is what the program shows today, apart from ids and tim
     environment: { BOUGH_HOME: join(home, ".local/state/bough") },
   });
   try {
-    shown.type(`bough -q images import ${layout} --tag alpine:3.20; rm -r layout; clear`);
-    await shown.waitForLastLine("$");
+    await shown.run(`bough -q images import ${layout} --tag alpine:3.20; rm -r layout; clear`);
     for (const [index, line] of lines.entries()) {
       shown.type(line);
       await shown.waitFor(new RegExp(`^(\\$ .*[^]*\\n){${index + 1}}\\$$`, "m"));

@@ -57,8 +57,7 @@ test.each([80, 120])("at %d columns", async (columns) => {
   ];
   const terminal = await openBoughTerminal({ home, columns, rows: 120, environment: { BOUGH_DOCKER: "1" } });
   try {
-    terminal.type(`cd shop; bough -q images import ${layout} --tag base:1; clear`);
-    await terminal.waitForLastLine("$");
+    await terminal.run(`cd shop; bough -q images import ${layout} --tag base:1; clear`);
     for (const line of lines) {
       terminal.type(line);
       // Its output, and no other command after it.
