@@ -221,9 +221,9 @@ export interface BaseImage extends FoundImage {
 export interface RemoteBases {
   /**
    * @param url `docker://HOST/NAME:TAG` or `docker://HOST/NAME@DIGEST`
-   * @returns `undefined` if the image can't be declared: an import says why
+   * @returns its UUID; `undefined` if the image can't be declared: an import says why
    */
-  declare(url: string, tag: string | undefined): Promise<FoundImage | undefined>;
+  declare(url: string, tag: string | undefined): Promise<string | undefined>;
 }
 
 /** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */

@@ -118,10 +118,13 @@ async function importBase(
 /** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
 async function declareBase(
   { url, tag }: { url: string; tag: string | undefined },
-  { remoteBases, signal }: BuildServices,
+  services: BuildServices,
 ): Promise<FoundImage | undefined> {
+  const { remoteBases, signal } = services;
   try {
-    return await remoteBases?.declare(url, tag);
+    const image = await remoteBases?.declare(url, tag);
+    // Asked by the build's own client of the service, which learns from it what the service supports.
+    return image === undefined ? undefined : await describeImported(image, services);
   } catch (error) {
     signal.throwIfAborted();
     // An import finds more registries, or says what is wrong.
@@ -157,7 +160,7 @@ function importFrom(
   });
 }
 
-/** Returns an image that was just imported, with all that the service says of an image. */
+/** Returns an image that was just imported or declared, with all that the service says of an image. */
 async function describeImported(uuid: string, { service, supports }: BuildServices): Promise<FoundImage> {
   if (!(await supports.imageDetails())) return { uuid };
   const found = await service.findImage(uuid);

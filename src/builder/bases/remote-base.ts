@@ -10,7 +10,7 @@ import { formatPlatform, type Platform, parsePlatform } from "../state/platform.
 import { platformOf } from "./base.ts";
 
 interface RemoteBasesOptions {
-  service: Pick<Service, "capabilities" | "declareImage" | "findImage">;
+  service: Pick<Service, "capabilities" | "declareImage">;
   openSource(address: string): BlobSource;
   /** Called with each declared image. */
   onDeclared(image: string, diffIds: readonly string[]): void;
@@ -42,8 +42,7 @@ export function createRemoteBases({
         image,
         found.request.layers.map(({ diff_id }) => diff_id),
       );
-      const declared = await service.findImage(image);
-      return declared === undefined || declared === "unsupported" ? { uuid: image } : declared;
+      return image;
     },
   };
 }

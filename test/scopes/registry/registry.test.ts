@@ -137,15 +137,22 @@ test("an image that is pushed beside its cache takes the layers from there, and 
   expect(blobsSentTo("later", again.requests), again.stderr).toBeLessThanOrEqual(3);
 }, 60_000);
 
-test("a directory carries a cache", async () => {
-  const directory = temporaryDirectory();
-  const to = ["--docker", `--cache-to=type=local,dest=${directory},mode=max`];
-  const from = [...to, `--cache-from=type=local,src=${directory}`];
-  const made = await buildIn(newHome(), source, to);
-  expect(made.stderr).toContain(`cache: ${directory} has `);
-  const found = await buildIn(newHome(), source, from);
-  expect([found.exitCode, found.runs], found.stderr).toEqual([0, []]);
-}, 60_000);
+test.each([["with", ["--docker"]] as const, ["without", []] as const])(
+  "a directory carries a cache, %s --docker",
+  async (_, dialect) => {
+    const directory = temporaryDirectory();
+    const to = [...dialect, `--cache-to=type=local,dest=${directory},mode=max`];
+    const from = [...to, `--cache-from=type=local,src=${directory}`];
+    const writer = newHome();
+    const made = await buildIn(writer, source, to);
+    expect(made.stderr).toContain(`cache: ${directory} has `);
+    for (const [home, words] of [[writer, to] as const, [newHome(), from] as const]) {
+      const found = await buildIn(home, source, words);
+      expect([found.exitCode, found.runs], found.stderr).toEqual([0, []]);
+    }
+  },
+  60_000,
+);
 
 test("what writers overwrite of each other's is added by their next build", async () => {
   const shared = cacheOf("cache:writers", ",mode=max");
