@@ -24,10 +24,15 @@ export interface BlobStore {
   ): Promise<void>;
   removeManifest(reference: string, signal: AbortSignal): Promise<void>;
   hasBlob(blob: Pick<Descriptor, "digest">, signal: AbortSignal): Promise<boolean>;
-  /** The stream fails at its end if the content does not have the digest. Throws a MissingBlobError if there is none. */
+  /**
+   * The stream fails at its end if the content does not have the digest and size. Throws a MissingBlobError if there is none.
+   *
+   * @param checks `size` for a reader that compares the digest itself
+   */
   openBlob(
     blob: Pick<Descriptor, "digest" | "size">,
     signal: AbortSignal,
+    checks?: BlobChecks,
   ): Promise<AsyncIterable<Uint8Array>>;
   /** Sends a blob that the store lacks. `open` may be called again for another attempt. */
   putBlob(
@@ -38,6 +43,8 @@ export interface BlobStore {
   /** Takes a blob from another repository of the same registry. Returns false if it can't. */
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
 }
+
+export type BlobChecks = "digest" | "size";
 
 /** A store from which images are read. */
 export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "openBlob">;

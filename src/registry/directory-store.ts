@@ -131,10 +131,10 @@ export function createDirectoryStore(path: string): BlobStore {
       );
     },
     hasBlob: ({ digest }) => has(digest),
-    async openBlob(blob, signal) {
+    async openBlob(blob, signal, checks) {
       if (!(await has(blob.digest))) throw new MissingBlobError(`${address} has no blob ${blob.digest}`);
       signal.throwIfAborted();
-      return verified(Bun.file(place(blob)).stream(), blob, place(blob));
+      return verified(Bun.file(place(blob)).stream(), blob, place(blob), checks);
     },
     async putBlob(blob, open, signal) {
       if (await isWhole(blob)) return;

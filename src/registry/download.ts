@@ -1,23 +1,27 @@
 import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
-import { MissingBlobError } from "./blob-store.ts";
+import { type BlobChecks, MissingBlobError } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { RegistryError } from "./registry-error.ts";
 import { verified } from "./verified.ts";
 
 type Blob = Pick<Descriptor, "digest" | "size">;
 
+interface DownloadOptions {
+  signal: AbortSignal;
+  checks: BlobChecks | undefined;
+  /** Called for each registry that has failed, though another one is left. */
+  onFailure?(client: RegistryClient, error: RegistryError): void;
+}
+
 /**
  * Opens a blob of the first registry that has it. A transfer that breaks off is continued where it was, by the next registry if
  * this one fails for good.
- *
- * @param onFailure called for each registry that has failed, though another one is left
  */
 export async function downloadBlob(
   clients: readonly [RegistryClient, ...RegistryClient[]],
   blob: Blob,
-  signal: AbortSignal,
-  onFailure: (client: RegistryClient, error: RegistryError) => void = () => undefined,
+  { signal, checks, onFailure = () => undefined }: DownloadOptions,
 ): Promise<AsyncIterable<Uint8Array>> {
   const left = [...clients];
   const giveUp = (error: BoughError) => {
@@ -26,7 +30,7 @@ export async function downloadBlob(
   };
   const first = await openNext(left, blob, 0, { giveUp, signal });
   const places = clients.map(({ repository }) => repository.address).join(" or ");
-  return verified(continued(left, blob, first, { giveUp, signal }), blob, `${places}: the blob`);
+  return verified(continued(left, blob, first, { giveUp, signal }), blob, `${places}: the blob`, checks);
 }
 
 interface Continuation {

@@ -55,14 +55,15 @@ export function createMirroredSource(
         });
       }
     },
-    // The digest is checked, whoever has the blob.
-    openBlob: (blob, signal) => {
+    // Content is checked, whoever has the blob.
+    openBlob: (blob, signal, checks) => {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;
-      return downloadBlob(clients, blob, signal, (client, { message }) => {
+      const onFailure = (client: RegistryClient, { message }: Error) => {
         const mirror = mirrors.find((each) => each.client === client);
         if (mirror !== undefined) failures.set(mirror, message);
-      });
+      };
+      return downloadBlob(clients, blob, { signal, checks, onFailure });
     },
   };
 }

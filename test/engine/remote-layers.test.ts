@@ -50,9 +50,9 @@ beforeAll(async () => {
       const store = openBlobSource(address, dependencies);
       return meddle({
         ...store,
-        openBlob(blob, signal) {
+        openBlob(blob, signal, checks) {
           opened.push(blob.digest);
-          return store.openBlob(blob, signal);
+          return store.openBlob(blob, signal, checks);
         },
       });
     },

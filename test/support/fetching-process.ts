@@ -12,8 +12,8 @@ const engine = await TestEngine.open({
     const store = openBlobSource(address, dependencies);
     return {
       ...store,
-      openBlob(blob, signal) {
-        if (blob.digest !== digest) return store.openBlob(blob, signal);
+      openBlob(blob, signal, checks) {
+        if (blob.digest !== digest) return store.openBlob(blob, signal, checks);
         process.stdout.write("asked\n");
         return new Promise(() => undefined);
       },

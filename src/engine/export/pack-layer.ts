@@ -80,13 +80,13 @@ export function createPacking() {
     compressors.set(compression, compressor);
     const stopped = new Int32Array(stop);
     const file = openSync(path, "r+");
-    let [at, read, noted] = [position, 0, 0];
+    let [at, read, next] = [position, 0, 0];
     try {
       const archive = tap(streamLayer(directory, options), (chunk) => {
         if (Atomics.load(stopped, 0) === 1) throw new Error("packing was stopped");
         read += chunk.byteLength;
-        if (read < noted + notedBytes) return;
-        noted = read;
+        if (read < next) return;
+        next = read + notedBytes;
         onRead(read);
       });
       return await writeLayerBlob(archive, compressor, (bytes) => {

@@ -20,7 +20,7 @@ export class EarlyLayers {
     this.#options = options;
   }
 
-  /** Starts to unpack a blob, whose digest is verified. If it is not a layer, that fails, but only `take` returns the error. */
+  /** Starts to unpack a blob, which is verified meanwhile. If it is not a layer, that fails, but only `take` returns the error. */
   start(digest: string, path: string): void {
     const { directory, threads, room, inUserNamespace } = this.#options;
     const { size } = lstatSync(path);

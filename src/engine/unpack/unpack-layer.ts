@@ -8,7 +8,7 @@ import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression, peek } from "../import/layer-compression.ts";
-import { checkRoom, type Room } from "../import-limits.ts";
+import { checkRoom, meansNoRoom, type Room } from "../import-limits.ts";
 import { showPath } from "../system/path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
 import type { Totals } from "./totals.ts";
@@ -39,6 +39,20 @@ export interface UnpackedLayer extends Descriptor {
  * digest, or if it is not a layer. The caller compares the content's digest with the configuration's.
  */
 export async function unpackLayer(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
+  try {
+    return await unpackOnce(job, totals);
+  } catch (error) {
+    // Damaged bytes may look like anything: that they are damaged is the better reason.
+    if (error instanceof BoughError && !meansNoRoom(error)) {
+      const stored = createDigest();
+      for await (const chunk of readPart(job.file)) stored.add(chunk);
+      requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
+    }
+    throw error;
+  }
+}
+
+async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
   const [stored, content] = [createDigest(), createDigest()];
   const file = readPart(job.file);
   const copy = job.copyTo === undefined ? undefined : openSync(job.copyTo, "wx", 0o600);
