@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { readGlobals } from "../src/cli/command-line/globals.ts";
-import { readCredentials } from "../src/cli/export/registry-options.ts";
 import type { Runtime } from "../src/cli/process/runtime.ts";
 import { addressOf } from "../src/cli/service/choice.ts";
+import { readCredentials } from "../src/cli/service/registry-options.ts";
 import { systemClock } from "../src/clock.ts";
 import { Secret } from "../src/secret.ts";
 import { createService } from "../src/service/client.ts";

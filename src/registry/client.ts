@@ -4,10 +4,9 @@ import { BoughError } from "../errors.ts";
 import { watchedBody } from "../service/http/body-stream.ts";
 import { readBeginning, readWhole } from "../service/http/bounded-body.ts";
 import type { Fetch } from "../service/service.ts";
-import { type Authorization, createAuthorization } from "./authorization.ts";
+import { type Authorization, createAuthorization, parseChallenge } from "./authorization.ts";
 import { createTrust } from "./certificates.ts";
-import { parseChallenge } from "./challenge.ts";
-import { type Environment, findLogin, type Login, type RunCredentialHelper } from "./credentials.ts";
+import { credentialHelpers, type Environment, findLogin, type Login } from "./credentials.ts";
 import {
   type Exchanged,
   failed,
@@ -76,7 +75,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
   const authorization = createAuthorization({
     clock,
     findLogin: async () =>
-      options.login ?? (await findLogin(repository, environment, await credentialHelpers(given))),
+      options.login ?? (await findLogin(repository, environment, credentialHelpers(environment, clock))),
     isInsecure,
     ask: (url, init, signal) => askTokenServer(options, url, init, signal),
   });
@@ -171,12 +170,6 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
       return { status, headers, url, bytes: new Uint8Array(), body };
     },
   };
-}
-
-/** Loaded only if a registry asks for a login. */
-async function credentialHelpers({ environment, clock }: ClientOptions): Promise<RunCredentialHelper> {
-  const { createCredentialHelpers } = await import("./credential-helper.ts");
-  return createCredentialHelpers(environment, clock);
 }
 
 /** Asks a registry that may lack TLS for its address. One on this machine is asked without it first, any other with it. */

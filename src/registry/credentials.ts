@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
@@ -23,7 +24,7 @@ export type Login =
   | { kind: "registry"; token: Secret };
 
 /** Runs `docker-credential-NAME get` with a registry's name as its input. Returns its output; `undefined` if it has nothing. */
-export type RunCredentialHelper = (name: string, input: string) => Promise<string | undefined>;
+type RunCredentialHelper = (name: string, input: string) => Promise<string | undefined>;
 
 /** The name under which `docker login` stores Docker Hub's credentials. */
 const hubKey = "https://index.docker.io/v1/";
@@ -142,4 +143,35 @@ function readEntry(entry: JsonRecord, place: string): Login | undefined {
   if (username === undefined || password === undefined)
     throw new BoughError(`the credentials in ${place} are damaged: expected USER:PASSWORD in base64`);
   return { kind: "password", username, password: Secret.of(password.replace(/\0+$/, "")) };
+}
+
+/** A helper may ask a keyring, which may ask a person. */
+const helperSeconds = 60;
+
+/**
+ * Returns a function that runs docker's credential helpers, which are in the PATH. One that is missing, or that fails, has no
+ * credentials: its file may be one of another machine. https://github.com/docker/docker-credential-helpers
+ */
+export function credentialHelpers(environment: Environment, clock: Clock): RunCredentialHelper {
+  return async (name, input) => {
+    const program = Bun.which(`docker-credential-${name}`, { PATH: environment.PATH ?? "" });
+    if (program === null) return undefined;
+    // Loaded only if there is one.
+    const { runHelper } = await import("../programs/helper.ts");
+    const { status, stdout } = await runHelper([program, "get"], {
+      environment: environmentOf(environment),
+      input,
+      clock,
+      seconds: helperSeconds,
+    });
+    return status === 0 ? stdout : undefined;
+  };
+}
+
+/** Helpers of clouds read their own variables, and get none of bough's. */
+function environmentOf(environment: Environment): Record<string, string> {
+  const passed = Object.entries(environment).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !/^(BOUGH|CONTREE)_/.test(entry[0]),
+  );
+  return Object.fromEntries(passed);
 }

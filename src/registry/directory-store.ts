@@ -8,8 +8,7 @@ import { BoughError, messageOf } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
 import { errorCode } from "../system-error.ts";
-import { type BlobStore, MissingBlobError, WrongBlobError } from "./blob-store.ts";
-import { verified } from "./verified.ts";
+import { type BlobStore, MissingBlobError, verified, WrongBlobError } from "./blob-store.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
 const maxCheckedBytes = 4 * 1024 * 1024;

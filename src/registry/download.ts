@@ -1,9 +1,8 @@
 import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
-import { type BlobChecks, MissingBlobError } from "./blob-store.ts";
+import { type BlobChecks, MissingBlobError, verified } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { RegistryError } from "./registry-error.ts";
-import { verified } from "./verified.ts";
 
 type Blob = Pick<Descriptor, "digest" | "size">;
 

@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { parseChallenge } from "../../src/registry/challenge.ts";
-import { findLogin } from "../../src/registry/credentials.ts";
+import { parseChallenge } from "../../src/registry/authorization.ts";
+import { credentialHelpers, findLogin } from "../../src/registry/credentials.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { blob, startFakeRegistry } from "./fake-registry.ts";
@@ -259,7 +259,6 @@ test.each<[string, Record<string, object>, { registry: string; name: string }, u
 });
 
 test("a credential helper is a program in the PATH; one that fails has nothing", async () => {
-  const { createCredentialHelpers } = await import("../../src/registry/credential-helper.ts");
   const directory = temporaryDirectory();
   const program = (name: string, script: string) => {
     const path = join(directory, `docker-credential-${name}`);
@@ -269,7 +268,7 @@ test("a credential helper is a program in the PATH; one that fails has nothing",
   program("echo", 'read server; echo "$1 $server $CLOUD$BOUGH_TOKEN"');
   program("none", "exec <&-; echo credentials not found in native keychain; exit 1");
   const environment = { PATH: `${directory}:/usr/bin:/bin`, CLOUD: "cloud", BOUGH_TOKEN: "token" };
-  const run = createCredentialHelpers(environment, systemClock);
+  const run = credentialHelpers(environment, systemClock);
   expect(await run("echo", "r.example")).toBe("get r.example cloud\n");
   expect(await run("none", "r.example")).toBeUndefined();
   expect(await run("missing", "r.example")).toBeUndefined();

@@ -338,6 +338,24 @@ describe("starting an instance", () => {
     expect(fake.requests).toHaveLength(3);
   });
 
+  test.each([
+    ["says how far it is", (left: number) => `${left} to go`, true],
+    ["says the same", () => "not yet", false],
+  ])("is sent again for as long as a service that is not ready %s", async (_, text, succeeds) => {
+    let left = 320;
+    const fake = await start({
+      intercept: () =>
+        left-- > 0
+          ? Response.json({ error: text(left) }, { status: 425, headers: { "retry-after": "1" } })
+          : undefined,
+    });
+    const image = fake.state.addImage();
+    const clock = impatient();
+    const spawned = clientOf(fake.url, { clock }).service.spawn({ ...request, image });
+    if (succeeds) expect(fake.state.operations.has(await spawned)).toBe(true);
+    else expect(await rejection(spawned)).toMatchObject({ message: expect.stringContaining("not yet") });
+  });
+
   test("accepts a Location instead of a body", async () => {
     const server = await startRawServer((socket) => {
       socket.write(rawAnswer("201 Created", "made", { Location: "/v1/operations/op-1" }));

@@ -13,6 +13,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
+import { registryOptions } from "../service/registry-options.ts";
 
 const scopeArgument: ArgumentDefinition = {
   type: "positional",
@@ -55,6 +56,7 @@ export const list = command({
       required: false,
       description: "A cache in a registry (HOST/NAME:TAG) or a directory (./DIR)",
     },
+    ...registryOptions,
   },
   run: listScopes,
   examples: [
@@ -131,7 +133,7 @@ function describe(
 export const show = command({
   name: "show",
   description: "Show the layers of a scope, most recently used first, and the cache mounts that it carries.",
-  args: { scope: scopeArgument },
+  args: { scope: scopeArgument, ...registryOptions },
   run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
@@ -209,7 +211,7 @@ function tableOf(layers: readonly Shown[], { format }: Invocation["globals"]): T
 export const remove = command({
   name: "remove",
   description: "Remove a scope; the images of its layers stay.",
-  args: { scope: scopeArgument },
+  args: { scope: scopeArgument, ...registryOptions },
   run: removeScope,
   examples: [
     ["cache remove feature/x", "the scope of a deleted branch"],

@@ -9,9 +9,9 @@ import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { cannotWrite } from "../process/write-error.ts";
+import { credentialsDefinition, digestFileDefinition, registryOptions } from "../service/registry-options.ts";
 import type { OutputDestination } from "./destination.ts";
 import { filePlace, requireEmpty } from "./finished-path.ts";
-import { credentialsDefinition, digestFileDefinition, registryOptions } from "./registry-options.ts";
 
 /** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */
 export function requirePlaces(destinations: readonly OutputDestination[]): void {

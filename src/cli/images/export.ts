@@ -11,10 +11,10 @@ import {
   registryDestination,
 } from "../export/destination.ts";
 import { exportOptions, readCompression } from "../export/output-places.ts";
-import { readCredentials } from "../export/registry-options.ts";
 import { readTimes } from "../export/times.ts";
 import { imageDescription, resolveDescribedImage } from "../references/image-argument.ts";
 import { connect } from "../service/connection.ts";
+import { readCredentials } from "../service/registry-options.ts";
 
 export const exportCommand = command({
   name: "export",

@@ -10,14 +10,14 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import { isEmbedded } from "../service/choice.ts";
+import { connect } from "../service/connection.ts";
 import {
   credentialsDefinition,
   mirrorDefinition,
   readCredentials,
   registryOptions,
-} from "../export/registry-options.ts";
-import { isEmbedded } from "../service/choice.ts";
-import { connect } from "../service/connection.ts";
+} from "../service/registry-options.ts";
 import { importOne, namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
 export const importCommand = command({

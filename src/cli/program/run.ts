@@ -23,8 +23,8 @@ import {
 } from "../command-line/help.ts";
 import { listWords } from "../command-line/option-values.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
-import { withRegistryOptions } from "../export/registry-options.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { withRegistryOptions } from "../service/registry-options.ts";
 import { commands } from "./commands.ts";
 import { readArguments } from "./read-arguments.ts";
 

@@ -33,18 +33,23 @@ export async function bringImages(
 const maxWaitMilliseconds = 20_000;
 
 /**
- * The same for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again, and the layers
- * are fetched meanwhile.
+ * The same for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again, as long as the
+ * message changes, and the layers are fetched meanwhile.
  */
 export async function bringForRequest(state: EngineState, image: WantedImage): Promise<void> {
   if (absentLayersOf(state.database, image.layer).length === 0) return;
   const over = new AbortController();
+  let reported = "";
+  const report = (message: string) => {
+    reported = `: ${message}`;
+  };
   const late = state.clock.sleep(maxWaitMilliseconds, over.signal).then(() => {
     const headers = { "Retry-After": "1" };
-    throw new RequestError(425, `the layers of image ${image.uuid} are still being fetched`, headers);
+    const text = `the layers of image ${image.uuid} are still being fetched${reported}`;
+    throw new RequestError(425, text, headers);
   });
   late.catch(() => undefined);
-  const brought = bringImage(state, image, { signal: state.closing, report: () => undefined });
+  const brought = bringImage(state, image, { signal: state.closing, report });
   brought.catch(() => undefined);
   try {
     await Promise.race([brought, late]);

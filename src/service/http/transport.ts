@@ -88,7 +88,8 @@ export function createTransport(options: TransportOptions): Transport {
 
     async call(call) {
       const signal = call.signal ?? options.signal;
-      const started = clock.now();
+      let started = clock.now();
+      let progress = "";
       const makeBody = () => (call.json === undefined ? call.body?.() : JSON.stringify(call.json));
       let body = makeBody();
       for (let number = 1; ; number++) {
@@ -102,6 +103,11 @@ export function createTransport(options: TransportOptions): Transport {
         }
         const { failure, error } = result;
         answeredBefore ||= failure.kind === "status" && failure.status < 500;
+        // What is getting on is waited for, however long it takes.
+        if (failure.kind === "status" && failure.status === 425 && error.message !== progress) {
+          if (progress !== "") started = clock.now();
+          progress = error.message;
+        }
         const elapsedMilliseconds = clock.now() - started;
         const { repeatable, needs, isOptional = false } = call;
         const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
