@@ -24,7 +24,7 @@ import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
-import { defaultPath } from "../image/config.ts";
+import { withDefaultPath } from "../image/config.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
 import { filesOf, typesOf } from "./dry-copy.ts";
@@ -84,7 +84,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     escape,
     buildArgs,
     contexts,
-    assumed: new Map([["PATH", defaultPath]]),
+    assumed: withDefaultPath([]),
     warn({ rule, message }, instruction) {
       if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
     },

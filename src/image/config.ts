@@ -63,6 +63,11 @@ export function variablesIn({ Env = [] }: ImageConfig): Map<string, string> {
   );
 }
 
+/** Returns the variables that a command of an image begins with: the image's own, and a PATH in any case. */
+export function withDefaultPath(variables: Iterable<[string, string]>): Map<string, string> {
+  return new Map([["PATH", defaultPath], ...variables]);
+}
+
 export function withVariables(
   config: ImageConfig,
   variables: Iterable<readonly [string, string]>,

@@ -23,6 +23,10 @@ const file: StagedEntry = {
   gid: 0,
   content: { kind: "text", text: "" },
 };
+const device = (minor: number): StagedEntry => ({
+  ...{ type: "special", kind: "character-device", major: 1, minor },
+  ...{ mode: 0o666, uid: 0, gid: 0 },
+});
 const withFile = (entry: StagedEntry): StageState => ({ ...base, staged: new Map([["/a", entry]]) });
 const onLayer = (hash: string): StageState => ({
   ...base,
@@ -50,6 +54,9 @@ describe("a change of the chain hash is explained by", () => {
     ["file", withFile(file), withFile({ ...file, mode: 0o755 })],
     ["file", withFile(file), withFile({ ...file, gid: 1 })],
     ["file", withFile(file), withFile({ type: "symlink", target: "b", uid: 0, gid: 0 })],
+    ["file", withFile(file), withFile({ ...file, attributes: { "user.a": "1" } })],
+    ["file", withFile(file), withFile({ ...file, replaces: true })],
+    ["file", withFile(device(3)), withFile(device(5))],
     [
       "file",
       withFile({ type: "directory", mode: 0o755, uid: 0, gid: 0, isExplicit: false }),

@@ -1,5 +1,5 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
-import { type ImageConfig, variablesIn } from "../../image/config.ts";
+import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob } from "../job.ts";
@@ -7,7 +7,6 @@ import { titleOf } from "../location.ts";
 import type { Layer } from "../state/layer.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
-import { inheritedVariables } from "./inherited.ts";
 import { findLockedImage } from "./locked-image.ts";
 
 /** Starts a stage from an image. The stage keeps the image's configuration, if the service returns it. */
@@ -29,7 +28,7 @@ export async function startFromImage(
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.services.store));
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...stage, inherited: inheritedVariables(variablesIn(config)) };
+  return { ...stage, inherited: withDefaultPath(variablesIn(config)) };
 }
 
 /**

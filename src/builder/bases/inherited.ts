@@ -1,6 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
-import { defaultPath } from "../../image/config.ts";
+import { defaultPath, withDefaultPath } from "../../image/config.ts";
 import type { Dialect } from "../dialect.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
 import { lookUp } from "../state/scope.ts";
@@ -79,11 +79,7 @@ async function readEnvironment(
     const message = `cannot read the image's variables: ${why}; bough takes ${defaultPath} for PATH and an empty value for every other`;
     build.emit({ type: "warning", message, line });
   }
-  return inheritedVariables(parseEnvironment(answer.text));
-}
-
-export function inheritedVariables(variables: Iterable<[string, string]>): ReadonlyMap<string, string> {
-  return new Map([["PATH", defaultPath], ...variables]);
+  return withDefaultPath(parseEnvironment(answer.text));
 }
 
 /** Returns the output of env(1), which is empty if the image has no such program, or why there is none. */

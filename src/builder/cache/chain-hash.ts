@@ -31,17 +31,23 @@ export async function chainHash(
 
 /** Returns everything that is hashed except the staged files, as JSON. */
 export function chainHashHead(stage: Omit<StageState, "staged">, directive: readonly string[]): string {
+  const { args, env, ...others } = hashedState(stage);
   const state = {
-    args: sorted(
-      Array.from(stage.args, ([name, { value }]): [string, ...string[]] =>
-        value === undefined ? [name] : [name, value],
-      ),
-    ),
-    env: sorted([...effectiveEnv(stage)]),
-    user: stage.config.User ?? null,
-    workdir: stage.config.WorkingDir,
+    args: sorted(Array.from(args, ([name, value]) => (value === undefined ? [name] : [name, value]))),
+    env: sorted([...env]),
+    ...others,
   };
   return JSON.stringify([formatVersion, stage.layer.hash, state, directive]);
+}
+
+/** Returns what of a stage's state is hashed, besides its layer and files. `--explain` compares the same; see `StepInputs`. */
+export function hashedState({ args, env, config }: Pick<StageState, "args" | "env" | "config">) {
+  return {
+    args: new Map(Array.from(args, ([name, { value }]) => [name, value])),
+    env: effectiveEnv({ args, env }),
+    user: config.User ?? null,
+    workdir: config.WorkingDir,
+  };
 }
 
 /** Returns SHA-256 of files outside the layer, those of mounts, in hex. */

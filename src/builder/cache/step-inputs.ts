@@ -3,9 +3,9 @@ import { isSecretName, type Secrets, secretsAmong } from "../../dockerfile/secre
 import { octalMode } from "../../image/file-mode.ts";
 import { createPace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
-import { effectiveEnv } from "../state/scope.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
+import { hashedState } from "./chain-hash.ts";
 
 /** The inputs of a layer: everything that is in its chain hash, each under a name that a person knows. */
 export interface StepInputs {
@@ -57,13 +57,12 @@ export function inputsOf(
   },
   salt: string,
 ): StepInputs {
-  const { args, env } = variablesOf(stage);
-  const { User, WorkingDir } = stage.config;
+  const { args, env, user, workdir } = hashedState(stage);
   const secrets = secretsAmong([...args, ...env]);
-  const variables = (values: Iterable<readonly [string, string | null]>): Variables =>
+  const variables = (values: Iterable<readonly [string, string | undefined]>): Variables =>
     Object.fromEntries(
       [...values].map(([name, value]) => {
-        if (value === null) return [name, null];
+        if (value === undefined) return [name, null];
         const isSecret = isSecretName(name) || secrets.mask(value) !== value;
         return [name, isSecret ? { withheld: shortHash(salt + value) } : { text: value }];
       }),
@@ -74,8 +73,8 @@ export function inputsOf(
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
     env: variables(env),
-    user: User === undefined ? null : secrets.mask(User),
-    workdir: secrets.mask(WorkingDir),
+    user: user && secrets.mask(user),
+    workdir: secrets.mask(workdir),
     ...(source && { source: { from: source.from, hash: source.hash } }),
     ...(mounts && mounts.images.length > 0 && { mounted: masked(mounts.images, secrets) }),
     files: describeFiles(stagedIn(stage, mounts), secrets),
@@ -102,7 +101,7 @@ export async function inputsText(
   const { mounts } = step;
   const plain = { ...step, ...(mounts && { mounts: { ...mounts, files: new Map() } }) };
   const { files: _, ...inputs } = inputsOf({ ...stage, staged: new Map() }, plain, salt);
-  const { args, env } = variablesOf(stage);
+  const { args, env } = hashedState(stage);
   const secrets = secretsAmong([...args, ...env]);
   const pace = createPace(signal);
   const text = new Bun.ArrayBufferSink();
@@ -123,11 +122,6 @@ export async function inputsText(
   return text.end() as Uint8Array;
 }
 
-function variablesOf(stage: StageState) {
-  const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
-  return { args, env: effectiveEnv(stage) };
-}
-
 function stagedIn({ staged }: StageState, mounts: { files: Staged } | undefined): Staged[] {
   return [staged, ...(mounts === undefined ? [] : [mounts.files])];
 }
@@ -142,7 +136,14 @@ function describeFiles(all: readonly Staged[], secrets: Secrets): Record<string,
 
 /** Only a link's description can contain a secret. */
 function describe(entry: StagedEntry, secrets: Secrets): string {
-  return entry.type === "symlink" ? secrets.mask(describeFile(entry)) : describeFile(entry);
+  const { attributes = {}, replaces = false } = entry;
+  const described = entry.type === "symlink" ? secrets.mask(describeFile(entry)) : describeFile(entry);
+  const hasAttributes = Object.keys(attributes).length > 0;
+  return [
+    described,
+    ...(hasAttributes ? [`attributes ${shortHash(JSON.stringify(attributes))}`] : []),
+    ...(replaces ? ["in place of what is there"] : []),
+  ].join(" ");
 }
 
 /** `file 0644 0:0 3f2a9c0d1e4b` */
@@ -156,7 +157,10 @@ function describeFile(entry: StagedEntry): string {
     case "symlink":
       return `link ${owner} to ${entry.target}`;
     case "special":
-      return `${entry.kind} ${octalMode(entry.mode)} ${owner}`;
+      return [
+        `${entry.kind} ${octalMode(entry.mode)} ${owner}`,
+        ...(entry.kind === "pipe" ? [] : [`${entry.major}:${entry.minor}`]),
+      ].join(" ");
   }
 }
 

@@ -1,5 +1,5 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { defaultPath, type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
+import { type ImageConfig, variablesIn, withDefaultPath, withVariables } from "../../image/config.ts";
 import { sha256Of } from "../../sha256.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
 import { noteBase, noteConfiguration, noteOrigin } from "../cache/noted-images.ts";
@@ -31,9 +31,9 @@ export async function configureLayer(
     }
     return layer;
   }
-  const path: [string, string][] =
-    build.asked.dialect.keepsConfiguration || env.size > 0 ? [["PATH", defaultPath]] : [];
-  const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
+  const variables = new Map([...variablesIn(stage.config), ...kept]);
+  const hasPath = build.asked.dialect.keepsConfiguration || env.size > 0;
+  const config = configurationOf(stage, hasPath ? withDefaultPath(variables) : variables);
   // The failed step is not part of the image's history.
   const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));

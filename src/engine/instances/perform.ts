@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { defaultPath, variablesIn } from "../../image/config.ts";
+import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { startDeadline } from "../../programs/deadline.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
@@ -63,8 +63,7 @@ async function runCommand(
   processes: InstanceProcesses,
 ): Promise<() => Success> {
   const { image, spec, copies } = instance;
-  const ownVariables = spec.ignoresConfig ? {} : Object.fromEntries(variablesIn(image.config));
-  const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
+  const env = environmentOf(spec.ignoresConfig ? {} : image.config, spec);
   requireStartable(env);
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state.database, image);
@@ -164,7 +163,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
     deadline.end();
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
-  const env = { PATH: defaultPath, ...Object.fromEntries(variablesIn(image.config)), ...spec.env };
+  const env = environmentOf(image.config, spec);
   const keep = await keepChanges(state, image, { ...spec, env, linkedLayers, exitCode: undefined }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
@@ -209,4 +208,8 @@ async function prepareInTime(
 function forgetDamaged({ database, layout }: EngineState, error: unknown): never {
   if (error instanceof DamagedFilesError) dropDamagedFiles(database, layout, error.damaged);
   throw error;
+}
+
+function environmentOf(config: ImageConfig, { env }: Instance["spec"]): Record<string, string> {
+  return { ...Object.fromEntries(withDefaultPath(variablesIn(config))), ...env };
 }
