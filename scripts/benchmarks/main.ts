@@ -20,7 +20,7 @@ import { measureRegistryCache } from "./cases/registry-cache.ts";
 import { measureScopes } from "./cases/scopes.ts";
 import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
-import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
+import { measureEngineOutput, measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
 import {
   measureDuplicates,
   measureFarService,
@@ -49,6 +49,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   hashing: measureHashing,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,
+  "engine-output": measureEngineOutput,
   "builds-at-once": measureBuildsAtOnce,
   "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,

@@ -13,6 +13,8 @@ export interface Run {
   stderr: string;
   /** The peak resident memory; 0 if the run was not watched. */
   peakBytes: number;
+  /** The processor time of the program and of those that it waited for. */
+  processorSeconds: number;
   /** The bytes read by any call until the last look at the process. */
   readBytes: number;
 }
@@ -43,7 +45,8 @@ export async function run({ words, cwd, env }: Command, options: { watches?: boo
   const milliseconds = performance.now() - started;
   clearInterval(watch);
   if (exitCode !== 0) throw new Error(`${words.join(" ")}: exit code ${exitCode}\n${stderr}${stdout}`);
-  return { milliseconds, stdout, stderr, peakBytes, readBytes };
+  const processorSeconds = Number(child.resourceUsage()?.cpuTime.total ?? Number.NaN) / 1e6;
+  return { milliseconds, stdout, stderr, peakBytes, processorSeconds, readBytes };
 }
 
 /** The kernel keeps the peak, so a look shortly before the end is enough; each look takes processor time. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { seccompFilter } from "../../../src/engine/sandbox/seccomp.ts";
 import { machineArchitecture } from "../../../src/engine/system/machine.ts";
 import { type Bench, type Row, runFresh } from "../bench.ts";
-import { makeBuildah } from "../buildah.ts";
+import { importBase, makeBuildah } from "../buildah.ts";
 import { writeDockerfile } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
 
@@ -87,6 +87,39 @@ export async function measureEngineSteps(bench: Bench): Promise<Row[]> {
       figure: cached / otherCached,
       unit: "of buildah's time",
       goal: { atMost: 0.25 },
+    },
+  ];
+}
+
+const lines = 3_000_000;
+
+/** Compares a RUN with much output with the same through a pipe. Time of a processor, which other load changes little. */
+export async function measureEngineOutput(bench: Bench): Promise<Row[]> {
+  const context = bench.directory("engine-output");
+  const command = `seq 1 ${lines}`;
+  writeFileSync(join(context, "Dockerfile"), `FROM base:1\nRUN ${command}\n`);
+  const build = bench.build(context, "engine", "--no-cache");
+  await importBase(bench);
+  const [bough = 0, pipe = 0] = await alternate(
+    Math.max(3, Math.ceil(bench.times / 2)),
+    async () => {
+      const { processorSeconds, stdout, stderr } = await run(build);
+      if (!`${stdout}${stderr}`.includes(`${lines}`)) throw new Error("the output is incomplete");
+      return processorSeconds;
+    },
+    async () => {
+      const words = ["/bin/busybox", "sh", "-c", `busybox ${command} | busybox cat`];
+      return (await run({ words })).processorSeconds;
+    },
+  );
+  return [
+    {
+      case: `RUN ${command} on the engine`,
+      bough: `${bough.toFixed(2)} s of a processor`,
+      against: `${pipe.toFixed(2)} s, a pipe`,
+      figure: bough / pipe,
+      unit: "times",
+      goal: { atMost: 3 },
     },
   ];
 }
