@@ -43,7 +43,15 @@ const allowed: Record<string, readonly string[]> = {
     "service/wire",
   ],
   builder: ["dockerfile", "context", "service", "store", "image", "registry"],
-  check: ["dockerfile", "context", "builder", "service", "image/config.ts", "image/file-mode.ts"],
+  check: [
+    "dockerfile",
+    "context",
+    "builder",
+    "service",
+    "image/config.ts",
+    "image/file-mode.ts",
+    "image/platform.ts",
+  ],
   terminal: ["builder", "service/service.ts"],
   cli: [
     "check",
@@ -87,6 +95,7 @@ const orders: Record<string, readonly string[]> = {
     "process",
   ],
   builder: [
+    "platform-builds.ts",
     "build.ts",
     "stages",
     "graph",

@@ -1,5 +1,5 @@
 /** A number of slots for work at the same time. When all are taken, further work waits in a queue. */
-interface Slots {
+export interface Slots {
   /** Waits for a free slot. Resolves to a function that releases it. */
   take(): Promise<() => void>;
   /** Waits for other work while holding a slot, which that work may use meanwhile. */

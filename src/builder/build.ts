@@ -1,4 +1,5 @@
 import { createSingleFlight } from "../once.ts";
+import { createSlots } from "../slots.ts";
 import { rememberTag } from "./cache/noted-images.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
@@ -21,9 +22,12 @@ import { configureLayer } from "./steps/configure-stage.ts";
 
 /**
  * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once
- * nothing else can fail.
+ * nothing else can fail. `sharedAtFirst`: work that another build at the same time may need, too.
  */
-export async function runBuild(build: BuildRequest): Promise<BuildResult> {
+export async function runBuild(
+  build: BuildRequest,
+  sharedAtFirst = createSharedWork(build.asked.jobs),
+): Promise<BuildResult> {
   const { dockerfile, tags, session } = build.asked;
   const { clock } = build.services;
   const { emit } = build;
@@ -48,13 +52,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const losses = new Map<string, number>();
-  for (;;) {
-    const shared: SharedWork = {
-      images: createSingleFlight({ keeps: true }),
-      layers: createSingleFlight(),
-      questions: createSingleFlight(),
-      repositories: createSingleFlight({ keeps: true }),
-    };
+  for (let shared = sharedAtFirst; ; shared = createSharedWork(build.asked.jobs)) {
     const running: RunningBuild = { ...request, shared };
     try {
       const target = await configureTarget(await runStages(running));
@@ -76,6 +74,17 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       forgetImage(error, losses, running);
     }
   }
+}
+
+/** @param jobs the number of steps that may run at once */
+export function createSharedWork(jobs: number): SharedWork {
+  return {
+    images: createSingleFlight({ keeps: true }),
+    layers: createSingleFlight(),
+    questions: createSingleFlight(),
+    repositories: createSingleFlight({ keeps: true }),
+    slots: createSlots(jobs),
+  };
 }
 
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */

@@ -7,11 +7,13 @@ import type {
   Instruction,
   RunInstruction,
 } from "../dockerfile/instruction.ts";
+import type { Platform } from "../image/platform.ts";
 import type { SingleFlight } from "../once.ts";
 import type { BlobSource } from "../registry/blob-store.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { CacheContents } from "../service/wire/mount.ts";
+import type { Slots } from "../slots.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
@@ -32,7 +34,7 @@ import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { ReferenceLock } from "./reference-lock.ts";
 import type { ServiceSupport } from "./service-support.ts";
 import type { Layer, LosableImage } from "./state/layer.ts";
-import type { Platform } from "./state/platform.ts";
+import type { BuildPlatforms } from "./state/platform.ts";
 import type { GivenSecrets } from "./state/secrets.ts";
 import type { StageState } from "./state/state.ts";
 
@@ -64,6 +66,8 @@ export interface SharedWork {
   questions: SingleFlight<OperationOutcome>;
   /** Commits by address, each resolved once a build. */
   repositories: SingleFlight<FoundCommit>;
+  /** `--jobs`. */
+  slots: Slots;
 }
 
 /** What was asked for: the command line and the Dockerfile. Nothing in it changes during a build. */
@@ -77,6 +81,8 @@ export interface AskedBuild {
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   readonly session: string;
   readonly buildArgs: ReadonlyMap<string, string>;
+  /** `--platform`; `undefined`: the service's own. */
+  readonly platform: Platform | undefined;
   /** Secrets for `RUN --mount`. */
   readonly secrets: GivenSecrets;
   /** Labels for the image; they override those of the Dockerfile. */
@@ -183,8 +189,8 @@ export interface BuildJob {
   useCache: boolean;
   ahead: LookAhead;
   early: EarlyUploads;
-  /** The service's platform; `undefined` if no instruction depends on it. */
-  platform: Platform | undefined;
+  /** `undefined` if nothing depends on them. */
+  platforms: BuildPlatforms | undefined;
   /** Bound to the step. */
   emit: EmitInStep;
 }
@@ -221,9 +227,10 @@ export interface BaseImage extends FoundImage {
 export interface RemoteBases {
   /**
    * @param url `docker://HOST/NAME:TAG` or `docker://HOST/NAME@DIGEST`
+   * @param platform set for another one than the service's own
    * @returns its UUID; `undefined` if the image can't be declared: an import says why
    */
-  declare(url: string, tag: string | undefined): Promise<string | undefined>;
+  declare(url: string, tag: string | undefined, platform: string | undefined): Promise<string | undefined>;
 }
 
 /** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */

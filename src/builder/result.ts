@@ -4,6 +4,8 @@ import type { StepPlace } from "./step-place.ts";
 /** The result of a build. */
 export interface BuildResult {
   image: string;
+  /** The image for each platform, if several were asked for. */
+  platforms?: readonly { platform: string; image: string }[];
   /** Complete: `name:tag`. */
   tags: readonly string[];
   session: string;

@@ -50,6 +50,8 @@ export interface ServiceSupport {
   layerSizes(): Promise<boolean>;
   /** Such as `linux/amd64`; `undefined` if it does not say. */
   platform(): Promise<string | undefined>;
+  /** Images for other platforms than the service's, and commands in them where it can run them. */
+  platforms(): Promise<boolean>;
 
   /** Has returned an image's configuration. A service that does not has no extensions, and is not asked, to save a request. */
   describesImages(): boolean;
@@ -125,6 +127,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
     cacheArchives: () => has("cache-archives"),
     layerSizes: () => has("layer-sizes"),
     platform: capabilities.platform,
+    platforms: () => has("platforms"),
     describesImages,
     inspection: () => !capabilities.lacks("inspect"),
     imageList: () => !capabilities.lacks("imageList"),
@@ -138,6 +141,7 @@ type Extension =
   | "config"
   | "configure"
   | "copies"
+  | "platforms"
   | "devices"
   | "entries"
   | "entry-attributes"

@@ -20,6 +20,7 @@ import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../dockerfile/problems/problem.ts";
+import type { Platform } from "../image/platform.ts";
 import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
 import type { AssumedService } from "./dry-world.ts";
 import { type Finding, lineOf } from "./finding.ts";
@@ -45,6 +46,8 @@ export interface CheckReport {
 
 interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch"> {
   text: string;
+  /** `--platform`. */
+  platform: Platform | undefined;
   /** The Dockerfile's name, for messages. */
   path: string;
   network: NetworkPolicy;
@@ -90,7 +93,12 @@ async function checkParsed(
   { isReported, turnsIntoErrors }: CheckDirective,
   options: CheckOptions,
 ): Promise<CheckReport> {
-  const platform = dependsOnPlatform(dockerfile) ? await options.assumeService() : undefined;
+  const depends = options.platform !== undefined || dependsOnPlatform(dockerfile);
+  const assumed = depends ? await options.assumeService() : undefined;
+  const platform = assumed && {
+    ...assumed,
+    platforms: { ...assumed.platforms, target: options.platform ?? assumed.platforms.target },
+  };
   const startsFromScratch = async () => (await options.assumeService()).startsFromScratch;
   const built = overrideStages(dockerfile, options.contexts);
   const plan = await planBuild(built, { ...options, platform, startsFromScratch });

@@ -1,4 +1,4 @@
-import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from "../builder/bases/base.ts";
+import { foreignPlatform, OtherPlatformError, requireBaseName, scratch } from "../builder/bases/base.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import {
   type ContextFiles,
@@ -13,7 +13,7 @@ import { expandMounts, mountedDirectory } from "../builder/mounts/mount-support.
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
 import type { MountSupport } from "../builder/service-support.ts";
 import { pathInImage } from "../builder/state/path-in-image.ts";
-import type { Platform } from "../builder/state/platform.ts";
+import type { BuildPlatforms } from "../builder/state/platform.ts";
 import { createIsKnown, lookUp } from "../builder/state/scope.ts";
 import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
@@ -54,7 +54,7 @@ export interface DryOptions {
 }
 
 export interface AssumedService {
-  platform: Platform;
+  platforms: BuildPlatforms;
   /** False if the service itself might report otherwise. */
   isCertain: boolean;
   startsFromScratch: boolean;
@@ -90,13 +90,14 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     },
     warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 
-    requirePlatform(from, globals) {
+    platformOf(from, globals) {
       const { platform } = options;
       try {
-        requirePlatform(from, platform?.platform, lookUp({ args: globals }), escape);
+        return foreignPlatform(from, platform?.platforms, lookUp({ args: globals }), escape);
       } catch (error) {
         if (!(error instanceof OtherPlatformError) || platform?.isCertain === true) throw error;
         world.warn({ rule: "OtherPlatform", message: error.message }, from);
+        return undefined;
       }
     },
     startFromStage: async (from) => options.baseOf(from),

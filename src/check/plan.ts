@@ -45,7 +45,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   };
 
   const stage = targetStageName(dockerfile, options.target);
-  let globals = startGlobals({ platform: options.platform?.platform, stage }, buildArgs);
+  let globals = startGlobals({ platforms: options.platform?.platforms, stage }, buildArgs);
   for (const instruction of dockerfile.globals)
     globals = await attempt(instruction, globals, async () =>
       declareGlobals(instruction, globals, { buildArgs, escape }),

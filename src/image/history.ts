@@ -15,6 +15,8 @@ export interface ImageOrigin {
   author?: string;
   /** The first step first. Missing if it is unknown. */
   history?: readonly HistoryLine[];
+  /** `linux/arm64`. Missing if it is that of the service. */
+  platform?: string;
 }
 
 /** More than any real Dockerfile needs. The lines are stored with every image that is based on it. */
@@ -24,14 +26,18 @@ const maxLength = 64 * 1024;
 
 /** Checks an origin from outside. A history with an invalid line is left out, unless `onMalformed` throws. */
 export function parseOrigin(
-  { author, history }: { author?: unknown; history?: unknown },
+  { author, history, platform }: { author?: unknown; history?: unknown; platform?: unknown },
   onMalformed: (problem: string) => void = () => undefined,
 ): ImageOrigin {
   const lines = history == null ? undefined : parseHistory(history, onMalformed);
   if (author != null && typeof author !== "string") onMalformed("author must be a string");
+  const isPlatform =
+    typeof platform === "string" && /^[a-z0-9]+\/[a-z0-9._-]+(\/[a-z0-9._-]+)?$/.test(platform);
+  if (platform != null && !isPlatform) onMalformed("platform must be OS/ARCHITECTURE");
   return {
     ...(typeof author === "string" && author !== "" ? { author: author.slice(0, maxLength) } : {}),
     ...(lines === undefined ? {} : { history: lines }),
+    ...(isPlatform ? { platform } : {}),
   };
 }
 

@@ -31,6 +31,15 @@ export interface ImageToWrite {
   attest?: Attest | undefined;
   /** True to compress stored blobs again that have another compression. */
   recompresses?: boolean;
+  /** Set if this stands for images of several platforms, which one index names: then `layers` are those of all, one after the other. */
+  parts?: readonly ImageToWrite[];
+}
+
+/** Joins the images for several platforms to one that is written at once. */
+export function joinImages(images: readonly [ImageToWrite, ...ImageToWrite[]]): ImageToWrite {
+  const [first] = images;
+  if (images.length === 1) return first;
+  return { ...first, layers: images.flatMap(({ layers }) => layers), parts: images };
 }
 
 /** `digest`: of the image's manifest. */
@@ -62,21 +71,39 @@ export async function writeOciLayout(
 /** Stores what describes an image. Nothing is put before all that it refers to. */
 type PutDescription = (mediaType: string, content: string) => Descriptor;
 
-/** Puts an image's configuration and manifest, and the index of it and its attestations, if it has any. */
+/**
+ * Puts an image's configuration and manifest, and the index of it and its attestations, if it has any. For several platforms, the
+ * index names the images of all, and then their attestations.
+ */
 export async function describeImage(
   image: ImageToWrite,
   layers: readonly LayerBlob[],
   put: PutDescription,
 ): Promise<WrittenImage> {
-  const { configDigest, manifest } = putManifest(image, layers, put);
-  const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
-  const described = { ...manifest, ...annotationField("manifest-descriptor", image.annotations) };
-  if (attestations.length === 0) return { descriptor: described, configDigest, layers };
-  const attestation = putAttestations(manifest, attestations, put);
-  const manifests = [{ ...described, platform: image.platform }, attestation];
-  const index = put(mediaTypes.index, indexOf(manifests, annotationField("index", image.annotations)));
+  const manifests: (Descriptor & Pick<ImageToWrite, "platform">)[] = [];
+  const attestations: unknown[] = [];
+  const configs: string[] = [];
+  let from = 0;
+  for (const part of image.parts ?? [image]) {
+    const own = layers.slice(from, from + part.layers.length);
+    from += own.length;
+    const { configDigest, manifest } = putManifest(part, own, put);
+    const attested = (await part.attest?.(part, manifest.digest)) ?? [];
+    const described = { ...manifest, ...annotationField("manifest-descriptor", part.annotations) };
+    manifests.push({ ...described, platform: part.platform });
+    if (attested.length > 0) attestations.push(putAttestations(manifest, attested, put));
+    configs.push(configDigest);
+  }
+  const [only, ...others] = manifests;
+  if (only !== undefined && others.length === 0 && attestations.length === 0) {
+    const { platform: _, ...descriptor } = only;
+    return { descriptor, configDigest: configs[0] ?? "", layers };
+  }
+  const annotations = annotationField("index", image.annotations);
+  const index = put(mediaTypes.index, indexOf([...manifests, ...attestations], annotations));
   const descriptor = { ...index, ...annotationField("index-descriptor", image.annotations) };
-  return { descriptor, configDigest, layers };
+  // What docker takes for the id of several images is their index.
+  return { descriptor, configDigest: others.length > 0 ? index.digest : (configs[0] ?? ""), layers };
 }
 
 function indexOf(manifests: readonly unknown[], annotations: Pick<Descriptor, "annotations"> = {}): string {

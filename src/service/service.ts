@@ -48,8 +48,9 @@ export interface ImageService extends ImageFiles {
   /**
    * Returns the UUID of the image that `reference` names: a UUID, `tag:<name>`, or a tag, tried as written and then with
    * `:latest`. `undefined` if there is none. `"unsupported"` if this service can't look up tags (it has no `GET /v1/images`).
+   * A tag may name an image for each platform: without `platform`, the one for the service's own comes first.
    */
-  findImage(reference: string): Promise<FoundImage | undefined | "unsupported">;
+  findImage(reference: string, platform?: string): Promise<FoundImage | undefined | "unsupported">;
 
   /** True if the service still has an image. `"unsupported"` if it can't be asked. */
   hasImage(uuid: string): Promise<boolean | "unsupported">;
@@ -201,6 +202,8 @@ interface SentRequest {
 export interface ImageImport {
   url: string;
   tag?: string | undefined;
+  /** By default the service's own. Others need the extension `platforms`. */
+  platform?: string | undefined;
   timeoutSeconds: number;
   /** Credentials for the registry; they go only into the request. */
   credentials?: { username: string; password: Secret } | undefined;
@@ -214,6 +217,8 @@ export interface FoundImage {
   /** Set if the service reports it, as is `origin`. */
   config?: ImageConfig;
   origin?: ImageOrigin;
+  /** `linux/arm64`, if the service reports it. */
+  platform?: string;
 }
 
 export interface OutputChunk {

@@ -1,11 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import {
-  dependsOnPlatform,
-  formatPlatform,
-  parsePlatform,
-  platformArguments,
-} from "../../src/builder/state/platform.ts";
+import { dependsOnPlatform, platformArguments } from "../../src/builder/state/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { formatPlatform, type Platform, parsePlatform } from "../../src/image/platform.ts";
 
 describe("a platform is normalised as containerd does:", () => {
   test.each([
@@ -34,13 +30,14 @@ describe("a platform is normalised as containerd does:", () => {
   );
 });
 
-test("TARGET and BUILD arguments are the same if the build runs on its target platform", () => {
-  expect(Object.fromEntries(platformArguments(parsePlatform("linux/arm/v7")))).toEqual({
-    BUILDPLATFORM: "linux/arm/v7",
+test("TARGET and BUILD arguments tell the image's platform and the service's", () => {
+  const [build, target] = ["linux/amd64", "linux/arm/v7"].map(parsePlatform) as [Platform, Platform];
+  expect(Object.fromEntries(platformArguments({ build, target }))).toEqual({
+    BUILDPLATFORM: "linux/amd64",
     BUILDOS: "linux",
     BUILDOSVERSION: "",
-    BUILDARCH: "arm",
-    BUILDVARIANT: "v7",
+    BUILDARCH: "amd64",
+    BUILDVARIANT: "",
     TARGETPLATFORM: "linux/arm/v7",
     TARGETOS: "linux",
     TARGETOSVERSION: "",

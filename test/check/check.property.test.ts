@@ -2,12 +2,12 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects } from "../../src/builder/dialect.ts";
-import { defaultPlatform, parsePlatform } from "../../src/builder/state/platform.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
+import { defaultPlatform, parsePlatform } from "../../src/image/platform.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { runs } from "../support/random.ts";
@@ -89,8 +89,9 @@ test("a check of random instructions ends with a report in both formats", async 
   writeFiles(directory, { a: "a", "b/c": "c" });
   const context = await openBuildContext(directory, "/");
   const ignore = ignoreRules([], { defaultExcludes: true });
+  const platform = parsePlatform(defaultPlatform);
   const service = {
-    platform: parsePlatform(defaultPlatform),
+    platforms: { build: platform, target: platform, mayDiffer: false },
     isCertain: true,
     startsFromScratch: false,
     mounts: { secrets: true, agents: true },
@@ -116,6 +117,7 @@ test("a check of random instructions ends with a report in both formats", async 
         },
         signal: new AbortController().signal,
         given: { secrets: [], agents: [] },
+        platform: undefined,
         assumeService: async () => service,
       });
       expect(renderReport(report)).toContain("Check complete, ");

@@ -50,7 +50,11 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
     "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`; `compression-level` is ignored, `oci-mediatypes=false` refused; `type=docker` needs `dest`",
     "-o type=image,name=a:1,oci-mediatypes=true,compression-level=3",
   ],
-  ["--platform PLATFORM", "the platform of the service; several are refused", "--platform linux/amd64"],
+  [
+    "--platform PLATFORM",
+    "on the engine as in buildx, also several (`bough help platforms`); a service of one platform builds for that",
+    "--platform linux/amd64",
+  ],
   ["--print METHOD", "as `--call`", "--print targets"],
   ["--progress MODE", "the same; the events of `rawjson` are [bough's own](json.md)", "--progress rawjson"],
   [

@@ -214,8 +214,8 @@ describe("an invalid command line is refused with exit code 2", () => {
       "[ERROR] cannot read the Dockerfile ci.Dockerfile: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
     [
-      "build --platform linux/amd64,linux/arm64",
-      '[ERROR] --platform takes one platform, not "linux/amd64,linux/arm64"\nBuild once on a service of each platform.\n',
+      "build --platform linux/amd64,",
+      '[ERROR] invalid platform ""\nGive a platform such as linux/amd64 or linux/arm64.\n',
     ],
     [
       "pull alpine:3.20",

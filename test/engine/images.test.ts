@@ -33,6 +33,7 @@ describe("the list of images", () => {
       tag: null,
       created_at: "2030-01-04T00:00:00.000Z",
       operation_uuid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      platform: expect.stringMatching(/^linux\//),
     });
     expect(await uuids("")).toEqual([...made, base].sort((a, b) => made.indexOf(b) - made.indexOf(a)));
   });

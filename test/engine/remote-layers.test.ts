@@ -565,7 +565,7 @@ test.each<[string, Record<string, unknown>, string]>([
     "layers[0].size is more than",
   ],
   ["an unknown field", { layer: [] }, "layer is not a known field"],
-  ["another platform", { platform: "linux/riscv64" }, "is an image for linux/riscv64"],
+  ["no platform", { platform: "linux/riscv64/x/y" }, "invalid platform"],
   ["an invalid tag", { tag: "A B" }, "is not a valid tag"],
   [
     "a configuration of other layers",

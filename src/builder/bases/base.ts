@@ -2,16 +2,16 @@ import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { requireTransport } from "../../service/images/reference.ts";
-import type { ServiceSupport } from "../service-support.ts";
 import {
   defaultPlatform,
   formatPlatform,
   isSamePlatform,
   type Platform,
   parsePlatform,
-  wantedPlatform,
-} from "../state/platform.ts";
+} from "../../image/platform.ts";
+import { requireTransport } from "../../service/images/reference.ts";
+import type { ServiceSupport } from "../service-support.ts";
+import { type BuildPlatforms, wantedPlatform } from "../state/platform.ts";
 
 /** Returns the name of the stage or image that a FROM names, with variables replaced. Throws if it is empty. */
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
@@ -53,20 +53,38 @@ export async function platformOf(supports: Pick<ServiceSupport, "platform">): Pr
   return parsePlatform((await supports.platform()) ?? defaultPlatform);
 }
 
-/** Throws if a FROM asks for another platform than `available`, which is `undefined` only if no FROM has a `--platform`. */
-export function requirePlatform(
+/** Returns the platforms of a build. `target`: `--platform`. */
+export async function platformsOf(
+  target: Platform | undefined,
+  supports: Pick<ServiceSupport, "platform" | "platforms">,
+): Promise<BuildPlatforms> {
+  const build = await platformOf(supports);
+  return { build, target: target ?? build, mayDiffer: await supports.platforms() };
+}
+
+/**
+ * Returns the platform of a FROM's image if it is another one than the service's own; throws if the service can't have it.
+ * `platforms` is `undefined` only if no FROM has a `--platform`, and the build has none.
+ */
+export function foreignPlatform(
   instruction: FromInstruction,
-  available: Platform | undefined,
+  platforms: BuildPlatforms | undefined,
   lookup: Lookup,
   escape: EscapeCharacter,
-): void {
-  const wanted = wantedPlatform(instruction, lookup, escape);
-  if (wanted === undefined || available === undefined || isSamePlatform(wanted, available)) return;
-  const [want, have] = [formatPlatform(wanted), formatPlatform(available)];
-  throw new OtherPlatformError(`FROM --platform=${want}: the service runs only ${have}`, {
-    kind: "usage",
-    hint: "Leave --platform out, or build on a service of that platform.",
-  });
+): Platform | undefined {
+  const asked = wantedPlatform(instruction, lookup, escape);
+  const wanted = asked ?? platforms?.target;
+  if (wanted === undefined || platforms === undefined || isSamePlatform(wanted, platforms.build))
+    return undefined;
+  if (platforms.mayDiffer && wanted.os === "linux") return wanted;
+  const [want, have] = [formatPlatform(wanted), formatPlatform(platforms.build)];
+  throw new OtherPlatformError(
+    `${asked === undefined ? "" : "FROM "}--platform=${want}: the service runs only ${platforms.mayDiffer ? "images for Linux" : have}`,
+    {
+      kind: "usage",
+      hint: "Leave --platform out, or build on a service of that platform.",
+    },
+  );
 }
 
 /** Thrown if a FROM asks for a platform that the service does not run. */

@@ -1,46 +1,64 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
+import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import { defaultPlatform } from "../state/platform.ts";
-import { requireBase, scratch } from "./base.ts";
+import type { ServiceSupport } from "../service-support.ts";
+import { platformOf, requireBase, scratch } from "./base.ts";
 import { localBaseUrl } from "./local-base.ts";
 
 /** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;
 
-/** Finds the image of a reference. Imports it once for all stages, if the service lacks it. */
-export async function findImage(reference: string, build: BuildJob): Promise<BaseImage> {
-  const found = await build.shared.images(reference, () => resolveImage(reference, build));
+/**
+ * Finds the image of a reference. Imports it once for all stages, if the service lacks it. `platform`: set for another one than
+ * the service's own.
+ */
+export async function findImage(
+  reference: string,
+  platform: Platform | undefined,
+  build: BuildJob,
+): Promise<BaseImage> {
+  const wanted = { reference, platform: platform && formatPlatform(platform) };
+  const found = await build.shared.images(JSON.stringify(wanted), () => resolveImage(wanted, build));
   build.inputs?.image(reference, found.uuid);
   return found;
 }
 
-async function resolveImage(reference: string, build: BuildJob): Promise<BaseImage> {
+interface WantedImage {
+  reference: string;
+  /** Set for another one than the service's own. */
+  platform: string | undefined;
+}
+
+async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseImage> {
   const { service, supports } = build.services;
+  const { reference, platform } = wanted;
   await requireBase(reference, supports);
   if (reference === scratch) {
-    const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
+    const image = await service.importImage({ url: scratch, platform, timeoutSeconds: importTimeoutSeconds });
     return describeImported(image, build.services);
   }
-  const stored = await findStored(reference, build);
+  const stored = await findStored(wanted, build);
   const mayImport = stored === undefined || (build.asked.pullsImages && isMutable(reference));
-  const found = mayImport ? await importBase(reference, stored, build) : stored;
-  return withIdentity(found, reference);
+  const found = mayImport ? await importBase(wanted, stored, build) : stored;
+  return withIdentity(found, wanted);
 }
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
-export async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
+export async function findStored(wanted: WantedImage, build: BuildJob): Promise<BaseImage | undefined> {
   const { service, supports, store } = build.services;
-  const written = isDigest(reference) ? recallImage(reference, store) : undefined;
-  const finding = service.findImage(written ?? reference);
-  const other = findUnderOtherName(reference, build);
-  const found = await finding;
+  const { reference, platform } = wanted;
+  const written = isDigest(reference) ? recallImage(reference, store, platform) : undefined;
+  const finding = service.findImage(written ?? reference, platform);
+  const other = findUnderOtherName(wanted, build);
+  const listed = await finding;
+  const found = (await isForeign(listed, wanted, supports)) ? undefined : listed;
   if (found !== undefined && found !== "unsupported") {
     if (isTag(reference)) store.facts.listedNames.add(reference);
     return found;
@@ -48,27 +66,45 @@ export async function findStored(reference: string, build: BuildJob): Promise<Ba
   const isFoundByTag = isTag(reference) && (await supports.tag(withLatest(reference)));
   if (isFoundByTag && found === undefined) return other();
   // No tag can stand for a digest or a docker:// address.
-  const remembered = recall(reference, build);
+  const remembered = recall(wanted, build);
   if (remembered === undefined) return undefined;
   const again = isFoundByTag ? found : await service.findImage(remembered);
   if (again === undefined) store.imports.forgetImage(remembered);
   return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
 }
 
+/** Returns true for an image that has the tag for another platform only. */
+async function isForeign(
+  found: FoundImage | undefined | "unsupported",
+  { reference, platform }: WantedImage,
+  supports: Pick<ServiceSupport, "platform">,
+): Promise<boolean> {
+  if (found === undefined || found === "unsupported" || platform !== undefined || !isTag(reference))
+    return false;
+  if (found.platform === undefined) return false;
+  const own = await platformOf(supports);
+  const { os, architecture } = parsePlatform(found.platform);
+  return os !== own.os || architecture !== own.architecture;
+}
+
 /**
  * Finds an image whose tag Docker takes for the same name. It is looked up at once, unless the image had the written name before:
  * then only if that is gone. `--pull` imports the image under the written name.
  */
-function findUnderOtherName(reference: string, { services, asked }: BuildJob) {
+function findUnderOtherName({ reference, platform }: WantedImage, { services, asked }: BuildJob) {
   const { service, store, layers } = services;
   const other = asked.pullsImages ? undefined : otherName(reference);
   const find = async () => {
-    const found = other === undefined ? undefined : await service.findImage(other);
-    return found === "unsupported" ? undefined : found;
+    if (other === undefined) return undefined;
+    const found = await service.findImage(other, platform);
+    const isOther = await isForeign(found, { reference: other, platform }, services.supports);
+    return found === "unsupported" || isOther ? undefined : found;
   };
   // Who shares layers with others most likely shares the image as well.
   const isKnown =
-    layers.hasOthers || store.facts.listedNames.has(reference) || recallImage(reference, store) !== undefined;
+    layers.hasOthers ||
+    store.facts.listedNames.has(reference) ||
+    recallImage(reference, store, platform) !== undefined;
   if (isKnown) return find;
   const finding = find();
   // Whoever finds the image under the written name never waits for the other.
@@ -77,9 +113,10 @@ function findUnderOtherName(reference: string, { services, asked }: BuildJob) {
 }
 
 /** Returns the image that this machine has imported or tagged under the reference, or under the other name of it. */
-function recall(reference: string, { services, asked }: BuildJob): string | undefined {
+function recall({ reference, platform }: WantedImage, { services, asked }: BuildJob): string | undefined {
   const other = asked.pullsImages ? undefined : otherName(reference);
-  return recallImage(reference, services.store) ?? (other && recallImage(other, services.store));
+  const { store } = services;
+  return recallImage(reference, store, platform) ?? (other && recallImage(other, store, platform));
 }
 
 /** Returns true if its registry may have another image of this name by now. */
@@ -90,7 +127,7 @@ function isMutable(reference: string): boolean {
 
 /** @param stored the image that builds have started from so far: `--pull` imports another one */
 async function importBase(
-  reference: string,
+  { reference, platform }: WantedImage,
   stored: FoundImage | undefined,
   build: BuildJob,
 ): Promise<FoundImage> {
@@ -100,29 +137,37 @@ async function importBase(
     parsed.kind === "local"
       ? { url: localBaseUrl(parsed, { ...build.asked, ...build.source }), tag: undefined }
       : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build.services) };
-  const declared = parsed.kind === "registry" ? await declareBase(source, build.services) : undefined;
+  const declared =
+    parsed.kind === "registry" ? await declareBase({ ...source, platform }, build.services) : undefined;
   if (declared !== undefined) {
     if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: declared.uuid }, build);
-    rememberImage(reference, declared.uuid, build.services.store);
+    rememberImage(reference, declared.uuid, build.services.store, platform);
     return declared;
   }
-  const image = await importFrom(reference, source, build).catch((error: unknown) => {
+  const image = await importFrom(reference, { ...source, platform }, build).catch((error: unknown) => {
     throw withImportHint(error, reference, { stored, ...build.asked.dockerfile });
   });
   if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
-  if (parsed.kind === "registry") rememberImage(reference, image, build.services.store);
+  if (parsed.kind === "registry") rememberImage(reference, image, build.services.store, platform);
   return describeImported(image, build.services);
+}
+
+/** Where an image comes from, and the tag and the platform that it is to have. */
+interface BaseSource {
+  url: string;
+  tag: string | undefined;
+  platform: string | undefined;
 }
 
 /** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
 async function declareBase(
-  { url, tag }: { url: string; tag: string | undefined },
+  { url, tag, platform }: BaseSource,
   services: BuildServices,
 ): Promise<FoundImage | undefined> {
   const { remoteBases, signal } = services;
   try {
-    const image = await remoteBases?.declare(url, tag);
+    const image = await remoteBases?.declare(url, tag, platform);
     // Asked by the build's own client of the service, which learns from it what the service supports.
     return image === undefined ? undefined : await describeImported(image, services);
   } catch (error) {
@@ -146,15 +191,14 @@ function noSuchImage(reference: string, { service, supports }: BuildServices): B
 
 function importFrom(
   reference: string,
-  { url, tag }: { url: string; tag: string | undefined },
+  { url, tag, platform }: BaseSource,
   { services, emit }: BuildJob,
 ): Promise<string> {
   emit({ type: "importing", reference, url });
   // Known when the import ends, without another round trip.
   void services.supports.imageDetails();
   return services.service.importImage({
-    url,
-    tag,
+    ...{ url, tag, platform },
     timeoutSeconds: importTimeoutSeconds,
     onProgress: (message) => emit({ type: "import-progress", message }),
   });
@@ -217,9 +261,9 @@ function withImportHint(
  * A digest identifies an image on a service that does not. Imported again, or by another machine, it is still the same base for
  * the chain hash.
  */
-function withIdentity(found: BaseImage, reference: string): BaseImage {
+function withIdentity(found: BaseImage, { reference, platform }: WantedImage): BaseImage {
   if (found.identity !== undefined || isTag(reference)) return found;
   const parsed = parseReference(reference);
   if (parsed.kind !== "registry" || parsed.digest === undefined) return found;
-  return { ...found, identity: `${defaultPlatform} ${parsed.digest}` };
+  return { ...found, identity: `${platform ?? defaultPlatform} ${parsed.digest}` };
 }

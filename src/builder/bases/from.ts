@@ -1,5 +1,6 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
+import type { Platform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob } from "../job.ts";
@@ -13,9 +14,10 @@ import { findLockedImage } from "./locked-image.ts";
 export async function startFromImage(
   name: string,
   instruction: FromInstruction,
+  platform: Platform | undefined,
   build: BuildJob,
 ): Promise<StageState> {
-  const image = await findLockedImage(name, build);
+  const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
   // Docker's empty image has this directory, which the engine's does not say.
   const config =

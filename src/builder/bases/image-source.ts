@@ -1,3 +1,4 @@
+import { isSamePlatform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { imageReference } from "../contexts/named-context.ts";
 import type { BuildJob } from "../job.ts";
@@ -20,7 +21,10 @@ export async function findImageSource(
   build: BuildJob,
 ): Promise<ImageSource> {
   if (stage !== undefined) return { image: stage.image, hash: stage.hash, losable: stage };
-  const found = await findLockedImage(imageReference(from, build.asked.contexts), build);
+  const { build: own, target } = build.platforms ?? {};
+  // As in Docker, whatever the platform of the stage itself.
+  const platform = own && target && !isSamePlatform(own, target) ? target : undefined;
+  const found = await findLockedImage(imageReference(from, build.asked.contexts), platform, build);
   const hash = baseHash(found, build.services.service);
   const { uuid: image, isRemembered } = found;
   // Otherwise the service has just confirmed that it has the image.

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { formatPlatform, type Platform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import { asRecord, asText } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -14,15 +15,19 @@ import { manifestFor } from "./remote-base.ts";
 type LockedImage = BaseImage & { reference: string };
 
 /** Finds the image of a reference, by the digest that the build's lock has for it. */
-export async function findLockedImage(name: string, build: BuildJob): Promise<LockedImage> {
+export async function findLockedImage(
+  name: string,
+  platform: Platform | undefined,
+  build: BuildJob,
+): Promise<LockedImage> {
   const { lock } = build;
   const registry = lock === undefined ? undefined : registryOf(name, lock);
   if (lock === undefined || registry === undefined)
-    return { ...(await findImage(name, build)), reference: name };
-  const digest = await lock.pin("image", name, () => findDigest(name, registry, build));
+    return { ...(await findImage(name, platform, build)), reference: name };
+  const digest = await lock.pin("image", name, () => findDigest(name, platform, registry, build));
   const reference = withDigest(name, digest);
   try {
-    return { ...(await findImage(reference, build)), reference };
+    return { ...(await findImage(reference, platform, build)), reference };
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
     const hint = `${error.hint ?? ""} ${lock.adviceFor(name)}`.trimStart();
@@ -65,10 +70,18 @@ function withDigest(name: string, digest: string): string {
  * Returns the digest that the registry has under the tag now. An image of the service that has this name, too, must be the registry's,
  * or have been once: somebody else's image of the same name may be what the Dockerfile means.
  */
-async function findDigest(name: string, { address, tag }: InRegistry, build: BuildJob): Promise<string> {
+async function findDigest(
+  name: string,
+  platform: Platform | undefined,
+  { address, tag }: InRegistry,
+  build: BuildJob,
+): Promise<string> {
+  const key = platform && formatPlatform(platform);
   const { openRegistry, store, signal } = build.services;
-  const stored = build.asked.pullsImages ? undefined : await findStored(name, build);
-  const isImport = stored === undefined || recallImage(name, store) === stored.uuid;
+  const stored = build.asked.pullsImages
+    ? undefined
+    : await findStored({ reference: name, platform: key }, build);
+  const isImport = stored === undefined || recallImage(name, store, key) === stored.uuid;
   const registry = await openRegistry(address);
   const found = await registry.getManifest(tag, signal).catch((error: unknown) => {
     signal.throwIfAborted();
@@ -77,9 +90,9 @@ async function findDigest(name: string, { address, tag }: InRegistry, build: Bui
   if (found === undefined)
     throw unlockable(name, `${address.slice("docker://".length)} has no tag ${tag}`, isImport);
   if (stored === undefined) return found.digest;
-  if (await isSameImage(stored, found, registry, build.services)) {
+  if (await isSameImage(stored, found, platform, registry, build.services)) {
     // The digest means an image that the service has: nothing is to be imported.
-    rememberImage(withDigest(name, found.digest), stored.uuid, store);
+    rememberImage(withDigest(name, found.digest), stored.uuid, store, key);
     return found.digest;
   }
   if (isImport) return found.digest;
@@ -98,15 +111,16 @@ function unlockable(name: string, reason: string, isImport: boolean, cause?: unk
   return new BoughError(`${name} cannot be locked: ${reason}`, { hint, cause });
 }
 
-/** Compares what is the same for every import of an image: the digest of its configuration for the service's platform. */
+/** Compares what is the same for every import of an image: the digest of its configuration for the platform. */
 async function isSameImage(
   { identity }: BaseImage,
   found: StoredManifest,
+  platform: Platform | undefined,
   registry: Pick<BlobSource, "getManifest">,
   { supports, signal }: BuildServices,
 ): Promise<boolean> {
   if (identity === undefined) return false;
-  const manifest = await manifestFor(found, await platformOf(supports), registry, signal);
+  const manifest = await manifestFor(found, platform ?? (await platformOf(supports)), registry, signal);
   const digest = manifest && configDigest(manifest.bytes);
   return digest !== undefined && identity.endsWith(` ${digest}`);
 }

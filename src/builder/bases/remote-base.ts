@@ -1,12 +1,12 @@
 import { isDigest } from "../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
 import type { RemoteBases } from "../job.ts";
 import { supportOf } from "../service-support.ts";
-import { formatPlatform, type Platform, parsePlatform } from "../state/platform.ts";
 import { platformOf } from "./base.ts";
 
 interface RemoteBasesOptions {
@@ -27,11 +27,12 @@ export function createRemoteBases({
   signal,
 }: RemoteBasesOptions): RemoteBases {
   return {
-    async declare(url, tag) {
+    async declare(url, tag, platform) {
       const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
       if (address === undefined || reference === undefined) return undefined;
       const store = openSource(address);
-      const found = await readImage(store, reference, await platformOf(supportOf(service)), signal);
+      const wanted = platform === undefined ? await platformOf(supportOf(service)) : parsePlatform(platform);
+      const found = await readImage(store, reference, wanted, signal);
       if (found === undefined) return undefined;
       const { image } = await service.declareImage({
         source: address,
@@ -56,7 +57,10 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   if (config === undefined || blobs === undefined || config.size > maxConfigBytes) return undefined;
   const { bytes } = await readAtMost(maxConfigBytes, await store.openBlob(config, signal));
   const configuration = bytes.toString();
-  const diffIds = asRecord(parse(bytes)?.rootfs)?.diff_ids;
+  const described = parse(bytes);
+  // An import says which platform the image is for.
+  if (!isFor({ platform: described }, platform)) return undefined;
+  const diffIds = asRecord(described?.rootfs)?.diff_ids;
   if (!Array.isArray(diffIds) || diffIds.length !== blobs.length) return undefined;
   const layers = blobs.flatMap((blob, at) => {
     const diffId: unknown = diffIds[at];

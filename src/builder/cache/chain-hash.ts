@@ -1,10 +1,10 @@
 import { edenGC } from "bun:jsc";
 import { TextColumn } from "../../columns/text-column.ts";
+import { defaultPlatform } from "../../image/platform.ts";
 import { createPace } from "../../pace.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
-import { defaultPlatform } from "../state/platform.ts";
 import { effectiveEnv } from "../state/scope.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";

@@ -72,13 +72,21 @@ const baseQuestions = { base: "base", url: "registry" } as const;
 type Memory = Pick<Store, "imports">;
 
 /** Remembers an image that this machine has imported or tagged, by its name, for a service that cannot be asked for that. */
-export function rememberImage(reference: string, image: string, { imports }: Memory): void {
-  imports.set(nameOf(reference), image);
+/** @param platform set for another one than the service's own */
+export function rememberImage(
+  reference: string,
+  image: string,
+  { imports }: Memory,
+  platform?: string,
+): void {
+  imports.set(nameOf(reference, platform), image);
 }
 
-export function recallImage(reference: string, { imports }: Memory): string | undefined {
+export function recallImage(reference: string, { imports }: Memory, platform?: string): string | undefined {
   // Earlier versions of bough noted references as they were written.
-  return imports.get(nameOf(reference)) ?? imports.get(reference);
+  return (
+    imports.get(nameOf(reference, platform)) ?? (platform === undefined ? imports.get(reference) : undefined)
+  );
 }
 
 /** Remembers the image of a tag that was just set, on a service without a list of images. Any other one finds it by the tag. */
@@ -91,8 +99,9 @@ export function rememberTag(
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */
-function nameOf(reference: string): string {
-  if (isTag(reference)) return withLatest(reference.replace(/^tag:/, ""));
+function nameOf(reference: string, platform: string | undefined): string {
+  const suffix = platform === undefined ? "" : ` ${platform}`;
+  if (isTag(reference)) return withLatest(reference.replace(/^tag:/, "")) + suffix;
   const parsed = parseReference(reference);
-  return parsed.kind === "registry" ? parsed.url : reference;
+  return (parsed.kind === "registry" ? parsed.url : reference) + suffix;
 }

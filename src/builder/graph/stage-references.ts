@@ -3,12 +3,13 @@ import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Culprit, Problem } from "../../dockerfile/problems/problem.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { Dialect } from "../dialect.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
-import { defaultPlatform, parsePlatform, targetStageName } from "../state/platform.ts";
+import { targetStageName } from "../state/platform.ts";
 import { type Arguments, lookUp } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
@@ -132,7 +133,10 @@ export function staticGlobals(
 ): Arguments {
   const { globals: instructions, escape } = dockerfile;
   const platform = parsePlatform(defaultPlatform);
-  let globals = startGlobals({ platform, stage: targetStageName(dockerfile, target) }, buildArgs);
+  let globals = startGlobals(
+    { platforms: { build: platform, target: platform }, stage: targetStageName(dockerfile, target) },
+    buildArgs,
+  );
   for (const instruction of instructions) {
     try {
       globals = declareGlobals(instruction, globals, { buildArgs, escape });

@@ -7,6 +7,7 @@ import type {
   RunInstruction,
 } from "../../dockerfile/instruction.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import type { Platform } from "../../image/platform.ts";
 import { expandBase, scratch } from "../bases/base.ts";
 import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
 import { type DirectoryContext, findContext, sourceDirectory } from "../contexts/named-context.ts";
@@ -44,11 +45,11 @@ export async function interpretFrom<Stage extends StageScope>(
   world: World<Stage>,
 ): Promise<Stage> {
   const reference = expandBase(from, lookUp({ args: globals }), world.escape);
-  world.requirePlatform(from, globals);
+  const platform = world.platformOf(from, globals);
   const base = await world.startFromStage(from);
   const context = findContext(reference, world.contexts);
-  if (context?.kind === "directory") return startFromDirectory(context, from, world);
-  const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from));
+  if (context?.kind === "directory") return startFromDirectory(context, from, platform, world);
+  const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from, platform));
   if (!world.dialect.keepsConfiguration) return stage;
   const triggers = base === undefined ? imageTriggers(reference, stage.config, from) : world.triggersOf(from);
   return runTriggers({ reference, triggers, from }, startAsDocker(stage), globals, world);
@@ -58,9 +59,10 @@ export async function interpretFrom<Stage extends StageScope>(
 async function startFromDirectory<Stage extends StageScope>(
   context: DirectoryContext,
   from: FromInstruction,
+  platform: Platform | undefined,
   world: World<Stage>,
 ): Promise<Stage> {
-  const empty = await explainDirectoryBase(context, () => world.startFromImage(scratch, from));
+  const empty = await explainDirectoryBase(context, () => world.startFromImage(scratch, from, platform));
   const state = { stage: startAsDocker(empty), lookup: () => undefined, isKnown: () => true };
   return interpretCopy(copyOfDirectory(context.name, from), state, world);
 }

@@ -1,6 +1,6 @@
 import type { AddInstruction, CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
-import { requirePlatform } from "../bases/base.ts";
+import { foreignPlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
@@ -48,12 +48,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.asked.dialect),
 
-    requirePlatform: (from, globals) =>
-      requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
+    platformOf: (from, globals) => foreignPlatform(from, build.platforms, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
     noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
-    startFromImage: (reference, from) => startFromImage(reference, from, build),
+    startFromImage: (reference, from, platform) => startFromImage(reference, from, platform, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build.asked),
     async changeWorkdir(instruction, path = "/", stage) {

@@ -8,6 +8,7 @@ import type {
 } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
+import type { Platform } from "../../image/platform.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { PlannedCopy, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
@@ -34,14 +35,15 @@ export interface World<Stage extends StageScope> {
   /** Returns true if undefined variables in the instruction are worth a warning. */
   warnsAboutUndefined(instruction: Instruction): boolean;
 
-  requirePlatform(from: FromInstruction, globals: Arguments): void;
+  /** The platform of a FROM's image if it is not the service's own. Throws for one that the service can't have. */
+  platformOf(from: FromInstruction, globals: Arguments): Platform | undefined;
   /** The final state of the stage that a FROM names; `undefined` if it names an image. */
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
   /** Finds the stages that a trigger names, before it runs. Throws if it names one that can't be used. */
   noteTrigger(trigger: Instruction, from: FromInstruction): void;
-  startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
+  startFromImage(reference: string, from: FromInstruction, platform: Platform | undefined): Promise<Stage>;
   /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
   /** Records an instruction for the image's history. */

@@ -37,7 +37,7 @@ interface OpenScopes extends Disposable {
    * Writes what the build has made or used, once. `result`: its image; `undefined` if it has failed. Rejects only if interrupted, as
    * the build has succeeded by then.
    */
-  finish(result?: string): Promise<void>;
+  finish(results: readonly string[]): Promise<void>;
 }
 
 interface ScopesOptions extends ScopeKeys, Pick<CacheOptions, "openStore" | "openScratch"> {
@@ -84,11 +84,11 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
     carriedCaches: caches?.carried,
     [Symbol.dispose]: () => caches?.[Symbol.dispose](),
 
-    async finish(result) {
+    async finish(results) {
       if (used === undefined || isFinished) return;
       isFinished = true;
       const additions = used.toIndex();
-      await caches?.finish(additions, result, gone);
+      await caches?.finish(additions, results, gone);
       if (to === undefined) return;
       try {
         const writing = { ...reading, sign, clock, signal, bases: [...bases] };

@@ -85,12 +85,12 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
 }
 
 /** Returns the job of a step, with its stage's uploads and its place in events. */
-export function jobOf(step: Step, { running, platform, results, feedOf, uncached }: StagesAtWork): BuildJob {
+export function jobOf(step: Step, { running, platforms, results, feedOf, uncached }: StagesAtWork): BuildJob {
   const index = step.stage?.index ?? 0;
   const { early, ahead } = feedOf(index);
   const emit = emitFor(step, running.emit);
   const useCache = running.asked.useCache && !uncached.has(index);
-  return { ...running, platform, stages: results, early, ahead, emit, useCache };
+  return { ...running, platforms, stages: results, early, ahead, emit, useCache };
 }
 
 async function performStep(

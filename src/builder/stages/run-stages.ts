@@ -1,7 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import { createSlots } from "../../slots.ts";
-import { platformOf, requireBase, scratch } from "../bases/base.ts";
+import { platformsOf, requireBase, scratch } from "../bases/base.ts";
 import { explainDirectoryBase } from "../contexts/directory-base.ts";
 import { AbandonedError } from "../events.ts";
 import {
@@ -19,7 +18,7 @@ import { withLocation } from "../location.ts";
 import { MissingImageError } from "../operations/missing-image.ts";
 import type { StepRecord } from "../result.ts";
 import { createSmallContents } from "../staging/small-contents.ts";
-import { dependsOnPlatform, type Platform, targetStageName } from "../state/platform.ts";
+import { type BuildPlatforms, dependsOnPlatform, targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { openFeed, type StageFeed } from "./look-ahead.ts";
@@ -38,11 +37,11 @@ export interface BuiltTarget {
 /** Runs every stage, one after the other. With `--docker`, runs only those that the target needs, concurrently if possible. */
 export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const { dockerfile, dialect } = running.asked;
-  const platform = await findPlatform(running);
+  const platforms = await findPlatforms(running);
   const steps = stepsOf(dockerfile);
   const records: StepRecord[] = [];
   const stage = targetStageName(dockerfile, running.asked.target);
-  let globals = startGlobals({ platform, stage }, running.asked.buildArgs);
+  let globals = startGlobals({ platforms, stage }, running.asked.buildArgs);
   for (const step of steps) {
     if (step.stage !== null || step.instruction.name !== "ARG") break;
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
@@ -67,7 +66,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
     stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
-  const slots = createSlots(running.asked.jobs);
+  const { slots } = running.shared;
   // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
   const layerOf = (index: number | undefined) =>
     index === undefined ? undefined : slots.lend(() => committed(index)).then(({ layer }) => layer);
@@ -75,7 +74,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
-    ...{ running, platform, globals, steps, ordinals: ordinalsOf(dockerfile, dialect), records },
+    ...{ running, platforms, globals, steps, ordinals: ordinalsOf(dockerfile, dialect), records },
     uncached: uncachedStages(dockerfile, running.asked.uncachedStages),
     stepsOf: (index) => byStage.get(index) ?? [],
     feedOf(index) {
@@ -186,7 +185,8 @@ function once<Result>(action: (index: number) => Promise<Result>) {
   return Object.assign(call, { begun });
 }
 
-/** Returns `undefined` if no instruction depends on the platform. */
-async function findPlatform({ asked, services }: RunningBuild): Promise<Platform | undefined> {
-  return dependsOnPlatform(asked.dockerfile) ? await platformOf(services.supports) : undefined;
+/** Returns `undefined` if nothing depends on the platforms. */
+async function findPlatforms({ asked, services }: RunningBuild): Promise<BuildPlatforms | undefined> {
+  if (asked.platform === undefined && !dependsOnPlatform(asked.dockerfile)) return undefined;
+  return platformsOf(asked.platform, services.supports);
 }

@@ -2,7 +2,7 @@ import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { Dialect } from "../dialect.ts";
 import type { RunningBuild, StageResults } from "../job.ts";
 import type { StepRecord } from "../result.ts";
-import type { Platform } from "../state/platform.ts";
+import type { BuildPlatforms } from "../state/platform.ts";
 import type { Arguments } from "../state/scope.ts";
 import { type Step, stepsOf } from "../step-place.ts";
 import { layerMakers } from "../steps/step.ts";
@@ -11,7 +11,7 @@ import type { StageFeed } from "./look-ahead.ts";
 /** The common parts of a build's stages. */
 export interface StagesAtWork {
   running: RunningBuild;
-  platform: Platform | undefined;
+  platforms: BuildPlatforms | undefined;
   globals: Arguments;
   steps: readonly Step[];
   /** The steps of one stage. */

@@ -1,10 +1,10 @@
 import { staticGlobals } from "../../builder/graph/stage-references.ts";
-import { parsePlatform } from "../../builder/state/platform.ts";
 import { type Arguments, lookUp } from "../../builder/state/scope.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { parsePlatform } from "../../image/platform.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { nearest } from "../../suggest.ts";
 import { type Finding, warn } from "../finding.ts";

@@ -18,10 +18,10 @@ export interface BuildCache extends Disposable {
   remoteBases?: RemoteBases | undefined;
   carriedCaches?: CarriedCaches | undefined;
   /**
-   * Writes the layers that the build made or used to the caches that were chosen for writing. `result`: the build's image; `undefined`
-   * if it has failed.
+   * Writes the layers that the build made or used to the caches that were chosen for writing. `results`: the build's image, or that
+   * of each platform; empty if it has failed.
    */
-  finish(result?: string): Promise<void>;
+  finish(results: readonly string[]): Promise<void>;
 }
 
 /** Reads `--cache-from` and related options. Returns `undefined`, and loads no code for them, if none is given. */

@@ -1,10 +1,10 @@
-import { defaultPlatform, parsePlatform } from "../../builder/state/platform.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport } from "../../check/report-json.ts";
 import { renderReport } from "../../check/report-text.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
+import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -16,7 +16,7 @@ import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { openLock } from "./lock/open-lock.ts";
-import { readBuildOptions, readOnError, requireSamePlatform } from "./options/build-options.ts";
+import { readBuildOptions, readOnError, requirePossible } from "./options/build-options.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
@@ -33,7 +33,7 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
   if (report.errors.length === 0) {
     inputs.secrets.load();
     await readSharing(invocation, inputs);
-    await requirePlatforms(inputs.platform, annotations, invocation);
+    await requireOptions(inputs.platforms, annotations, invocation);
   }
   await printReport(report, invocation);
   return report.errors.length > 0 ? exitCodes.usage : 0;
@@ -73,16 +73,18 @@ function readOptions(invocation: Invocation): Pick<ReturnType<typeof readBuildOp
 }
 
 /** Rejects if an option asks for a platform that the service certainly does not run. */
-async function requirePlatforms(
-  platform: BuildInputs["platform"],
+async function requireOptions(
+  platforms: BuildInputs["platforms"],
   annotations: AnnotationOptions | undefined,
   { runtime, globals }: Invocation,
 ): Promise<void> {
-  if (platform === undefined && annotations === undefined) return;
+  if (platforms.length === 0 && annotations === undefined) return;
   const assumed = await assumeService(runtime, globals);
   if (!assumed.isCertain) return;
-  if (platform !== undefined) requireSamePlatform(platform, assumed.platform);
-  if (annotations !== undefined) requireSamePlatforms(annotations, assumed.platform);
+  const { build } = assumed.platforms;
+  requirePossible(platforms, assumed.platforms);
+  if (annotations !== undefined)
+    requireSamePlatforms(annotations, platforms.length === 0 ? [build] : platforms);
 }
 
 export async function checkInputs(
@@ -94,6 +96,7 @@ export async function checkInputs(
   const { signal } = runtime;
   return checkDockerfile({
     ...{ ...inputs, text, path, lock, signal },
+    platform: inputs.platforms[0],
     given: idsOf(secrets),
     turnsIntoErrors: readCheckLevel(values) === "error",
     assumeService: () => assumeService(runtime, globals),
@@ -102,16 +105,19 @@ export async function checkInputs(
 
 /** Returns the platform and features of the service that a build would use, as far as they are known without a request. */
 async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<AssumedService> {
-  if (!(await usesEngine(runtime, globals)))
+  if (!(await usesEngine(runtime, globals))) {
+    const platform = parsePlatform(defaultPlatform);
     return {
-      platform: parsePlatform(defaultPlatform),
+      platforms: { build: platform, target: platform, mayDiffer: false },
       isCertain: false,
       startsFromScratch: false,
       mounts: { secrets: false, agents: false },
     };
-  const { machineArchitecture } = await import("../../engine/system/machine.ts");
+  }
+  const { machinePlatform } = await import("../../engine/system/machine.ts");
+  const platform = parsePlatform(machinePlatform());
   return {
-    platform: parsePlatform(`linux/${machineArchitecture()}`),
+    platforms: { build: platform, target: platform, mayDiffer: true },
     isCertain: true,
     startsFromScratch: true,
     mounts: { secrets: true, agents: true },

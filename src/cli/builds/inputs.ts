@@ -4,10 +4,10 @@ import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
-import type { Platform } from "../../builder/state/platform.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
+import type { Platform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -19,7 +19,7 @@ import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
-import { readPlatform } from "./options/build-options.ts";
+import { readPlatforms } from "./options/build-options.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
 
@@ -34,8 +34,8 @@ export interface BuildInputs extends OpenedContext {
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
   dialect: Dialect;
-  /** `--platform`, which must be the platform of the service. */
-  platform: Platform | undefined;
+  /** `--platform`. Empty: the service's own. */
+  platforms: readonly Platform[];
   /** `--target`. */
   target: string | undefined;
   /** `--no-cache-filter`. */
@@ -76,7 +76,7 @@ export async function readBuildInputs(
   if (dialect.hasSourceDate && epoch !== undefined) buildArgs.set("SOURCE_DATE_EPOCH", epoch);
   const labels = readLabels(values.list("label"), dialect);
   const allowsLocalFrom = values.flag("allow-local-from");
-  const platform = readPlatform(values.text("platform"));
+  const platforms = readPlatforms(values.text("platform"));
   const target = values.text("target");
   const uncachedStages = readUncachedStages(values);
   const secrets = readSecretOptions(given);
@@ -92,7 +92,7 @@ export async function readBuildInputs(
   const opened = holder.use(await open(places));
   return {
     ...{ ...opened, contexts },
-    ...{ buildArgs, labels, allowsLocalFrom, network, dialect, platform, target, uncachedStages, secrets },
+    ...{ buildArgs, labels, allowsLocalFrom, network, dialect, platforms, target, uncachedStages, secrets },
     maxAddBytes,
     [Symbol.dispose]: () => holder.dispose(),
   };

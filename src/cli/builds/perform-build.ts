@@ -22,7 +22,7 @@ import { buildSession } from "../contexts/context-source.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import { createDecompress, createGit } from "../contexts/programs.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
-import { type BuildOutput, takesStandardOutput } from "../export/build-outputs.ts";
+import { type BuildOutput, requirePlatformsFit, takesStandardOutput } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { requireLimits } from "../run/limit-options.ts";
@@ -35,7 +35,7 @@ import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { openLock } from "./lock/open-lock.ts";
 import type { Measures } from "./measures.ts";
-import { readBuildOptions, requirePlatform } from "./options/build-options.ts";
+import { readBuildOptions, requirePlatforms } from "./options/build-options.ts";
 
 /** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
 export async function performBuild(
@@ -71,6 +71,7 @@ export async function performBuild(
   using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);
   try {
+    if (inputs.platforms.length > 1) requirePlatformsFit(outputs);
     await requireSupport(dockerfile, inputs, { limits, annotations }, { service, supports });
     using cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
     const { store, layers, memory, remoteBases, carriedCaches } = cache;
@@ -78,6 +79,7 @@ export async function performBuild(
       asked: {
         ...options,
         ...{ dialect, target, dockerfile, contexts, session, buildArgs, labels, secrets, allowsLocalFrom },
+        platform: inputs.platforms[0],
         uncachedStages: inputs.uncachedStages,
         maxAddBytes: inputs.maxAddBytes,
         jobs: jobsIn(dialect),
@@ -105,17 +107,17 @@ export async function performBuild(
         if (!isSkipped) progress.emit(event);
       },
     };
-    const result = await runAndSave(request, cache, runtime.signal, log);
+    const result = await runAndSave(request, inputs.platforms, cache, runtime.signal, log);
     let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {
       requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("./write-outputs.ts");
-      const attest = attesting?.attest(service, result.image, options.tags);
+      const attest = attesting && ((image: string) => attesting.attest(service, image, options.tags));
       const additions = { attest, annotations: annotations?.parts };
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-      exported = await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
+      exported = await writeBuildOutputs(timed, imagesOf(result), connection, invocation, log, additions);
     }
-    await connection.requireKept(result.image);
+    for (const image of imagesOf(result)) await connection.requireKept(image);
     opened?.save(inputs, log);
     return { ...result, exported, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
@@ -139,6 +141,11 @@ function reportFindings(
   return (rule, line) => found.has(keyOf(rule, line));
 }
 
+/** Returns the image for each platform. */
+function imagesOf({ image, platforms }: BuildResult): string[] {
+  return platforms?.map((each) => each.image) ?? [image];
+}
+
 /** An epoch of the command line or the environment comes before the Dockerfile's. */
 function withEpoch(outputs: readonly BuildOutput[], epoch: number | undefined): BuildOutput[] {
   return outputs.map((output) => {
@@ -160,15 +167,15 @@ function openFileTables(
 /** Rejects if the service cannot do what the Dockerfile or the options ask for. */
 async function requireSupport(
   dockerfile: Dockerfile,
-  { network, platform }: BuildInputs,
+  { network, platforms }: BuildInputs,
   { limits, annotations }: Pick<ReturnType<typeof readBuildOptions>, "limits" | "annotations">,
   { service, supports }: { service: Connection["service"]; supports: ServiceSupport },
 ): Promise<void> {
   await requireNetworks(dockerfile, network, service, supports);
   await requireMounts(dockerfile, supports);
   await requireLimits(service, limits);
-  await requirePlatform(platform, supports);
-  await requireAnnotatedPlatforms(annotations, supports);
+  await requirePlatforms(platforms, supports);
+  await requireAnnotatedPlatforms(annotations, platforms, supports);
 }
 
 /** Returns what a build uses of this machine, besides its files. */
@@ -191,6 +198,7 @@ function machineOf(
 /** Runs the build, and saves what later builds can use: what was done before a failed step is still valid. */
 async function runAndSave(
   request: BuildRequest,
+  platforms: BuildInputs["platforms"],
   { finish }: BuildCache,
   /** Unlike the request's own, it is not aborted by a failed stage. */
   signal: AbortSignal,
@@ -200,19 +208,22 @@ async function runAndSave(
   const { store } = request.services;
   const { session } = request.asked;
   try {
-    const result = await runBuild(request);
+    const result =
+      platforms.length > 1
+        ? await (await import("../../builder/platform-builds.ts")).runForPlatforms(request, platforms)
+        : await runBuild(request);
     remember(() => {
       store.failedSteps.delete(session);
       hashes.save();
       if (!fileStates.isUsed) hashes.tidy();
       fileStates.save();
     }, log);
-    await finish(result.image);
+    await finish(imagesOf(result));
     return result;
   } catch (error) {
     saveQuietly(hashes);
     saveQuietly(fileStates);
-    if (!signal.aborted) await finish().catch(() => undefined);
+    if (!signal.aborted) await finish([]).catch(() => undefined);
     throw error;
   }
 }

@@ -1,10 +1,13 @@
+import { join } from "node:path";
 import type { ExportedAs } from "../../builder/result.ts";
-import type { ImageToWrite } from "../../image/image-writer.ts";
+import type { Attest, ImageToWrite } from "../../image/image-writer.ts";
+import { formatPlatform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { nameDestination } from "../export/destination.ts";
+import { platformOfImage } from "../export/image-source.ts";
 import { makeParents } from "../export/output-places.ts";
 import { copyDirectory } from "../images/cp.ts";
 import { findDescription } from "../references/image-argument.ts";
@@ -13,26 +16,45 @@ import type { Connection } from "../service/connection.ts";
 /** Exports the built image to all destinations, and returns what was written. Messages go to `log`. */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  image: string,
+  images: readonly string[],
   connection: Pick<Connection, "service" | "store">,
   invocation: Invocation,
   log: Log,
-  additions: Pick<ImageToWrite, "attest" | "annotations">,
+  {
+    attest,
+    annotations,
+  }: { attest: ((image: string) => Attest) | undefined } & Pick<ImageToWrite, "annotations">,
 ): Promise<ExportedAs[]> {
   const exported: ExportedAs[] = [];
-  const described = await findDescription(image, connection);
+  const described = await Promise.all(
+    images.map(async (uuid) => ({
+      uuid,
+      ...(await findDescription(uuid, connection)),
+      attest: attest?.(uuid),
+    })),
+  );
+  const [first, ...others] = described;
+  if (first === undefined) return [];
   for (const { destinations, ignored, tags: _, ...options } of outputs) {
     for (const sentence of ignored) log.warn(sentence);
     for (const destination of destinations) {
       makeParents(destination);
       if (destination.kind === "local") {
-        const from = { image, path: "/", meansContents: true };
-        const to = { local: destination.path, endsWithSlash: true };
-        await copyDirectory(from, to, connection.service, { ...invocation, log });
-        log.info(`exported to ${destination.path}`);
+        for (const image of images) {
+          const local =
+            images.length === 1
+              ? destination.path
+              : join(destination.path, await directoryOf(image, connection));
+          const from = { image, path: "/", meansContents: true };
+          await copyDirectory(from, { local, endsWithSlash: true }, connection.service, {
+            ...invocation,
+            log,
+          });
+          log.info(`exported to ${local}`);
+        }
         continue;
       }
-      const delivery = { ...options, image: { uuid: image, ...described }, destination, ...additions };
+      const delivery = { ...options, images: [first, ...others] as const, destination, annotations };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
@@ -46,4 +68,9 @@ export async function writeBuildOutputs(
     }
   }
   return exported;
+}
+
+/** Returns the directory for the files of one platform of several, named as docker buildx names it. */
+async function directoryOf(image: string, { service }: Pick<Connection, "service">): Promise<string> {
+  return formatPlatform(await platformOfImage(service, image)).replaceAll("/", "_");
 }

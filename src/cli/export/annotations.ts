@@ -1,14 +1,9 @@
 /** `--annotation` of a build, as docker buildx build has it. */
 import { platformOf } from "../../builder/bases/base.ts";
 import type { ServiceSupport } from "../../builder/service-support.ts";
-import {
-  formatPlatform,
-  isSamePlatform,
-  type Platform,
-  parsePlatform,
-} from "../../builder/state/platform.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/image-writer.ts";
+import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { listWords } from "../command-line/option-values.ts";
 import type { BuildOutput } from "./build-outputs.ts";
 
@@ -51,19 +46,20 @@ export function readAnnotations(
 /** Rejects if an annotation is for a platform that the image does not have. */
 export async function requireAnnotatedPlatforms(
   options: AnnotationOptions | undefined,
+  targets: readonly Platform[],
   supports: Pick<ServiceSupport, "platform">,
 ): Promise<void> {
   if (options !== undefined && options.platforms.length > 0)
-    requireSamePlatforms(options, await platformOf(supports));
+    requireSamePlatforms(options, targets.length > 0 ? targets : [await platformOf(supports)]);
 }
 
-/** Throws if an annotation is for another platform than `available`. */
-export function requireSamePlatforms({ platforms }: AnnotationOptions, available: Platform): void {
-  const other = platforms.find((platform) => !isSamePlatform(platform, available));
+/** Throws if an annotation is for one platform of several, or for another one. */
+export function requireSamePlatforms({ platforms }: AnnotationOptions, targets: readonly Platform[]): void {
+  const other = platforms.find((platform) => !targets.every((target) => isSamePlatform(platform, target)));
   if (other !== undefined)
     throw usageError(
-      `--annotation for ${formatPlatform(other)}: the image is for ${formatPlatform(available)}`,
-      "Leave the platform out: an image of bough has only one.",
+      `--annotation for ${formatPlatform(other)}: the image is for ${targets.map(formatPlatform).join(", ")}`,
+      "Leave the platform out: the annotation is then that of each platform.",
     );
 }
 

@@ -34,7 +34,7 @@ const ignoredFields: Readonly<Record<string, string>> = {
   "compression-level": "the level is fixed, so that the same image is always the same bytes",
   "dangling-name-prefix": "an image without a tag has an id",
   "name-canonical": "an image is found by its digest in any case",
-  "platform-split": "an image has one platform",
+  "platform-split": "files of several platforms always have a directory each",
   store: "the image stays with the service in any case",
   unpack: "images are always unpacked",
 };
@@ -106,6 +106,17 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
       ? `${option} needs an image that is written or pushed`
       : `${option}: ${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} does not support it`,
     { kind: "usage", hint: "Give -o type=oci,dest=PATH, or --push." },
+  );
+}
+
+/** Throws if an output has no place for the images of several platforms. */
+export function requirePlatformsFit(outputs: readonly BuildOutput[]): void {
+  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
+  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "local"].includes(kind));
+  if (unfit === undefined) return;
+  throw new BoughError(
+    `${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} takes the image of one platform`,
+    { kind: "usage", hint: "Give -o type=oci,dest=PATH, type=local,dest=PATH or --push, or one --platform." },
   );
 }
 

@@ -1,9 +1,9 @@
 import { notedBase, rememberImage } from "../../builder/cache/noted-images.ts";
-import type { Platform } from "../../builder/state/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
-import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
+import { type ImageToWrite, joinImages, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
+import type { Platform } from "../../image/platform.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
@@ -18,8 +18,9 @@ import { type ExportedImage, openImageContent, type TimeOptions } from "./image-
 import type { ImageOverBase } from "./over-base.ts";
 import { pushImage } from "./push.ts";
 
-interface Delivery extends Pick<ImageToWrite, "attest" | "annotations"> {
-  image: ExportedImage;
+interface Delivery extends Pick<ImageToWrite, "annotations"> {
+  /** An image for each platform. */
+  images: readonly [DeliveredImage, ...DeliveredImage[]];
   destination: Destination;
   compression: Compression;
   times: TimeOptions;
@@ -28,17 +29,18 @@ interface Delivery extends Pick<ImageToWrite, "attest" | "annotations"> {
   credentials?: RegistryCredentials | undefined;
 }
 
+type DeliveredImage = ExportedImage & Pick<ImageToWrite, "attest">;
+
 /** Exports or pushes an image of the service, and shows the progress. */
 export async function deliverImage(
   {
-    image,
+    images,
     destination,
     compression,
     times,
     isInsecure,
     recompresses = false,
     credentials,
-    attest,
     annotations,
   }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
@@ -53,6 +55,7 @@ export async function deliverImage(
   });
   let reused = 0;
   let unverified: string | undefined;
+  const [image] = images;
   let base: ImageOverBase | undefined;
   const openBase = async (platform: Platform) => {
     const { openOverBase } = await import("./over-base.ts");
@@ -60,13 +63,16 @@ export async function deliverImage(
     base = await openOverBase(image.uuid, { service, store, platform, runtime, log, onProgress });
     return base;
   };
-  const content = async () => {
-    const opened = withBaseSource(
-      await openImageContent(service, image, times, openBase),
-      notedBase(image.uuid, store),
-    );
+  const open = async (each: DeliveredImage): Promise<ImageToWrite> => {
+    const content = await openImageContent(service, each, times, openBase);
+    const opened = withBaseSource(content, notedBase(each.uuid, store));
     warnOfDepth(opened.layers.length, log);
-    return { ...counted(opened, progress.message), attest, annotations, recompresses };
+    return { ...opened, attest: each.attest, annotations, recompresses };
+  };
+  const content = async () => {
+    const [, ...others] = images;
+    const opened = joinImages([await open(image), ...(await Promise.all(others.map(open)))]);
+    return counted(opened, progress.message);
   };
   try {
     const written =
@@ -95,7 +101,7 @@ export async function deliverImage(
     progress.end(destination.kind === "registry" ? "pushed" : "exported");
     // Scripts written for docker go on with an id such as --iidfile has it.
     for (const digest of written === undefined ? [] : [written.configDigest, written.descriptor.digest])
-      rememberImage(digest, image.uuid, store);
+      if (images.length === 1) rememberImage(digest, image.uuid, store);
     if (reused > 0)
       log.info(`already in the registry: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
     if (unverified !== undefined)

@@ -1,5 +1,5 @@
 import { platformOf } from "../../builder/bases/base.ts";
-import type { Platform } from "../../builder/state/platform.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { inheritConfig } from "../../image/config.ts";
@@ -7,6 +7,7 @@ import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../i
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
+import { type Platform, parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Description } from "../references/image-argument.ts";
@@ -34,7 +35,7 @@ export async function openImageContent(
   openOverBase: (platform: Platform) => Promise<ImageOverBase | undefined>,
 ): Promise<ImageToWrite> {
   const { capabilities } = service;
-  const platform = await platformOf(service.capabilities);
+  const platform = await platformOfImage(service, uuid);
   const { os, architecture, variant } = platform;
   const hasLayers = (await capabilities.extensions()).has("layers");
   if (!hasLayers) refuseRewriting(service, times);
@@ -61,6 +62,16 @@ export async function openImageContent(
     created: timeOf(Date.parse(history.at(-1)?.created ?? "1970-01-01"), times),
     layers,
   };
+}
+
+/** Returns an image's platform: that of its service, unless it says another. */
+export async function platformOfImage(
+  { capabilities, findImage }: Pick<Service, "capabilities" | "findImage">,
+  uuid: string,
+): Promise<Platform> {
+  const found = (await supportOf({ capabilities }).platforms()) ? await findImage(uuid) : undefined;
+  const said = found === undefined || found === "unsupported" ? undefined : found.platform;
+  return said === undefined ? platformOf(supportOf({ capabilities })) : parsePlatform(said);
 }
 
 /** A layer, with the line of history that it has unless the image's history has one. */

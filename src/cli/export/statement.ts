@@ -1,7 +1,7 @@
-import { formatPlatform, type Platform } from "../../builder/state/platform.ts";
 import type { Attestation } from "../../image/attestation.ts";
 import { hexOf } from "../../image/digest.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
+import { formatPlatform, type Platform } from "../../image/platform.ts";
 
 /** The image that an attestation is about. */
 export interface Subject {

@@ -9,7 +9,7 @@ const services = "--url or --profile names another service, --local the embedded
 const capabilities =
   "A RUN has docker's default capabilities and filter of system calls: there are no others.";
 const volumes = "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.";
-const platforms = "Leave it out: an image has the platform of the service that builds it.";
+const platforms = "Write --platform OS/ARCH[,OS/ARCH...].";
 const compression = "With -o, write: -o type=oci,dest=FILE,compression=gzip (or zstd, uncompressed).";
 const times = "SOURCE_DATE_EPOCH=SECONDS, in the environment, sets the times of the image.";
 const logs = "Standard error is the log: write `2> FILE`.";
@@ -88,7 +88,7 @@ export const podmanBuild: readonly ForeignOption[] = [
   ["--layer-label LABEL", "refused", "Layers have no labels: --label sets one of the image."],
   ["--logfile FILE", "refused", logs],
   ["--logsplit", "refused", logs],
-  ["--manifest NAME", "refused", "An image has one platform; --tag names it."],
+  ["--manifest NAME", "refused", "--tag names the images of all platforms."],
   ["--no-hosts", "refused", "--network none leaves a RUN without a network."],
   ["--omit-history", "refused", "Leave it out: an image keeps its history."],
   ["--os NAME", "refused", platforms],

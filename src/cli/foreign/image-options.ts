@@ -1,7 +1,7 @@
 /** Options of docker's commands for images that bough's do not have. */
 import { type ForeignOption, foreignOptions } from "../command-line/foreign-options.ts";
 
-const platform = "Leave it out: an image has one platform.";
+const platform = "Leave it out: a tag means all of its platforms, and `bough images` has an id for each.";
 const trust = "images are identified by what they contain";
 
 export const dockerImages: readonly ForeignOption[] = [
@@ -47,7 +47,6 @@ export const dockerImport: readonly ForeignOption[] = [
   ["--disable-content-trust", "ignored", trust],
   ["-i, --input FILE", "refused", "Write: bough images import docker-archive:FILE"],
   ["-m, --message TEXT", "refused", "Write a Dockerfile: its instructions are the image's history."],
-  ["--platform PLATFORM", "refused", "Leave it out: the image for this machine is imported."],
 ];
 
 /** `docker save`. */

@@ -83,7 +83,6 @@ export const dockerRun: readonly ForeignOption[] = [
   ["--oom-kill-disable", "refused", memory],
   ["--oom-score-adj N", "ignored", "the engine chooses what ends first when memory is short"],
   ["--pid MODE", "refused", namespaces],
-  ["--platform PLATFORM", "refused", "Leave it out: the engine runs images of its own platform."],
   ["--privileged", "refused", capabilities],
   ["-p, --publish PORTS", "refused", ports],
   ["-P, --publish-all", "refused", ports],

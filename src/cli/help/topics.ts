@@ -22,6 +22,7 @@ import exporting from "./topics/export.md" with { type: "text" };
 import install from "./topics/install.md" with { type: "text" };
 import json from "./topics/json.md" with { type: "text" };
 import layers from "./topics/layers.md" with { type: "text" };
+import platforms from "./topics/platforms.md" with { type: "text" };
 import progress from "./topics/progress.md" with { type: "text" };
 import sandbox from "./topics/sandbox.md" with { type: "text" };
 import sessions from "./topics/sessions.md" with { type: "text" };
@@ -47,6 +48,7 @@ export const topics: Readonly<Record<string, Topic>> = {
     summary: "Look for mistakes, lock inputs, say why a step is not cached",
     markdown: checks,
   },
+  platforms: { summary: "Images for other platforms, and for several at once", markdown: platforms },
   progress: { summary: "What a build shows while it goes on, and what took long", markdown: progress },
   sessions: { summary: "Work in a built image: run, shell, branches, rollback", markdown: sessions },
   layers: { summary: "Why an image is so large", markdown: layers },

@@ -1,3 +1,4 @@
+import { supportOf } from "../../builder/service-support.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { findPlace, printResult, writeAllOrNone } from "../command-line/result.ts";
 import { deliverImage } from "../export/deliver.ts";
@@ -10,10 +11,11 @@ import {
   refuseTerminal,
   registryDestination,
 } from "../export/destination.ts";
+import type { ExportedImage } from "../export/image-source.ts";
 import { exportOptions, readCompression } from "../export/output-places.ts";
 import { readTimes } from "../export/times.ts";
-import { imageDescription, resolveDescribedImage } from "../references/image-argument.ts";
-import { connect } from "../service/connection.ts";
+import { findDescription, imageDescription, resolveDescribedImage } from "../references/image-argument.ts";
+import { type Connection, connect } from "../service/connection.ts";
 import { readCredentials } from "../service/registry-options.ts";
 
 export const exportCommand = command({
@@ -87,6 +89,19 @@ async function pushOne(invocation: Invocation): Promise<void> {
   await exportNamedImage(invocation, reference, (tag) => place ?? pushDestination(tag, reference));
 }
 
+/** Returns the images that the same tag has for other platforms. */
+async function otherPlatforms(
+  { uuid, tag }: { uuid: string; tag: string | undefined },
+  connection: Pick<Connection, "service" | "store">,
+): Promise<ExportedImage[]> {
+  if (tag === undefined || !(await supportOf(connection.service).platforms())) return [];
+  const records = await connection.service.listImages({ tag });
+  const others = records.filter((record) => record.tag === tag && record.uuid !== uuid);
+  return Promise.all(
+    others.map(async (other) => ({ uuid: other.uuid, ...(await findDescription(other.uuid, connection)) })),
+  );
+}
+
 /** Delivers the image that `reference` names to the destination chosen by its tag, and prints what was written. */
 async function exportNamedImage(
   invocation: Invocation,
@@ -103,8 +118,11 @@ async function exportNamedImage(
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
+  const takesSeveral = ["oci", "oci-archive", "registry"].includes(destination.kind);
+  const others = takesSeveral ? await otherPlatforms(image, connection) : [];
   const isInsecure = values.flag("insecure");
-  const delivery = { image, destination, compression, times, isInsecure, credentials };
+  const images = [image, ...others] as const;
+  const delivery = { images, destination, compression, times, isInsecure, credentials };
   const written = await deliverImage(delivery, connection, invocation);
   const digest = written?.descriptor.digest ?? null;
   if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);

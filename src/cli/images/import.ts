@@ -1,6 +1,7 @@
 import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { defaultPlatform, formatPlatform, parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -48,6 +49,12 @@ export const importCommand = command({
     creds: credentialsDefinition,
     ...registryOptions,
     "registry-mirror": mirrorDefinition,
+    platform: {
+      type: "string",
+      refusesEmpty: true,
+      valueHint: "PLATFORM",
+      description: "Platform to import, such as linux/arm64 (default: the service's own)",
+    },
     "password-stdin": { type: "boolean", description: "Read the password from standard input" },
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
@@ -74,9 +81,11 @@ async function importImages(invocation: Invocation): Promise<void> {
   const given = readReferences({ positionals, tagOption: values.text("tag") }, runtime.workingDirectory);
   checkCredentials(invocation);
   requireEngine(invocation);
+  const platform = readPlatform(values.text("platform"));
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   await using connection = await connect(invocation);
   const { service, store } = connection;
+  if (platform !== undefined) await requirePlatforms(service, platform);
   const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
   const credentials = await askCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];
@@ -85,14 +94,14 @@ async function importImages(invocation: Invocation): Promise<void> {
     runtime.signal.throwIfAborted();
     try {
       const { url } = reference;
-      const { tag, keeper } = await chooseTag(reference, service);
-      const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
-      if (url.startsWith("docker://")) rememberImage(url, image, store);
+      const { tag, keeper } = await chooseTag(reference, service, platform);
+      const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
+      if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
       if (tag !== undefined) rememberTag(tag, image, { supports: supportOf(service), store });
       imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
       const keepers = [{ tag: reference.tag, keeper }];
       for (const other of reference.otherTags) {
-        const chosen = await chooseTag({ tag: other, isAskedFor: false }, service);
+        const chosen = await chooseTag({ tag: other, isAskedFor: false }, service, platform);
         if (chosen.tag !== undefined) await service.tagImage(image, chosen.tag);
         if (chosen.tag !== undefined || chosen.keeper === image) imported.push({ image, tag: other });
         keepers.push({ tag: other, keeper: chosen.keeper });
@@ -129,12 +138,30 @@ async function importImages(invocation: Invocation): Promise<void> {
 async function chooseTag(
   { tag, isAskedFor }: Pick<Reference, "tag" | "isAskedFor">,
   service: Service,
+  platform: string | undefined,
 ): Promise<{ tag: string | undefined; keeper: string | undefined }> {
   if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
   if (!(await takesTag(tag, service.capabilities))) return { tag: undefined, keeper: undefined };
-  const found = await service.findImage(tag);
+  const own = (await supportOf(service).platforms()) ? await service.capabilities.platform() : undefined;
+  const found = await service.findImage(tag, platform ?? own);
   if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };
+}
+
+/** Reads `--platform`, in the spelling of images' records. */
+export function readPlatform(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : formatPlatform(parsePlatform(text));
+}
+
+/** Rejects if the service has only images for its own platform, and another one is wanted. */
+export async function requirePlatforms(
+  service: Pick<Service, "address" | "capabilities">,
+  platform: string,
+): Promise<void> {
+  if (await supportOf(service).platforms()) return;
+  const own = (await service.capabilities.platform()) ?? defaultPlatform;
+  if (own !== platform)
+    throw usageError(`--platform ${platform}: ${service.address} has only images for ${own}`);
 }
 
 /** A service fetches images itself, and checks certificates as it likes. */

@@ -64,7 +64,8 @@ async function inspectImage(invocation: Invocation): Promise<void> {
   const records = await recordsOf(image, connection);
   const tags = records.flatMap(({ tag }) => tag ?? []);
   const createdAt = records.find(({ created_at }) => created_at !== "")?.created_at ?? null;
-  const platform = (await connection.service.capabilities.platform()) ?? null;
+  const said = records.find((record) => record.platform !== undefined)?.platform;
+  const platform = said ?? (await connection.service.capabilities.platform()) ?? null;
   const isMeasured = layers.some(({ changes }) => changes !== null);
   printResult(invocation, {
     id: image,

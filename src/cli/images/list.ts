@@ -84,6 +84,7 @@ async function listImages(invocation: Invocation): Promise<void> {
       ({ uuid, created_at, operation_uuid = null, size = null, own_size = null, ...image }) => ({
         ...{ uuid, tag: image.tag, created_at, operation_uuid, size, own_size, sessions: image.sessions },
         ...{ missing_layers: image.missing_layers ?? 0, missing_bytes: image.missing_bytes ?? 0 },
+        platform: image.platform ?? null,
       }),
     ),
     table: () => tableOf(images, globals),
@@ -114,9 +115,11 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 
 /** Columns that are empty for all images are left out for people: a service may not know sizes, and no session may use the images. */
 function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["globals"]): Table {
+  const isMixed = new Set(images.map(({ platform }) => platform)).size > 1;
   const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
     ["IMAGE", ({ uuid }) => ({ id: uuid })],
     ["TAG", ({ tag }) => (tag === null ? null : { whole: tag })],
+    ["PLATFORM", ({ platform }) => (isMixed || format !== "table" ? (platform ?? null) : null)],
     ["SESSION", ({ sessions }) => sessions.join(" ") || null],
     ["SIZE", ({ size }) => sizeCell(size)],
     // What no other image with a tag has.
@@ -127,7 +130,7 @@ function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["g
   const shown = columns.filter(
     ([title, cell]) =>
       format !== "table" ||
-      !["SESSION", "SIZE", "OWN", "TO FETCH"].includes(title) ||
+      !["PLATFORM", "SESSION", "SIZE", "OWN", "TO FETCH"].includes(title) ||
       images.some((image) => cell(image) !== null),
   );
   return {

@@ -57,7 +57,7 @@ async function removeImages(invocation: Invocation): Promise<void> {
   const problems: string[] = [];
   for (const reference of values.positionals) {
     try {
-      removals.push(await removeOne(reference, values.flag("force"), connection));
+      removals.push(...(await removeNamed(reference, values.flag("force"), connection)));
     } catch (error) {
       if (values.positionals.length === 1 || runtime.signal.aborted) throw error;
       problems.push(messageOf(error));
@@ -83,9 +83,9 @@ async function removeImages(invocation: Invocation): Promise<void> {
   if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
-/** Removes as `docker rmi` does: a tag, and the image with its last tag. */
-async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
-  const { service, store } = connection;
+/** Removes what a user names. A tag may name an image for each platform. */
+async function removeNamed(reference: string, isForced: boolean, connection: Connection): Promise<Removal[]> {
+  const { service } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {
     // A service without a list of images has only the calls that a build needs, and removing tags is not one of them.
     await service.findImage(reference);
@@ -98,6 +98,22 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
   const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
+  const others =
+    named === undefined ? [] : (await service.listImages({ tag: named })).filter(({ tag }) => tag === named);
+  const removals: Removal[] = [];
+  for (const each of new Set([image, ...others.map(({ uuid }) => uuid)]))
+    removals.push(await removeOne({ image: each, reference, named }, isForced, connection));
+  return removals;
+}
+
+/** Removes as `docker rmi` does: a tag, and the image with its last tag. */
+async function removeOne(
+  { image, reference, named }: { image: string; reference: string; named: string | undefined },
+  isForced: boolean,
+  connection: Connection,
+): Promise<Removal> {
+  const { service, store } = connection;
+  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   if (named !== undefined && tags.length > 1) {
     await service.removeTag(image, named);
     return { image, untagged: [named], removed: false, freedBytes: 0, cachedBytes: 0 };

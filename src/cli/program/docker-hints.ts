@@ -36,8 +36,8 @@ const noVolumes =
 const noServices =
   "bough is no runtime for services: it builds images, and runs one command at a time (`bough build`, `bough run`).";
 const operations = "`bough ps` lists operations, with the time that each has taken.";
-const onePlatform =
-  "An image is for one platform, without a manifest list; `bough inspect IMAGE` shows its configuration.";
+const severalPlatforms =
+  "`bough build --platform linux/amd64,linux/arm64 --push` writes a manifest list; see `bough help platforms`.";
 const noBakeFiles =
   "bough reads no bake files: `bough build --docker --target STAGE .` builds one target of them.";
 
@@ -45,7 +45,7 @@ const noBakeFiles =
 function buildxHint({ words: [name = ""] }: Given): string {
   if (["du", "prune"].includes(name)) return engineDisk;
   if (name === "bake") return noBakeFiles;
-  if (name === "imagetools") return onePlatform;
+  if (name === "imagetools") return severalPlatforms;
   if (["create", "inspect", "ls", "rm", "stop", "use"].includes(name))
     return "bough has no builders: `bough build --docker` builds on its own engine, or on the service of --url.";
   return "`bough build --docker` builds as docker buildx build does, with --output and --push.";
@@ -95,7 +95,7 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   buildx: buildxHint,
   bake: noBakeFiles,
   bud: "`bough build --docker` builds as podman build and buildah bud do.",
-  manifest: onePlatform,
+  manifest: severalPlatforms,
   top: operations,
   stats: operations,
   events: "`bough build --progress json` prints the events of a build.",

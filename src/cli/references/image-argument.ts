@@ -49,16 +49,21 @@ async function resolve(
 }
 
 /** Finds an image as `resolveImageArgument` does; returns `undefined` if there is none. */
-export function findImageArgument(connection: Known, reference: string): Promise<string | undefined> {
-  return find(connection, reference, true);
+export function findImageArgument(
+  connection: Known,
+  reference: string,
+  platform?: string,
+): Promise<string | undefined> {
+  return find(connection, reference, true, platform);
 }
 
 async function find(
   connection: Known,
   reference: string,
   takesEqualNames: boolean,
+  platform?: string,
 ): Promise<string | undefined> {
-  const found = await findNamedImage(connection, reference, takesEqualNames);
+  const found = await findNamedImage(connection, reference, takesEqualNames, platform);
   if (found === "unsupported") {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
     const known = takesEqualNames ? recallImage(reference, connection.store) : undefined;
@@ -102,9 +107,10 @@ async function findNamedImage(
   { service, store }: Known,
   reference: string,
   takesEqualNames: boolean,
+  platform?: string,
 ): Promise<FoundImage | undefined | "unsupported"> {
   const written = isDigest(reference) ? recallImage(reference, store) : undefined;
-  const found = await service.findImage(written ?? reference);
+  const found = await service.findImage(written ?? reference, platform);
   if (found !== undefined && found !== "unsupported") return found;
   if (isUuid(reference) || isDigest(reference)) return found;
   const listed = await service.listImages();
@@ -116,7 +122,7 @@ async function findNamedImage(
   const [uuid, ...others] = matches;
   if (uuid === undefined) {
     const tag = takesEqualNames ? equalTag(reference, listed) : undefined;
-    return tag === undefined ? found : service.findImage(tag);
+    return tag === undefined ? found : service.findImage(tag, platform);
   }
   // An id that is not a UUID would be looked up as a tag.
   if (others.length === 0) return isUuid(uuid) ? service.findImage(uuid) : { uuid };

@@ -5,6 +5,7 @@ import { isDigest } from "../../image/digest.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
+import { requirePlatforms } from "../images/import.ts";
 import { importOne } from "../images/import-references.ts";
 import { findImageArgument, noSuchImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
@@ -19,13 +20,22 @@ export function readPullPolicy(text: string | undefined): PullPolicy | undefined
 
 const importTimeoutSeconds = 1800;
 
+interface PulledImage {
+  image: string;
+  otherwise?: string;
+  pull?: PullPolicy;
+  /** By default the service's own. */
+  platform?: string | undefined;
+}
+
 /** Finds the image that a command starts from. Like docker, imports one that is not stored. */
 export async function findOrPull(
-  { image, otherwise, pull = "never" }: { image: string; otherwise?: string; pull?: PullPolicy },
+  { image, otherwise, pull = "never", platform }: PulledImage,
   invocation: Invocation,
   connection: Connection,
 ): Promise<string> {
-  const stored = await findImageArgument(connection, image);
+  if (platform !== undefined) await requirePlatforms(connection.service, platform);
+  const stored = await findImageArgument(connection, image, platform);
   const source = pull === "never" ? undefined : sourceOf(image);
   if (stored !== undefined && (pull !== "always" || source === undefined)) return stored;
   if (source === undefined) {
@@ -39,11 +49,11 @@ export async function findOrPull(
   const tag = isTaken ? source.tag : undefined;
   try {
     const imported = await importOne(
-      { url, tag, timeoutSeconds: importTimeoutSeconds, credentials: undefined },
+      { url, tag, platform, timeoutSeconds: importTimeoutSeconds, credentials: undefined },
       service,
       invocation,
     );
-    rememberImage(url, imported, store);
+    rememberImage(url, imported, store, platform);
     if (tag !== undefined) rememberTag(tag, imported, { supports: supportOf(service), store });
     return imported;
   } catch (error) {

@@ -51,8 +51,8 @@ export interface RunRequest extends GivenSurroundings, SandboxOptions {
 export type RunPlace =
   /** The session's image. */
   | { kind: "session" }
-  /** An image as the user named it. `otherwise`: the hint of the error if there is none. `pull`: `never` by default. */
-  | { kind: "image"; image: string; otherwise?: string; pull?: PullPolicy }
+  /** An image as the user named it. `otherwise`: the hint of the error if there is none. `pull`: `never` by default. `platform`: the service's by default. */
+  | { kind: "image"; image: string; otherwise?: string; pull?: PullPolicy; platform?: string | undefined }
   /** A build's failed step, which the command replaces. */
   | { kind: "step"; step: FailedStep };
 

@@ -3,6 +3,7 @@ import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
+import { readPlatform } from "../images/import.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { readTimeout } from "../service/timeout.ts";
@@ -73,6 +74,12 @@ export const run = command({
       completes: pullPolicies,
       valueHint: "WHEN",
       description: "Import IMAGE from its registry: missing (default), always or never",
+    },
+    platform: {
+      type: "string",
+      refusesEmpty: true,
+      valueHint: "PLATFORM",
+      description: "IMAGE for this platform, such as linux/arm64 (default: the service's own)",
     },
     detach: {
       type: "boolean",
@@ -161,10 +168,13 @@ function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun[
 function readPlace(values: Values): AskedRun["place"] {
   const use = values.text("use");
   const asked = readPullPolicy(values.text("pull"));
+  const platform = readPlatform(values.text("platform"));
   const [place] = values.positionals;
   // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && (place === undefined || values.text("script") !== undefined))
-    return { kind: "image", image: use, pull: asked ?? "never" };
+    return { kind: "image", image: use, pull: asked ?? "never", platform };
+  if (place === undefined && platform !== undefined)
+    throw usageError("--platform needs an IMAGE", "The session's image has the platform that it has.");
   if (place === undefined) return { kind: "session" };
   if (use !== undefined) {
     throw usageError(
@@ -177,6 +187,7 @@ function readPlace(values: Values): AskedRun["place"] {
     kind: "image",
     image: place,
     pull: asked ?? "missing",
+    platform,
     otherwise: `A command for the session's image goes after --: bough run -- ${line}`,
   };
 }

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import type { Platform } from "../../image/platform.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { createBudget } from "../import-limits.ts";
@@ -27,13 +28,14 @@ const authFileName = "auth.json";
 
 /**
  * Lets skopeo copy an image from a registry into an OCI layout in the operation's directory. From an index it picks the image for
- * this machine. Blobs that the engine has are not fetched again.
+ * the platform, by default this machine's. Blobs that the engine has are not fetched again.
  *
  * @param onBlob called with the digest and the path of each downloaded blob while others are downloaded; it may not be a layer
  */
 export async function downloadImage(
   state: EngineState,
   source: Extract<ImageSource, { kind: "registry" }>,
+  platform: Platform | undefined,
   credentials: RegistryCredentials | undefined,
   run: OperationRun,
   { signal, onBlob }: { signal: AbortSignal; onBlob: (digest: string, path: string) => void },
@@ -49,6 +51,7 @@ export async function downloadImage(
     // skopeo refuses to work without a signature policy. A policy of the machine or the user stays in force.
     ...(findPolicy(state.environment) === undefined ? ["--insecure-policy"] : []),
     ...words.global,
+    ...overrides(platform),
     "copy",
     // The policy has checked signatures by then, and an OCI layout can't hold them.
     "--remove-signatures",
@@ -86,7 +89,16 @@ export async function downloadImage(
     throw guard?.reasonOf(messageOf(error)) ?? error;
   }
   await rm(join(run.directory, authFileName), { force: true });
-  return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
+  return readOciLayout(openDirectoryFiles(layout, true), "import", source.name, platform);
+}
+
+function overrides(platform: Platform | undefined): string[] {
+  if (platform === undefined) return [];
+  const { os, architecture, variant } = platform;
+  return [
+    ...["--override-os", os, "--override-arch", architecture],
+    ...(variant === "" ? [] : ["--override-variant", variant]),
+  ];
 }
 
 const reportMilliseconds = 1000;

@@ -1,10 +1,11 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
+import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { maxLayers } from "../import-limits.ts";
-import { machineArchitecture } from "../system/machine.ts";
-import { asObject, asTexts, optionalText, parseJson } from "./image-files.ts";
+import { machineArchitecture, machinePlatform } from "../system/machine.ts";
+import { asObject, asTexts, type Json, optionalText, parseJson } from "./image-files.ts";
 import { type ImageParts, requireDigest } from "./image-parts.ts";
 
 /** The contents of an image's configuration. */
@@ -15,7 +16,7 @@ export interface ImportedConfig {
   contentDigest: string;
   /** Digests of the layers' uncompressed contents, the lowest first. */
   diffIds: readonly string[];
-  platform: { os: string | undefined; architecture: string | undefined };
+  platform: Platform;
   config: ImageConfig;
   origin: ImageOrigin;
 }
@@ -36,16 +37,34 @@ export function readImageConfig(
     );
   }
   if (layers.length > maxLayers) throw new BoughError(`${name} has more than ${maxLayers} layers`);
+  const platform = readPlatform(json, what);
   return {
     configDigest: config.digest,
     contentDigest: contentDigestOf(diffIds),
     diffIds,
-    platform: { os: optionalText(json.os), architecture: optionalText(json.architecture) },
-    origin: parseOrigin(json),
+    platform,
+    origin: {
+      ...parseOrigin({ author: json.author, history: json.history }),
+      platform: formatPlatform(platform),
+    },
     config: parseImageConfig(asObject(json.config ?? {}, what), (problem) => {
       throw new BoughError(`${what} is malformed: ${problem}`);
     }),
   };
+}
+
+/** Reads the platform that an image says it is for; by default, this machine's. */
+function readPlatform(json: Json, what: string): Platform {
+  const [os = "linux", architecture = machineArchitecture()] = [
+    optionalText(json.os),
+    optionalText(json.architecture),
+  ];
+  const variant = optionalText(json.variant) || undefined;
+  try {
+    return parsePlatform([os, architecture, ...(variant === undefined ? [] : [variant])].join("/"));
+  } catch (error) {
+    throw new BoughError(`${what} is malformed: ${messageOf(error)}`);
+  }
 }
 
 /** Returns the digest of a root file system: that of its layers' uncompressed contents. */
@@ -53,10 +72,20 @@ export function contentDigestOf(diffIds: readonly string[]): string {
   return sha256Of(JSON.stringify(diffIds));
 }
 
-/** Refuses an image for another platform. `name`: the image's, for the message. */
-export function requirePlatform(platform: ImportedConfig["platform"], name: string): void {
-  const machine = machineArchitecture();
-  const { os = "linux", architecture = machine } = platform;
-  if (os === "linux" && architecture === machine) return;
-  throw new BoughError(`${name} is an image for ${os}/${architecture}, and this machine is linux/${machine}`);
+/** Returns the platform that an import is to have: by default the machine's. */
+export function wantedPlatform(wanted: Platform | undefined): Platform {
+  return wanted ?? parsePlatform(machinePlatform());
+}
+
+/** Returns true for an image that runs where one of the `wanted` platform does. A wanted variant has to be the image's. */
+export function isFor(image: Platform, wanted: Platform): boolean {
+  return isSamePlatform(wanted.variant === "" ? { ...image, variant: "" } : image, wanted);
+}
+
+/** Refuses an image for another platform than the `wanted` one, by default the machine's. `name`: the image's, for the message. */
+export function requirePlatform(image: Platform, name: string, wanted?: Platform): void {
+  if (isFor(image, wantedPlatform(wanted))) return;
+  const which =
+    wanted === undefined ? `this machine is ${machinePlatform()}` : `${formatPlatform(wanted)} is wanted`;
+  throw new BoughError(`${name} is an image for ${formatPlatform(image)}, and ${which}`);
 }

@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
+import type { Platform } from "../../image/platform.ts";
 import { type ImportFile, type Json, readSmall } from "./image-files.ts";
 
 /** The parts of an image on disk, before its layers have been read. */
@@ -57,8 +58,13 @@ export async function readVerified(file: ImportFile, digest: string): Promise<Ui
 }
 
 /** Returns the image that `FROM scratch` starts from: no layers, and an empty configuration. */
-export function emptyImage(): ImageParts {
-  const config = { config: {}, rootfs: { type: "layers", diff_ids: [] } };
+export function emptyImage(platform: Platform | undefined): ImageParts {
+  const { os, architecture, variant = "" } = platform ?? {};
+  const config = {
+    ...(platform && { os, architecture, ...(variant !== "" && { variant }) }),
+    config: {},
+    rootfs: { type: "layers", diff_ids: [] },
+  };
   const bytes = new TextEncoder().encode(JSON.stringify(config));
   return { config: { bytes, digest: digestOf(bytes) }, layers: [] };
 }

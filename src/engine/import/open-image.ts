@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
+import type { Platform } from "../../image/platform.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
@@ -29,6 +30,7 @@ import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
  */
 export async function openLocalImage(
   source: LocalSource,
+  platform: Platform | undefined,
   directory: string,
   budget: Budget,
   signal: AbortSignal,
@@ -38,11 +40,11 @@ export async function openLocalImage(
   try {
     switch (source.kind) {
       case "oci":
-        return await readOciLayout(openDirectoryFiles(path), reference, name);
+        return await readOciLayout(openDirectoryFiles(path), reference, name, platform);
       case "dir":
-        return await readSkopeoDirectory(openDirectoryFiles(path), name);
+        return await readSkopeoDirectory(openDirectoryFiles(path), name, platform);
       case "oci-archive":
-        return await readOciLayout(await archive(), reference, name);
+        return await readOciLayout(await archive(), reference, name, platform);
       case "docker-archive":
         return await readDockerArchive(await archive(), reference, name);
     }

@@ -1,7 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
-import { machineArchitecture } from "../system/machine.ts";
+import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { isFor, wantedPlatform } from "./image-config.ts";
 import {
   asObject,
   asObjects,
@@ -24,6 +25,12 @@ import {
 /** Finds the file of a digest, in the way of one format. */
 type FindBlob = (digest: string) => ImportFile | undefined;
 
+/** An image's files, and the platform to choose from an index: by default the machine's. */
+interface Layout {
+  find: FindBlob;
+  platform: Platform | undefined;
+}
+
 /** The maximum depth of nested indexes. */
 const maxDepth = 4;
 
@@ -35,24 +42,29 @@ export async function readOciLayout(
   files: ImportFiles,
   reference: string | undefined,
   name: string,
+  platform?: Platform,
 ): Promise<ImageParts> {
   const file = files.find("index.json");
   if (file === undefined) throw new BoughError(`${name} is not an OCI image layout: it has no index.json`);
   const index = asObject(parseJson(await readSmall(file), file.name), file.name);
   const manifests = asObjects(index.manifests, file.name);
   const chosen = chooseByName(manifests, reference, name);
-  return readManifest(readDescriptor(chosen, file.name), blobsIn(files), file.name);
+  return readManifest(readDescriptor(chosen, file.name), { find: blobsIn(files), platform }, file.name);
 }
 
 /** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
-export async function readSkopeoDirectory(files: ImportFiles, name: string): Promise<ImageParts> {
+export async function readSkopeoDirectory(
+  files: ImportFiles,
+  name: string,
+  platform?: Platform,
+): Promise<ImageParts> {
   const file = files.find("manifest.json");
   if (file === undefined) throw new BoughError(`${name} is not an image directory: it has no manifest.json`);
   const find: FindBlob = (digest) => {
     const hex = hexOf(digest);
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);
   };
-  return partsOf(await readSmall(file), file.name, find);
+  return partsOf(await readSmall(file), file.name, { find, platform });
 }
 
 function blobsIn(files: ImportFiles): FindBlob {
@@ -70,43 +82,62 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
 
 async function readManifest(
   descriptor: FileDescriptor,
-  find: FindBlob,
-  from: string,
+  from: Layout,
+  name: string,
   depth = 0,
 ): Promise<ImageParts> {
-  const file = requireFile(find(descriptor.digest), descriptor, from);
-  return partsOf(await readVerified(file, descriptor.digest), file.name, find, depth);
+  const file = requireFile(from.find(descriptor.digest), descriptor, name);
+  return partsOf(await readVerified(file, descriptor.digest), file.name, from, depth);
 }
 
-/** Returns the parts that a manifest names; for an index, those of the image for this machine. */
-async function partsOf(bytes: Uint8Array, name: string, find: FindBlob, depth = 0): Promise<ImageParts> {
+/** Returns the parts that a manifest names; for an index, those of the image for the platform. */
+async function partsOf(bytes: Uint8Array, name: string, from: Layout, depth = 0): Promise<ImageParts> {
   const manifest = asObject(parseJson(bytes, name), name);
   if (manifest.manifests !== undefined) {
     if (depth >= maxDepth) throw new BoughError(`${name}: its image indexes are nested too deeply`);
-    const chosen = chooseByPlatform(asObjects(manifest.manifests, name), name);
-    return readManifest(readDescriptor(chosen, name), find, name, depth + 1);
+    const chosen = chooseByPlatform(asObjects(manifest.manifests, name), name, from.platform);
+    return readManifest(readDescriptor(chosen, name), from, name, depth + 1);
   }
   if (manifest.schemaVersion === 1) {
     throw new BoughError(`${name} is a Docker schema 1 manifest, which bough can read only from a registry`);
   }
   const descriptor = readDescriptor(asObject(manifest.config, name), name);
-  const config = requireFile(find(descriptor.digest), descriptor, name);
+  const config = requireFile(from.find(descriptor.digest), descriptor, name);
   return {
     config: { bytes: await readVerified(config, descriptor.digest), digest: descriptor.digest },
     layers: asObjects(manifest.layers, name).map((layer) => {
       const described = readDescriptor(layer, name);
-      return { file: requireFile(find(described.digest), described, name), digest: described.digest };
+      return { file: requireFile(from.find(described.digest), described, name), digest: described.digest };
     }),
   };
 }
 
-function chooseByPlatform(manifests: readonly Json[], name: string): Json {
-  const architecture = machineArchitecture();
-  const found = manifests.find(({ platform }) => {
-    const { os, architecture: built } = (platform ?? {}) as Json;
-    return os === "linux" && built === architecture;
+function chooseByPlatform(manifests: readonly Json[], name: string, given: Platform | undefined): Json {
+  const wanted = wantedPlatform(given);
+  const listed = manifests.flatMap((manifest) => {
+    const platform = readListed((manifest.platform ?? {}) as Json);
+    return platform === undefined ? [] : [{ manifest, platform }];
   });
-  if (found !== undefined) return found;
+  const found =
+    listed.find(({ platform }) => isSamePlatform(platform, wanted)) ??
+    listed.find(({ platform }) => isFor(platform, wanted));
+  if (found !== undefined) return found.manifest;
+  const has = listed
+    .map(({ platform }) => formatPlatform(platform))
+    .filter((each) => each !== "unknown/unknown");
   // The wording is skopeo's, for an image in a registry.
-  throw new BoughError(`${name}: no image found in image index for architecture ${architecture}, OS linux`);
+  throw new BoughError(
+    `${name}: no image found in image index for architecture ${wanted.architecture}, OS ${wanted.os}${
+      wanted.variant === "" ? "" : `, variant ${wanted.variant}`
+    }; it has ${has.join(", ") || "none"}`,
+  );
+}
+
+function readListed({ os, architecture, variant }: Json): Platform | undefined {
+  const parts = [os, architecture, variant].map(optionalText).filter((part) => part !== undefined);
+  try {
+    return parts.length < 2 ? undefined : parsePlatform(parts.join("/"));
+  } catch {
+    return undefined;
+  }
 }

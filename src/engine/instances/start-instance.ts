@@ -2,11 +2,12 @@ import type { LentFile } from "../../service/wire/file.ts";
 import { RequestError, respondStarted } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import { imageOf } from "../mounts/mount-spec.ts";
-import { requireImage } from "../records/images.ts";
+import { type Image, requireImage } from "../records/images.ts";
 import type { Call } from "../router.ts";
 import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
 import type { EngineState } from "../state.ts";
+import { whyNotRunnable } from "../system/emulation.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { performInstance } from "./perform.ts";
 import { describeRequest, type InstanceSpec, readInstanceSpec } from "./spec.ts";
@@ -24,7 +25,10 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
     const lent = requireLoan(state, mount.type === "files" ? mount.lentFiles : undefined);
     return { spec: mount, image: from === undefined ? undefined : requireImage(state, from), lent };
   });
-  if (spec.command !== "") requireRuntime(state.environment);
+  if (spec.command !== "") {
+    requireRuntime(state.environment);
+    requireRunnable(image);
+  }
   const metadata = describeRequest(spec, image);
   const uuid = startOperation(state, {
     kind: "instance",
@@ -35,6 +39,11 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
     perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
   });
   return respondStarted(uuid, metadata);
+}
+
+function requireRunnable({ uuid, origin: { platform } }: Image): void {
+  const reason = whyNotRunnable(platform);
+  if (reason !== undefined) throw new RequestError(501, `image ${uuid} is for ${platform}, and ${reason}`);
 }
 
 function requireLoan({ loans }: EngineState, id: string | undefined): Iterable<LentFile> {

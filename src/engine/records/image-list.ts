@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
-import { machineArchitecture } from "../system/machine.ts";
+import { machinePlatform } from "../system/machine.ts";
 import { absentBlobs, absentLayersOf } from "./absent-layers.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
 import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";
@@ -47,10 +47,10 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
   const rows = database
     .query<RecordRow & { layer: number }, (string | number)[]>(
-      `SELECT uuid, layer, tag, created_at, operation, config_digest FROM ${source} ON tags.image = images.uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
+      `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON tags.image = images.uuid
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, tag IS ? AND tags.platform = '' DESC, created_at DESC, images.rowid DESC, tag`,
     )
-    .all(...parameters, filter.tagPrefix ?? "");
+    .all(...parameters, filter.tagPrefix ?? "", filter.tagPrefix ?? "");
   const isWhole = createLayerCheck(records);
   const sizeOf = createImageSizes(records);
   const ownLayers = filter.sizes ? createOwnLayers(records) : () => [];
@@ -94,7 +94,7 @@ function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilt
 export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
   const row = database
     .query<Omit<RecordRow, "tag">, [string]>(
-      "SELECT uuid, created_at, operation, config_digest FROM images WHERE uuid = ?",
+      `SELECT uuid, created_at, operation, config_digest, ${platformColumn} FROM images WHERE uuid = ?`,
     )
     .get(uuid);
   const described = readDescription(database, uuid);
@@ -108,7 +108,11 @@ interface RecordRow {
   created_at: number;
   operation: string | null;
   config_digest: string | null;
+  platform: string | null;
 }
+
+/** Damage must not hide the image. */
+const platformColumn = "CASE WHEN json_valid(origin) THEN origin ->> 'platform' END AS platform";
 
 function toRecord(row: RecordRow, described: Description | undefined): ImageRecord {
   const { author, history } = described?.origin ?? {};
@@ -117,6 +121,7 @@ function toRecord(row: RecordRow, described: Description | undefined): ImageReco
     tag: row.tag,
     created_at: new Date(row.created_at).toISOString(),
     operation_uuid: row.operation,
+    platform: row.platform ?? machinePlatform(),
     ...(described === undefined ? {} : { oci_config: described.config, identity: identityOf(row) }),
     ...(author === undefined ? {} : { oci_author: author }),
     ...(history === undefined ? {} : { oci_history: history }),
@@ -124,6 +129,6 @@ function toRecord(row: RecordRow, described: Description | undefined): ImageReco
 }
 
 /** Returns an image's identity: the configuration's digest of an imported image, the UUID of one made here. */
-function identityOf({ uuid, config_digest: digest }: RecordRow): string {
-  return `linux/${machineArchitecture()} ${isDigest(digest) ? digest : uuid}`;
+function identityOf({ uuid, config_digest: digest, platform }: RecordRow): string {
+  return `${platform ?? machinePlatform()} ${isDigest(digest) ? digest : uuid}`;
 }

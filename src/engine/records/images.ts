@@ -3,6 +3,7 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
+import { isMachines } from "../system/machine.ts";
 import { absentLayersOf } from "./absent-layers.ts";
 import { layerChain } from "./layers.ts";
 import { parseObject, type Records } from "./records.ts";
@@ -57,7 +58,7 @@ function findRow(database: Database, reference: string): Pick<Image, "uuid" | "l
   const query =
     tag === undefined
       ? "SELECT uuid, layer FROM images WHERE uuid = ?"
-      : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?";
+      : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ? ORDER BY platform";
   return (
     database.query<{ uuid: string; layer: number }, [string]>(query).get(tag ?? reference.toLowerCase()) ??
     undefined
@@ -102,9 +103,10 @@ export function findImportedImage(
 export function configureImage(
   database: Database,
   { uuid, layer, config: before, origin: originBefore }: Image,
-  { config, origin = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },
+  { config, origin: given = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },
   createdAt: number,
 ): string {
+  const origin = { ...given, ...(originBefore.platform && { platform: originBefore.platform }) };
   if (Bun.deepEquals(before, config) && Bun.deepEquals(originBefore, origin)) return uuid;
   const text = JSON.stringify([layer, config, origin]);
   const configDigest = `configured:${sha256Of(text)}`;
@@ -125,14 +127,16 @@ export function layersOf(
   return [top, ...below];
 }
 
-/** Sets or moves a tag. A tag names one image; an image may have several tags. */
+/** Sets or moves a tag. A tag names one image for each platform; an image may have several tags. */
 export function setTag(database: Database, tag: string, image: string): void {
+  const { platform } = readDescription(database, image)?.origin ?? {};
   database
-    .query<undefined, [string, string]>(
+    .query<undefined, [string, string, string]>(
       // An unchanged build writes nothing.
-      "INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image",
+      `INSERT INTO tags (tag, platform, image) VALUES (?, ?, ?)
+       ON CONFLICT (tag, platform) DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image`,
     )
-    .run(tag, image);
+    .run(tag, isMachines(platform) ? "" : (platform ?? ""), image);
 }
 
 /** Removes one tag of an image, or all. Returns false if there was none. */

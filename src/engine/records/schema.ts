@@ -107,4 +107,15 @@ export const migrations: readonly string[] = [
      diff_id TEXT NOT NULL,
      PRIMARY KEY (layer, position)
    ) STRICT;`,
+  // A tag names an image for each platform. The machine's own is the empty text.
+  `CREATE TABLE platform_tags (
+     tag TEXT NOT NULL,
+     platform TEXT NOT NULL DEFAULT '',
+     image TEXT NOT NULL REFERENCES images (uuid) ON DELETE CASCADE,
+     PRIMARY KEY (tag, platform)
+   ) STRICT;
+   INSERT INTO platform_tags (tag, image) SELECT tag, image FROM tags;
+   DROP TABLE tags;
+   ALTER TABLE platform_tags RENAME TO tags;
+   CREATE INDEX tags_by_image ON tags (image);`,
 ];

@@ -4,9 +4,11 @@ import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
+import { type Platform, parsePlatform } from "../../image/platform.ts";
 import { Secret } from "../../secret.ts";
 import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
+  type Fields,
   optionalFields,
   optionalNumber,
   optionalString,
@@ -56,7 +58,7 @@ export const imageRoutes: readonly Route[] = [
     path: "/v1/images/import",
     async answer({ state, request }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["registry", "tag", "timeout"]);
+      refuseUnknown(body, ["registry", "tag", "timeout", "platform"]);
       const registry = optionalFields(body, "registry") ?? refuse("registry", "is missing");
       refuseUnknown(registry, ["url", "credentials"], "registry");
       const login = optionalFields(registry, "credentials");
@@ -68,6 +70,7 @@ export const imageRoutes: readonly Route[] = [
       if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
       const spec = {
         source,
+        platform: readPlatform(body),
         credentials: login && {
           username: readString(login, "username"),
           password: Secret.of(readString(login, "password")),
@@ -143,6 +146,15 @@ function requirePrograms(kind: ImageSource["kind"], environment: Environment): v
   if (kind === "registry") findProgram("skopeo", environment);
   // An image is of little use without a runtime; the error comes before the user waits for an import.
   requireRuntime(environment);
+}
+
+function readPlatform(body: Fields): Platform | undefined {
+  const text = optionalString(body, "platform");
+  try {
+    return text === undefined ? undefined : parsePlatform(text);
+  } catch (error) {
+    return refuse("platform", messageOf(error));
+  }
 }
 
 function parseSource(url: string, options: { isServer: boolean }) {

@@ -3,6 +3,7 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { layerMediaType } from "../../image/oci-layout.ts";
+import { formatPlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -17,7 +18,7 @@ import {
   refuseUnknown,
   requireTag,
 } from "../http/fields.ts";
-import { readImageConfig, requirePlatform } from "../import/image-config.ts";
+import { readImageConfig } from "../import/image-config.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
 import type { Route } from "../router.ts";
@@ -111,10 +112,6 @@ function readDescription(
     return readConfiguration(configuration, source, layers);
   }
   const platform = optionalString(body, "platform");
-  if (platform !== undefined) {
-    const [os, architecture] = platform.split("/");
-    orRefuse(() => requirePlatform({ os, architecture }, source));
-  }
   const configDigest = optionalString(body, "config_digest");
   // Nothing shows that it is that of this configuration, and other clients would get this image for it.
   if (configDigest !== undefined && isServer)
@@ -126,6 +123,7 @@ function readDescription(
   const origin = parseOrigin(optionalFields(body, "origin") ?? {}, (problem) => {
     throw new RequestError(400, `origin: ${problem}`);
   });
+  if (platform !== undefined) origin.platform = orRefuse(() => formatPlatform(parsePlatform(platform)));
   return { config, origin, configDigest };
 }
 
@@ -135,7 +133,6 @@ function readConfiguration(text: string, source: string, layers: readonly Declar
     const bytes = new TextEncoder().encode(text);
     const digest = digestOf(bytes);
     const image = readImageConfig({ config: { bytes, digest }, layers }, source);
-    requirePlatform(image.platform, source);
     if (layers.some(({ diffId }, index) => diffId !== image.diffIds[index]))
       throw new BoughError("the configuration names other layers than the request");
     return { config: image.config, origin: image.origin, configDigest: digest };

@@ -7,7 +7,7 @@ import { isOpen } from "../layout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import type { Route } from "../router.ts";
 import type { EngineState } from "../state.ts";
-import { machineArchitecture } from "../system/machine.ts";
+import { machinePlatform } from "../system/machine.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
 
 /** Names of the engine's extensions of the public API. */
@@ -65,6 +65,8 @@ const extensions: readonly string[] = [
   "remote-layers",
   // Tags of Docker's grammar: with capital letters after the colon.
   "docker-tags",
+  // `platform` in `POST /v1/images/import` and in each image's record: images for other platforms, and commands in them.
+  "platforms",
 ];
 
 /** Extensions only for a client in the same process. */
@@ -115,7 +117,7 @@ export const whoamiRoutes: readonly Route[] = [
         limits: { instance_max_timeout: maxTimeout },
         operations_stat: { running_instances: count("instance"), running_imports: count("image_import") },
         // Not in the API: the platform that `FROM --platform` and TARGETARCH refer to.
-        platform: `linux/${machineArchitecture()}`,
+        platform: machinePlatform(),
         // Not in the API either.
         extensions: [
           ...extensions,

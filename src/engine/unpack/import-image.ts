@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Platform } from "../../image/platform.ts";
 import { startDeadline } from "../../programs/deadline.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
@@ -26,6 +27,8 @@ import { unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 interface ImportSpec {
   source: ImageSource;
+  /** By default the machine's. */
+  platform: Platform | undefined;
   credentials: RegistryCredentials | undefined;
   tag: string | undefined;
   timeoutSeconds: number;
@@ -52,7 +55,7 @@ export async function performImport(
     mkdirSync(directory);
     const parts = await bringImage(state, spec, run, { early, signal });
     const image = readImageConfig(parts, spec.source.name);
-    requirePlatform(image.platform, spec.source.name);
+    requirePlatform(image.platform, spec.source.name, spec.platform);
     const groups = planLayers(state, image.diffIds);
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
     const marks = await unpackLayers(state, groups, {
@@ -98,18 +101,21 @@ const temporaries = [downloadDirectory, archiveFile, unpackingDirectory];
 
 async function bringImage(
   state: EngineState,
-  { source, credentials }: ImportSpec,
+  { source, platform, credentials }: ImportSpec,
   run: OperationRun,
   { early, signal }: { early: EarlyLayers; signal: AbortSignal },
 ): Promise<ImageParts> {
-  if (source.kind === "scratch") return emptyImage();
+  if (source.kind === "scratch") return emptyImage(platform);
   if (source.kind === "registry") {
     const onBlob = (digest: string, path: string) => early.start(digest, path);
-    const { config, layers } = await downloadImage(state, source, credentials, run, { signal, onBlob });
+    const { config, layers } = await downloadImage(state, source, platform, credentials, run, {
+      signal,
+      onBlob,
+    });
     const repository = repositoryOf(source.name)?.address;
     return { config, layers: layers.map((layer) => ({ ...layer, source: repository })) };
   }
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
-  return openLocalImage(source, run.directory, budget, signal);
+  return openLocalImage(source, platform, run.directory, budget, signal);
 }

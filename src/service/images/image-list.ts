@@ -235,7 +235,7 @@ function readImages(body: unknown): ListedImage[] {
     const ownSize = asInteger(record?.own_size);
     const missing = { layers: asInteger(record?.missing_layers), bytes: asInteger(record?.missing_bytes) };
     const config = asRecord(record?.oci_config);
-    const identity = asText(record?.identity);
+    const [identity, platform] = [asText(record?.identity), asText(record?.platform)];
     const tags = tagsIn(record);
     const isUntagged = tags?.length === 0;
     return (tags === undefined || isUntagged ? [null] : tags).map((tag) => ({
@@ -250,6 +250,7 @@ function readImages(body: unknown): ListedImage[] {
       ...(missing.bytes === undefined ? {} : { missing_bytes: missing.bytes }),
       ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
       ...(identity === undefined ? {} : { identity }),
+      ...(platform === undefined ? {} : { platform }),
     }));
   });
 }

@@ -64,14 +64,15 @@ export function createImages(options: ImagesOptions): Images {
     });
   }
 
-  async function findByTag(name: string): Promise<FoundImage | undefined | "unsupported"> {
+  async function findByTag(name: string, platform?: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list has both the name as written and the one with `:latest`.
     const complete = withLatest(name);
     const listed = await images.search({ tag: name }, ({ tag }) => tag === name || tag === complete);
     if (capabilities.lacks("imageList")) return "unsupported";
+    const suitable = platform === undefined ? listed : listed.filter((image) => image.platform === platform);
     const found =
-      listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
+      suitable.find((image) => image.tag === name) ?? suitable.find((image) => image.tag === complete);
     return found && foundImage(found, capabilities);
   }
 
@@ -113,8 +114,8 @@ export function createImages(options: ImagesOptions): Images {
     listImages: images.list,
     noteNewImage: images.noteNewImage,
 
-    async findImage(reference) {
-      if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
+    async findImage(reference, platform) {
+      if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""), platform);
       // Some services write UUIDs in capitals and know no other spelling.
       const lower = reference.toLowerCase();
       let found = await images.find(reference);
@@ -129,7 +130,7 @@ export function createImages(options: ImagesOptions): Images {
       return found === "unsupported" ? found : found !== "gone";
     },
 
-    async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
+    async importImage({ url, tag, platform, timeoutSeconds, credentials, onProgress }) {
       const request: ImportRequest = {
         registry: {
           url,
@@ -139,6 +140,7 @@ export function createImages(options: ImagesOptions): Images {
         },
         ...(tag === undefined ? {} : { tag }),
         timeout: timeoutSeconds,
+        ...(platform === undefined ? {} : { platform }),
       };
       const path = "/v1/images/import";
       // Importing twice ends in the same image under the same tag.
@@ -231,17 +233,19 @@ function namesOperation({ headers }: Answer): boolean {
 }
 
 function foundImage(record: ImageRecord, capabilities: LearntCapabilities): FoundImage {
-  const { uuid, identity, oci_config: config, oci_author: author, oci_history: history } = record;
+  const { uuid, identity, platform, oci_config: config, oci_author: author, oci_history: history } = record;
   if (config !== undefined) capabilities.learn("config", true);
   const origin = {
     ...(author === undefined ? {} : { author }),
     ...(history === undefined ? {} : { history }),
+    ...(platform === undefined ? {} : { platform }),
   };
-  const hasOrigin = author !== undefined || history !== undefined;
+  const hasOrigin = Object.keys(origin).length > 0;
   return {
     uuid,
     ...(config === undefined ? {} : { config }),
     ...(hasOrigin ? { origin } : {}),
     ...(identity === undefined ? {} : { identity }),
+    ...(platform === undefined ? {} : { platform }),
   };
 }

@@ -81,6 +81,8 @@ export interface ImageRecord {
    * which bough's own engine has.
    */
   identity?: string;
+  /** `linux/arm64`. Part of the extension `platforms`. */
+  platform?: string;
 }
 
 export interface ImportRequest {
@@ -88,6 +90,8 @@ export interface ImportRequest {
   tag?: string;
   /** Seconds. */
   timeout?: number;
+  /** The platform to choose; by default the service's own. Part of the extension `platforms`. */
+  platform?: string;
 }
 
 /** Files, not counting directories, and the bytes of their contents, counted once for a file with several names. */

@@ -1,5 +1,6 @@
 /** Builds that copy from an image, on any service, in the same way as `bough build`. */
 import { join } from "node:path";
+import { createSharedWork } from "../../../src/builder/build.ts";
 import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
 import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
 import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
@@ -19,7 +20,6 @@ import { systemClock } from "../../../src/clock.ts";
 import { localFileSystem } from "../../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
-import { createSingleFlight } from "../../../src/once.ts";
 import { createService, type ServiceOptions } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 
@@ -72,6 +72,7 @@ export function createImageCopyBuild(
       contexts: new Map(),
       session,
       buildArgs: new Map(),
+      platform: undefined,
       secrets: { values: new Map(), agents: new Map() },
       labels: new Map(),
       tags: [],
@@ -110,16 +111,11 @@ export function createImageCopyBuild(
       sourceOf: () => undefined,
       mountedStage: () => undefined,
     },
-    shared: {
-      images: createSingleFlight(),
-      layers: createSingleFlight(),
-      questions: createSingleFlight(),
-      repositories: createSingleFlight(),
-    },
+    shared: createSharedWork(1),
     useCache: true,
     ahead: createLookAhead({ ...source, dialect: dialects.default, dockerfile, early, clock, signal }),
     early,
-    platform: undefined,
+    platforms: undefined,
     emit: (event: StepEvent) => void events.push(event),
   };
 

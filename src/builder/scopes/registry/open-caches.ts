@@ -54,8 +54,8 @@ export interface OpenCaches extends Disposable {
   carried: CarriedCaches | undefined;
   /** Begins to send a layer that was just made, as far as it is certain to be wanted. */
   begin(image: string): void;
-  /** Writes what a build has made or used. `result`: its image; `undefined` if it has failed. Rejects only if interrupted. */
-  finish(used: ScopeIndex, result: string | undefined, gone: ReadonlySet<string>): Promise<void>;
+  /** Writes what a build has made or used. `results`: its images; empty if it has failed. Rejects only if interrupted. */
+  finish(used: ScopeIndex, results: readonly string[], gone: ReadonlySet<string>): Promise<void>;
 }
 
 /** Reads the caches. Warns of one that can't be read, and goes on without it. */
@@ -118,11 +118,10 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
   async function write(
     target: (typeof targets)[number],
     used: ScopeIndex,
-    result: string | undefined,
+    results: readonly string[],
     gone: ReadonlySet<string>,
   ): Promise<void> {
     const writeWith = async (sender: LayerSender, trusts: boolean) => {
-      const results = result === undefined ? [] : [result];
       const sends = target.mode === "max" ? "all" : results;
       const layers = await translate(used, { service, images, sender, sends, now: clock.now(), signal });
       const packing = { sender, now: clock.now(), signal, warn: log.warn };
@@ -165,8 +164,8 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     begin(image) {
       for (const { mode, sender } of targets) if (mode === "max") beginSending(image, sender);
     },
-    finish: async (used, result, gone) => {
-      await Promise.all(targets.map((target) => write(target, used, result, gone)));
+    finish: async (used, results, gone) => {
+      await Promise.all(targets.map((target) => write(target, used, results, gone)));
     },
     [Symbol.dispose]() {
       for (const { sender } of targets) sender[Symbol.dispose]();

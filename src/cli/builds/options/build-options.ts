@@ -1,15 +1,11 @@
 import { availableParallelism } from "node:os";
-import { platformOf } from "../../../builder/bases/base.ts";
+import { platformsOf } from "../../../builder/bases/base.ts";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
 import type { ServiceSupport } from "../../../builder/service-support.ts";
-import {
-  formatPlatform,
-  isSamePlatform,
-  type Platform,
-  parsePlatform,
-} from "../../../builder/state/platform.ts";
+import type { BuildPlatforms } from "../../../builder/state/platform.ts";
 import { usageError } from "../../../errors.ts";
+import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
@@ -88,28 +84,28 @@ export function readOnError(values: Values): "shell" | undefined {
   return given === undefined ? undefined : oneOf(given, ["shell"], "--on-error");
 }
 
-/** Reads `--platform`. An image has one platform: that of the service, which runs its commands. */
-export function readPlatform(text: string | undefined): Platform | undefined {
-  if (text === undefined) return undefined;
-  if (!text.includes(",")) return parsePlatform(text);
-  throw usageError(
-    `--platform takes one platform, not ${JSON.stringify(text)}`,
-    "Build once on a service of each platform.",
-  );
+/** Reads `--platform`. */
+export function readPlatforms(text: string | undefined): Platform[] {
+  const given = text === undefined ? [] : text.split(",").map((each) => parsePlatform(each.trim()));
+  return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
 }
 
-/** Rejects if `wanted` is not the platform that the service runs. */
-export async function requirePlatform(
-  wanted: Platform | undefined,
-  supports: Pick<ServiceSupport, "platform">,
+/** Rejects if the service can't have an image for one of the platforms. */
+export async function requirePlatforms(
+  wanted: readonly Platform[],
+  supports: Pick<ServiceSupport, "platform" | "platforms">,
 ): Promise<void> {
-  if (wanted !== undefined) requireSamePlatform(wanted, await platformOf(supports));
+  if (wanted.length > 0) requirePossible(wanted, await platformsOf(undefined, supports));
 }
 
-export function requireSamePlatform(wanted: Platform, available: Platform): void {
-  if (isSamePlatform(wanted, available)) return;
+export function requirePossible(
+  wanted: readonly Platform[],
+  { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
+): void {
+  const other = wanted.find((each) => (mayDiffer ? each.os !== "linux" : !isSamePlatform(each, build)));
+  if (other === undefined) return;
   throw usageError(
-    `--platform ${formatPlatform(wanted)}: the service runs only ${formatPlatform(available)}`,
+    `--platform ${formatPlatform(other)}: the service runs only ${mayDiffer ? "images for Linux" : formatPlatform(build)}`,
     "Leave --platform out, or build on a service of that platform.",
   );
 }

@@ -68,7 +68,8 @@ export const inputDefinitions: ArgumentDefinitions = {
     type: "string",
     refusesEmpty: true,
     valueHint: "OS/ARCH",
-    description: "Platform of the image, such as linux/amd64; an error if the service runs another one",
+    description:
+      "Platform of the image, such as linux/arm64; by default, and on services of one platform, the service's",
   },
   label: {
     type: "string",

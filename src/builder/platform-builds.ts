@@ -1,0 +1,105 @@
+import { formatPlatform, type Platform } from "../image/platform.ts";
+import { createSharedWork, runBuild } from "./build.ts";
+import type { StepMemory } from "./cache/step-memory.ts";
+import { AbandonedError, type BuildEvent, type Emit } from "./events.ts";
+import type { BuildRequest } from "./job.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
+import type { StepPlace } from "./step-place.ts";
+
+/**
+ * Builds for several platforms at once. Each is a build of its own; what is the same in two of them, such as a stage for the
+ * build's own platform, is done once. The first that fails ends the others. `image` of the result is the first platform's.
+ */
+export async function runForPlatforms(
+  request: BuildRequest,
+  platforms: readonly Platform[],
+): Promise<BuildResult> {
+  const shared = createSharedWork(request.asked.jobs);
+  const failures: unknown[] = [];
+  const run = async (platform: Platform, at: number) => {
+    const shift = shiftPlaces(request, platform, at);
+    const { memory } = request.services;
+    const own: BuildRequest = {
+      ...request,
+      asked: { ...request.asked, platform },
+      services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
+      emit: emitFor(request.emit, shift, at),
+    };
+    try {
+      const result = await runBuild(own, shared);
+      return { ...result, steps: result.steps.map((step) => ({ ...step, ...shift(step) })) };
+    } catch (error) {
+      failures.push(error);
+      request.stop(new AbandonedError());
+      return undefined;
+    }
+  };
+  const results = (await Promise.all(platforms.map(run))).filter((result) => result !== undefined);
+  const [first] = results;
+  if (first === undefined || failures.length > 0) throw failures[0];
+  return {
+    ...first,
+    platforms: results.map(({ image }, at) => ({
+      platform: formatPlatform(platforms[at] as Platform),
+      image,
+    })),
+    steps: results.flatMap(({ steps }) => steps),
+    uploaded: {
+      files: results.reduce((sum, { uploaded }) => sum + uploaded.files, 0),
+      bytes: results.reduce((sum, { uploaded }) => sum + uploaded.bytes, 0),
+    },
+    seconds: Math.max(...results.map(({ seconds }) => seconds)),
+  };
+}
+
+/** Gives each platform's steps and stages numbers and names of their own, for whoever shows them. */
+function shiftPlaces({ asked: { dockerfile } }: BuildRequest, platform: Platform, at: number) {
+  const { instructions, stages } = dockerfile;
+  const prefix = formatPlatform(platform);
+  return ({ stage, step }: StepPlace): StepPlace => ({
+    stage: stage && {
+      index: stage.index + at * stages.length,
+      name: [prefix, stage.name ?? (stages.length > 1 ? `stage-${stage.index}` : undefined)]
+        .filter((part) => part !== undefined)
+        .join(" "),
+    },
+    step: step + at * instructions.length,
+  });
+}
+
+function emitFor(emit: Emit, shift: (place: StepPlace) => StepPlace, at: number): Emit {
+  return (event) => {
+    // The first platform's are enough.
+    if (at > 0 && event.type === "warning") return;
+    if (event.step === undefined) {
+      emit(event);
+      return;
+    }
+    const shifted: BuildEvent = { ...event, ...shift(event) };
+    emit(shifted.type === "step-end" ? { ...shifted, record: shiftRecord(shifted.record, shift) } : shifted);
+  };
+}
+
+function shiftRecord(record: StepRecord, shift: (place: StepPlace) => StepPlace): StepRecord {
+  return { ...record, ...shift(record) };
+}
+
+/** More than the ordinals of any Dockerfile. */
+const ordinalsOfPlatform = 1_000_000;
+
+/** Keeps what is remembered of a platform's steps apart from the others'. */
+function shiftMemory(memory: StepMemory, at: number): StepMemory {
+  const from = at * ordinalsOfPlatform;
+  const shift = <Step extends { ordinal: number }>(step: Step): Step => ({
+    ...step,
+    ordinal: step.ordinal + from,
+  });
+  return {
+    explains: memory.explains,
+    explain: (step, titles) => memory.explain(shift(step), titles),
+    compareShared: (step, hash, titles) => memory.compareShared(shift(step), hash, titles),
+    needsInputs: (step, hash) => memory.needsInputs(shift(step), hash),
+    remember: (step, hash) => memory.remember(shift(step), hash),
+    forgetOthers: () => undefined,
+  };
+}

@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isMachines, machineArchitecture } from "./machine.ts";
+
+/** Where the kernel lists the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
+const binfmtDirectory = "/proc/sys/fs/binfmt_misc";
+
+/** `e_machine` of programs of an architecture, in the names of OCI. */
+const elfMachines: Readonly<Record<string, number>> = {
+  "386": 3,
+  mips64le: 8,
+  ppc64le: 21,
+  s390x: 22,
+  arm: 40,
+  amd64: 62,
+  arm64: 183,
+  riscv64: 243,
+  loong64: 258,
+};
+
+/** Architectures whose programs most machines of another one run without help. */
+const native: Readonly<Record<string, readonly string[]>> = { amd64: ["386"] };
+
+/**
+ * Returns why this machine can't run programs for a platform, and what mends it; `undefined` if it can, or if it can't be told:
+ * in containers the kernel's list often is not mounted.
+ */
+export function whyNotRunnable(
+  platform: string | undefined,
+  directory = binfmtDirectory,
+): string | undefined {
+  if (platform === undefined || isMachines(platform)) return undefined;
+  const [, architecture = ""] = platform.split("/");
+  if (native[machineArchitecture()]?.includes(architecture)) return undefined;
+  const interpreters = readInterpreters(directory);
+  const machine = elfMachines[architecture];
+  if (interpreters === undefined || machine === undefined) return undefined;
+  const found = interpreters.find((each) => each.machine === machine);
+  if (found === undefined)
+    return "this machine does not run programs for it: install qemu-user-static (and binfmt-support), or start its service binfmt-support";
+  if (!found.isOpenedEarly)
+    return `its interpreter ${found.name} is registered without the flag F, so no container has it: install qemu-user-static of Debian 11 or newer`;
+  return undefined;
+}
+
+interface Interpreter {
+  name: string;
+  /** `e_machine` of the programs that it is for. */
+  machine: number;
+  /** True with the flag F: the kernel has it open, and it need not be in the container. */
+  isOpenedEarly: boolean;
+}
+
+/** Returns `undefined` if the kernel's list is not there. */
+function readInterpreters(directory: string): Interpreter[] | undefined {
+  try {
+    const names = readdirSync(directory);
+    if (!names.includes("status")) return undefined;
+    return names.flatMap((name) => {
+      const text = readFileSync(join(directory, name), "utf8");
+      const [, magic = ""] = /^magic ([0-9a-f]+)$/m.exec(text) ?? [];
+      const bytes = Buffer.from(magic, "hex");
+      if (!text.startsWith("enabled\n") || bytes.length < 20 || bytes.readUInt32BE(0) !== 0x7f454c46)
+        return [];
+      const machine = bytes[5] === 2 ? bytes.readUInt16BE(18) : bytes.readUInt16LE(18);
+      return [{ name, machine, isOpenedEarly: /^flags: .*F/m.test(text) }];
+    });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,188 @@
+/** Images for several platforms on bough's own engine. The foreign stages only copy: a machine may have no emulator. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
+
+const machine = process.arch === "arm64" ? "arm64" : "amd64";
+const other = machine === "arm64" ? "amd64" : "arm64";
+const both = `linux/${machine},linux/${other}`;
+
+const dockerfile = `FROM --platform=$BUILDPLATFORM base AS tools
+RUN echo tools > /tools
+FROM tools AS build
+ARG TARGETPLATFORM TARGETARCH BUILDPLATFORM
+RUN echo "$(cat /platform) builds for $TARGETPLATFORM on $BUILDPLATFORM" > /built
+FROM base
+COPY --from=build /built /built
+COPY --from=base /platform /copied
+CMD ["cat", "/built"]
+`;
+
+let directory: string;
+let registry: Registry;
+beforeAll(async () => {
+  directory = temporaryDirectory();
+  await makeBusyboxLayout(join(directory, "layout"), {
+    architectures: [machine, other],
+    prepare: (root, architecture) => writeFileSync(join(root, "platform"), `${architecture}\n`),
+  });
+  writeFiles(directory, { Dockerfile: dockerfile, arm64: "FROM scratch\nCOPY arm64 /f\n" });
+  registry = await Registry.start();
+});
+afterAll(() => registry.stop());
+
+function createHome() {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  return async (...words: string[]) => {
+    const ran = await runBough(["--local", ...words], { workingDirectory: directory, environment });
+    return { ...ran, json: () => JSON.parse(ran.stdout) };
+  };
+}
+
+async function manifestOf(name: string) {
+  const accept = "application/vnd.oci.image.index.v1+json";
+  const response = await fetch(`http://${registry.host}/v2/${name}/manifests/1`, { headers: { accept } });
+  return (await response.json()) as { manifests: { platform: { architecture: string } }[] };
+}
+
+const fromLayout = ["build", "--docker", "--allow-local-from", "--build-context", "base=oci-layout://layout"];
+
+test("a build for two platforms runs what is the same once, and writes one index", async () => {
+  const bough = createHome();
+  const built = await bough(
+    ...fromLayout,
+    "--platform",
+    both,
+    "-t",
+    "app:1",
+    "-o",
+    "type=oci,dest=out,tar=false",
+    ".",
+  );
+  expect(built.exitCode).toBe(0);
+  expect(built.stderr.match(/RUN spawned .*echo tools/g)).toHaveLength(1);
+  expect(built.stderr).toContain(`[linux/${other} build `);
+  const read = (digest: string) =>
+    JSON.parse(readFileSync(join(directory, "out/blobs/sha256", digest.slice("sha256:".length)), "utf8"));
+  const top = JSON.parse(readFileSync(join(directory, "out/index.json"), "utf8"));
+  const index = read(top.manifests[0].digest);
+  const found = index.manifests.map(({ platform, digest }: { platform: object; digest: string }) => {
+    const config = read(read(digest).config.digest);
+    return { platform, architecture: config.architecture, os: config.os, cmd: config.config.Cmd };
+  });
+  expect(found).toEqual(
+    [machine, other].map((architecture) => ({
+      platform: { os: "linux", architecture },
+      ...{ architecture, os: "linux", cmd: ["cat", "/built"] },
+    })),
+  );
+
+  const records = (await bough("images", "app", "-f", "json")).json();
+  const platforms = records.map(({ platform, tag }: { platform: string; tag: string }) => [tag, platform]);
+  expect(platforms.sort()).toEqual(
+    [
+      ["app:1", `linux/${machine}`],
+      ["app:1", `linux/${other}`],
+    ].sort(),
+  );
+  for (const { uuid, platform } of records) {
+    const architecture = platform.slice("linux/".length);
+    for (const [path, text] of [
+      ["/built", `${machine} builds for ${platform} on linux/${machine}\n`],
+      ["/copied", `${architecture}\n`],
+      ["/platform", `${architecture}\n`],
+    ])
+      expect([path, (await bough("cat", `${uuid}:${path}`)).stdout]).toEqual([path, text]);
+  }
+  // The machine's own comes first.
+  expect((await bough("inspect", "app:1", "-f", "json")).json().platform).toBe(`linux/${machine}`);
+
+  const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", ".");
+  expect(again.stderr).not.toContain("spawned");
+  const removed = await bough("rmi", "app:1", "-f", "json");
+  expect(removed.json()).toHaveLength(2);
+  expect((await bough("images", "app", "-q")).stdout).toBe("");
+});
+
+test("one other platform is built, tagged, pushed, and imported by platform", async () => {
+  const bough = createHome();
+  const name = `${registry.host}/app:1`;
+  const options = ["--platform", both, "-t", name, "--push", "--provenance", "true", "."];
+  expect((await bough(...fromLayout, ...options)).exitCode).toBe(0);
+  const index = await manifestOf("app");
+  const kinds = index.manifests.map(({ platform }) => platform.architecture);
+  expect(kinds).toEqual([machine, other, "unknown", "unknown"]);
+  // A push of the tag sends the same images.
+  const pushed = await bough("push", name, `${registry.host}/copy:1`, "-f", "json");
+  expect(pushed.exitCode).toBe(0);
+  expect((await manifestOf("copy")).manifests).toEqual(index.manifests.slice(0, 2));
+
+  const elsewhere = createHome();
+  writeFiles(directory, { "from-registry": `FROM ${name}\nCOPY from-registry /f\n` });
+  for (const architecture of [other, machine]) {
+    const platform = `linux/${architecture}`;
+    const built = await elsewhere(
+      "build",
+      "-f",
+      "json",
+      "--dockerfile",
+      "from-registry",
+      "--platform",
+      platform,
+      ".",
+    );
+    expect(built.stderr).toContain("importing");
+    const { image } = built.json();
+    expect((await elsewhere("cat", `${image}:/platform`)).stdout).toBe(`${architecture}\n`);
+    expect((await elsewhere("inspect", image, "-f", "json")).json().platform).toBe(platform);
+  }
+  const imported = await elsewhere("images", "import", name, "--platform", `linux/${other}`, "-f", "json");
+  const records = (await elsewhere("images", name, "-f", "json")).json();
+  expect(imported.json().image).toBe(
+    records.find(({ platform }: { platform: string }) => platform === `linux/${other}`).uuid,
+  );
+});
+
+test.each<[string, string[], string]>([
+  [
+    "a platform that the base does not have",
+    ["--platform", "linux/riscv64", "."],
+    "no image found in image index",
+  ],
+  ["another system", ["--platform", "windows/amd64", "."], "the service runs only images for Linux"],
+  [
+    "Docker's archive",
+    ["--platform", both, "-o", "type=docker,dest=f.tar", "."],
+    "type=docker takes the image of one platform",
+  ],
+  [
+    "an annotation for one",
+    ["--platform", both, "--annotation", `manifest[linux/${other}]:a=b`, "-o", "type=oci,dest=g.tar", "."],
+    "--annotation for linux/",
+  ],
+  ["something else", ["--platform", "linux/amd64,", "."], 'invalid platform ""'],
+])("%s is refused", async (_, words, message) => {
+  const built = await createHome()(...fromLayout, ...words);
+  expect(built.stderr).toContain(message);
+  expect(built.exitCode).not.toBe(0);
+});
+
+test("FROM scratch is for the platform that is asked for", async () => {
+  const bough = createHome();
+  const built = await bough(
+    "build",
+    "--docker",
+    "--format",
+    "json",
+    "--dockerfile",
+    "arm64",
+    "--platform",
+    "linux/riscv64",
+    ".",
+  );
+  expect((await bough("inspect", built.json().image, "-f", "json")).json().platform).toBe("linux/riscv64");
+});

@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { whyNotRunnable } from "../../src/engine/system/emulation.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const riscv = { magic: "7f454c460201010000000000000000000200f300", platform: "linux/riscv64" };
+const s390x = { magic: "7f454c4602020100000000000000000000020016", platform: "linux/s390x" };
+const handler = (magic: string, flags: string, state = "enabled") =>
+  `${state}\ninterpreter /usr/bin/qemu\nflags: ${flags}\noffset 0\nmagic ${magic}\nmask ffff\n`;
+
+test.each<[string, Record<string, string>, string, string | undefined]>([
+  [
+    "the interpreter is registered",
+    { status: "enabled", q: handler(riscv.magic, "PF") },
+    riscv.platform,
+    undefined,
+  ],
+  [
+    "it is for numbers of the other byte order",
+    { status: "", q: handler(s390x.magic, "F") },
+    s390x.platform,
+    undefined,
+  ],
+  [
+    "only another one is registered",
+    { status: "", q: handler(s390x.magic, "F") },
+    riscv.platform,
+    "install qemu-user-static",
+  ],
+  [
+    "it is disabled",
+    { status: "", q: handler(riscv.magic, "F", "disabled") },
+    riscv.platform,
+    "install qemu-user-static",
+  ],
+  [
+    "it is looked for in the container",
+    { status: "", q: handler(riscv.magic, "OC") },
+    riscv.platform,
+    "q is registered without the flag F",
+  ],
+  [
+    "others are for names of files",
+    { status: "", python: "enabled\nextension .py\n" },
+    riscv.platform,
+    "install qemu-user-static",
+  ],
+  ["the kernel's list is not mounted", {}, riscv.platform, undefined],
+  ["nobody knows such programs", { status: "" }, "linux/unheard-of", undefined],
+  [
+    "it is the machine's own",
+    { status: "" },
+    `linux/${process.arch === "arm64" ? "arm64" : "amd64"}/v9`,
+    undefined,
+  ],
+])("whether a command can run: %s", (_, files, platform, expected) => {
+  const directory = temporaryDirectory();
+  writeFiles(directory, files);
+  const reason = whyNotRunnable(platform, directory);
+  if (expected === undefined) expect(reason).toBeUndefined();
+  else expect(reason).toContain(expected);
+  expect(whyNotRunnable(platform, join(directory, "missing"))).toBeUndefined();
+});
