@@ -178,6 +178,8 @@ function lintianOverrides(): ArchiveEntry {
   const overrides = [
     "# bough's code follows the sections of the executable: strip would remove it",
     "bough: unstripped-binary-or-object [usr/bin/bough]",
+    "# they are parts of the runtime",
+    "bough: embedded-library *",
     "# the runtime is linked so",
     "bough: hardening-no-pie [usr/bin/bough]",
     "bough: hardening-no-relro [usr/bin/bough]",
