@@ -32,7 +32,7 @@ export interface ReferenceLock {
 /** Returns the error of `--locked` for a reference without an entry. */
 export function notLocked(name: string, path: string): BoughError {
   return usageError(
-    `${name} is not in ${path}, and --locked adds nothing to it`,
-    "Build without --locked where the lock may change, and commit it.",
+    `${name} is not in ${path}`,
+    "--locked adds nothing to it. Build without --locked where the lock may change, and commit it.",
   );
 }

@@ -118,7 +118,8 @@ export async function performBuild(
       exported = await writeBuildOutputs(timed, imagesOf(result), connection, invocation, log, additions);
     }
     for (const image of imagesOf(result)) await connection.requireKept(image);
-    opened?.save(inputs, log);
+    // Builds at once wait for each other, so that none loses what another one adds.
+    if (opened !== undefined) connection.store.atomically(() => opened.save(inputs, log));
     return { ...result, exported, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     throw await conclude(error, session, connection, invocation);

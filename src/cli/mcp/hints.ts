@@ -37,6 +37,7 @@ function messageForAgent(message: string): string {
     .replace(/^bough run: /, "")
     .replace(/^--([a-z-]+)/, rewrite)
     .replace(/(?<=^[\w: -]+ and )--([a-z-]+)(?= cannot be used together$)/, rewrite)
+    .replace(/(?<= needs )--([a-z-]+)$/, rewrite)
     .replace(/(?<=^\S+ does not support )--([a-z-]+)/, rewrite);
 }
 

@@ -160,8 +160,20 @@ export function changeLock(
     const text = formatLock(change(entries));
     if (before !== undefined && text === formatLock(entries)) return;
     if (readText(place) !== before) continue;
-    writeAllOrNone([{ ...place, path, text }]);
+    write({ ...place, path, text });
     return;
+  }
+}
+
+function write(file: ResultPlace & { text: string }): void {
+  try {
+    writeAllOrNone([file]);
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    throw new BoughError(error.message, {
+      hint: "The image is built: build again, from the cache, once the file can be written, or with --locked.",
+      cause: error,
+    });
   }
 }
 

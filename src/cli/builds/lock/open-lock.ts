@@ -48,7 +48,10 @@ export function openLock(given: Pick<Invocation, "values" | "runtime">): OpenedL
   const isFrozen = given.values.flag("locked");
   const updates = readUpdates(given.values, entries ?? [], place);
   if (isFrozen && entries === undefined)
-    throw usageError(`--lock ${place.given}: there is no such file, and --locked writes none`, withoutLocked);
+    throw usageError(
+      `--lock ${place.given}: there is no such file`,
+      `--locked writes none. ${withoutLocked}`,
+    );
   return createLock(place, new Map(entries?.map((entry) => [keyOf(entry), entry])), {
     ...{ isFrozen, updates, isFile: entries !== undefined },
   });
