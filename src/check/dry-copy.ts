@@ -1,11 +1,11 @@
 /** What a COPY or ADD would put where, as far as it is known without the image. */
 
+import type { StagedTypes } from "../builder/copy/destination.ts";
 import type { PlannedCopy } from "../builder/copy/plan.ts";
 import { numericOwner, root } from "../builder/owners/ownership.ts";
-import { createIsKnown } from "../builder/state/scope.ts";
+import { createIsKnown, type StageScope } from "../builder/state/scope.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
-import type { DryStage } from "./dry-stage.ts";
 import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
 
 /** Returns the files to report. */
@@ -42,4 +42,21 @@ export function typesOf({ plan }: PlannedCopy): [path: string, { type: string; t
     item.path,
     item.kind === "entry" ? item.entry : describeItem(item),
   ]);
+}
+
+/** A stage without an image. */
+export interface DryStage extends StageScope {
+  /** `undefined` if it depends on a variable of the image. */
+  workdir: string | undefined;
+  /** True after any WORKDIR. */
+  workdirIsSet: boolean;
+  /** True if no WORKDIR was absolute: relative ones are resolved from `/`, although the image may have another WORKDIR. */
+  workdirIsAssumed: boolean;
+  staged: StagedTypes;
+}
+
+export function startDryStage(): DryStage {
+  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map(), config: {} };
+  const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
+  return { ...words, ...place };
 }

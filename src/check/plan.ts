@@ -11,7 +11,7 @@ import { targetStageName } from "../builder/state/platform.ts";
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
-import { type DryStage, startDryStage } from "./dry-stage.ts";
+import { type DryStage, startDryStage } from "./dry-copy.ts";
 import { createDryWorld, type DryOptions, type Notes, UncopyableSourceError } from "./dry-world.ts";
 import type { Finding } from "./finding.ts";
 import { openImage } from "./lints/references.ts";

@@ -7,7 +7,7 @@
 import { describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { describeReport } from "../../src/check/report-json.ts";
+import type { describeReport } from "../../src/check/report.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
 import { expectGolden } from "../support/golden.ts";

@@ -1,10 +1,10 @@
 /** A check of any Dockerfile ends with a report. */
+
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects } from "../../src/builder/dialect.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
-import { describeReport } from "../../src/check/report-json.ts";
-import { renderReport } from "../../src/check/report-text.ts";
+import { describeReport, renderReport } from "../../src/check/report.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { defaultPlatform, parsePlatform } from "../../src/image/platform.ts";

@@ -7,8 +7,7 @@ import {
   readLimitEvents,
   usableControllers,
 } from "../../src/engine/sandbox/limits/controllers.ts";
-import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
-import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
+import { limitSettings, limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { maxUlimits, requireUlimits } from "../../src/engine/sandbox/limits/ulimits.ts";
 import { countedSize, watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -8,8 +8,8 @@ import {
   loadProgram,
   restrictDevices,
 } from "../../src/engine/sandbox/limits/device-program.ts";
+import { limitSettings } from "../../src/engine/sandbox/limits/limits.ts";
 import { makeGroups } from "../../src/engine/sandbox/limits/own-groups.ts";
-import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { Crun } from "../../src/engine/sandbox/runtime/crun.ts";
 import { openDevices, sandboxConfig } from "../../src/engine/sandbox/sandbox-config.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -1,7 +1,14 @@
 import { asId, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
-import { type Fields, time } from "./entry-fields.ts";
-import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
+import {
+  emptyIndex,
+  type Fields,
+  type ScopeIndex,
+  type SectionName,
+  sectionNames,
+  sections,
+  time,
+} from "./scope-index.ts";
 
 /** The header before the entries. Its line also has their digests. */
 interface IndexHeader {

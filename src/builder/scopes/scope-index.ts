@@ -1,15 +1,34 @@
-import {
-  digest,
-  type EntryOf,
-  type Field,
-  type Fields,
-  id,
-  number,
-  orNull,
-  sha256,
-  text,
-  time,
-} from "./entry-fields.ts";
+import { isDigest } from "../../image/digest.ts";
+import { asId, asNumber } from "../../service/http/json.ts";
+import { isSha256 } from "../../sha256.ts";
+
+/** Reads a field of an index's entry from JSON; returns `undefined` for an invalid value. */
+type Field<Value> = (value: unknown) => Value | undefined;
+
+const id: Field<string> = asId;
+const text: Field<string> = (value) => (typeof value === "string" ? value : undefined);
+const number: Field<number> = (value) => {
+  const found = asNumber(value);
+  return found !== undefined && found >= 0 ? found : undefined;
+};
+/** Milliseconds since the epoch, as a Date can hold them. */
+export const time: Field<number> = (value) => {
+  const found = number(value);
+  return found !== undefined && found <= 8.64e15 ? found : undefined;
+};
+const sha256: Field<string> = (value) => (isSha256(value) ? value : undefined);
+const digest: Field<string> = (value) => (isDigest(value) ? value : undefined);
+
+function orNull<Value>(field: Field<Value>): Field<Value | null> {
+  return (value) => (value === null ? null : field(value));
+}
+
+export type Fields = Readonly<Record<string, Field<string | number | null>>>;
+
+/** The entry that the fields make up. */
+type EntryOf<Of extends Fields> = {
+  -readonly [Name in keyof Of]: Exclude<ReturnType<Of[Name]>, undefined>;
+};
 
 /** The time of the last use, in milliseconds since the epoch. Every entry has it. */
 const usedAt: Field<number> = time;
@@ -164,4 +183,8 @@ function section<Of extends Fields>(
   fields: Of,
 ): Section<Of> {
   return { key, maxEntries, maxCharacters, fields: { ...fields, usedAt } };
+}
+
+export function formatLayers(count: number): string {
+  return count === 1 ? "1 layer" : `${count} layers`;
 }

@@ -1,10 +1,12 @@
 import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { version } from "../../version.ts";
+import { supportOf } from "../service-support.ts";
 import { type DecodedIndex, encodeIndex, type Sign } from "./index-file.ts";
-import { makeIndexImage, requireInspect } from "./index-images.ts";
-import { measureLayers } from "./layer-sizes.ts";
+import { makeIndexImage, requireInspect, type ScopeService } from "./index-images.ts";
 import { type ReadOptions, type ReadScope, readScope, readSteps } from "./read-scope.ts";
-import { mergeIndexes, pruneIndex, type ScopeIndex, sectionNames } from "./scope-index.ts";
+import { type Entry, mergeIndexes, pruneIndex, type ScopeIndex, sectionNames } from "./scope-index.ts";
 import { newJournalTag, scopeTag } from "./scope-name.ts";
 
 interface WriteOptions extends ReadOptions {
@@ -136,4 +138,27 @@ async function removeOldTags({ images, merged }: ReadScope, { service, warn }: W
   } catch (error) {
     warn(`cache: cannot remove a tag of an earlier write: ${String(error)}`);
   }
+}
+
+/** The number of layers measured at most. Builds have fewer new steps, and each layer takes a request. */
+const maxMeasured = 200;
+const maxConcurrent = 4;
+
+/** Notes how much each layer adds to its image, if that is unknown and the service reports it. */
+async function measureLayers(
+  layers: readonly Entry<"layers">[],
+  service: ScopeService,
+  signal: AbortSignal,
+): Promise<void> {
+  const unknown = layers.filter(({ bytes }) => bytes === null).slice(0, maxMeasured);
+  if (unknown.length === 0 || !(await supportOf(service).layerSizes())) return;
+  await forEachConcurrently(unknown, maxConcurrent, signal, async (layer) => {
+    try {
+      // The last layer is the uppermost.
+      layer.bytes = (await service.layerSizes(layer.image)).at(-1)?.size ?? null;
+    } catch (error) {
+      // The size is for people only, and the index is useful without it.
+      if (signal.aborted || !(error instanceof BoughError)) throw error;
+    }
+  });
 }

@@ -1,8 +1,7 @@
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
-import { describeReport } from "../../check/report-json.ts";
-import { renderReport } from "../../check/report-text.ts";
+import { describeReport, renderReport } from "../../check/report.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
 import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonText } from "../../terminal/json-text.ts";

@@ -13,7 +13,7 @@ import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { withRoomHint, withStateRoomHint } from "../service/room-hint.ts";
+import { withRoomHint, withStateRoomHint } from "../service/make-room.ts";
 
 /** Keeps or removes the image of the failed step. Returns the build's error, with a hint if the disk is full. */
 export async function concludeFailure(

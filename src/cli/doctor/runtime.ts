@@ -10,7 +10,7 @@ import {
   ownHierarchies,
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
-import { makeRoomBelow } from "../../engine/sandbox/limits/room-below.ts";
+import { makeRoomBelow } from "../../engine/sandbox/limits/own-groups.ts";
 import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../engine/sandbox/runtime/trial.ts";
 import { findOptionalProgram, findProgram } from "../../engine/system/programs.ts";

@@ -4,13 +4,12 @@ import { describeLimitHits, refuseMissing, saysDiskFull } from "../../service/op
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { GlobalOptions } from "../command-line/globals.ts";
-import { commandLine } from "../command-line/globals.ts";
+import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../references/working-branch.ts";
 import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
-import { roomHint, withRoomHint } from "../service/room-hint.ts";
+import { roomHint, withRoomHint } from "../service/make-room.ts";
 import { type AskedRun, type ReadyRun, withCommand, withStored } from "./image-command.ts";
 import { createOutputRelay, requireExitCode, runInstance } from "./instance.ts";
 import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";

@@ -7,13 +7,13 @@ import type { EarlySync } from "../records/layer-sync.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
-import { copyContent } from "./copy-content.ts";
 import { textOf } from "./copy-spec.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import type { LinkPolicy } from "./link-policy.ts";
 import type { Linker } from "./linker.ts";
 import { tryLink } from "./try-link.ts";
 import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
+import { copyContent } from "./verified-copy.ts";
 
 /** A directory that is written to. */
 interface Place {

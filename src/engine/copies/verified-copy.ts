@@ -1,9 +1,10 @@
-import { closeSync, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { closeSync, constants, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
+import { bytesOf, type Path } from "../system/path.ts";
 import type { Problems } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
@@ -143,4 +144,33 @@ async function writeAll(target: FileHandle, bytes: Uint8Array): Promise<void> {
 
 function undefinedIfUnreadable(error: unknown): undefined {
   if (!isUnreadable(error)) throw error;
+}
+
+/** A smaller copy takes less time than handing it to another thread. */
+const maxBufferedBytes = 256 * 1024;
+
+const buffer = Buffer.allocUnsafe(maxBufferedBytes);
+
+/** Copies bytes to a new file. A large one shares its blocks with the original if the file system can do that. */
+export function copyContent(from: Path, to: Path, size: number): Promise<void> | undefined {
+  if (size > maxBufferedBytes)
+    return copyFile(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  const target = openSync(to, creating, 0o600);
+  if (size === 0) {
+    closeSync(target);
+    return undefined;
+  }
+  let source: number | undefined;
+  try {
+    source = openForReading(from, constants.O_NOFOLLOW);
+    for (;;) {
+      const length = readSync(source, buffer, 0, maxBufferedBytes, null);
+      if (length === 0) return undefined;
+      for (let written = 0; written < length; )
+        written += writeSync(target, buffer, written, length - written);
+    }
+  } finally {
+    if (source !== undefined) closeSync(source);
+    closeSync(target);
+  }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { type OperationEvent, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
-import { LineReader } from "./line-reader.ts";
+import { LineReader } from "./stored-content.ts";
 
 /** Flags that neither follow a link nor wait for a pipe in a log's place. */
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;

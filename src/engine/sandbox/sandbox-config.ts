@@ -1,5 +1,5 @@
 import { thermalThrottleDirectories } from "../system/machine.ts";
-import type { LimitSettings } from "./limits/settings.ts";
+import type { LimitSettings } from "./limits/limits.ts";
 import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
 import { grantedWith, type ProcessOptions, processConfig } from "./sandbox-process.ts";
 

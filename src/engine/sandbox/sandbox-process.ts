@@ -1,7 +1,7 @@
 /** A process in a sandbox: its user, capabilities and environment. */
 import type { TerminalSize } from "../../service/wire/instance.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
-import type { LimitSettings } from "./limits/settings.ts";
+import type { LimitSettings } from "./limits/limits.ts";
 
 declare global {
   interface JSON {

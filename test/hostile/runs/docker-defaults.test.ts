@@ -4,11 +4,10 @@
  * BuildKit's executor/oci/spec_linux.go, at commit b985e2313a8676e18072b442911fc8f64f17d440 (23 August 2026). The system calls
  * of the seccomp filter are compared in test/engine/seccomp.test.ts.
  */
-
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { limitSettings } from "../../../src/engine/sandbox/limits/settings.ts";
+import { limitSettings } from "../../../src/engine/sandbox/limits/limits.ts";
 import { findRunc } from "../../../src/engine/sandbox/runtime/runc.ts";
 import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
 import { thermalThrottleDirectories } from "../../../src/engine/system/machine.ts";

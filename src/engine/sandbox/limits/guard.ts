@@ -15,9 +15,8 @@ import {
   readLimitEvents,
   usableControllers,
 } from "./controllers.ts";
-import { limitHit } from "./limits.ts";
+import { type LimitSettings, limitHit, limitSettings, readOwnLimits } from "./limits.ts";
 import { enterGroups, groupVersion, type OwnGroups } from "./own-groups.ts";
-import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
 /** Added to the nice value where no control group sets the processor weight. */

@@ -14,8 +14,7 @@ import {
   ownHierarchies,
   usableControllers,
 } from "../limits/controllers.ts";
-import { groupVersion } from "../limits/own-groups.ts";
-import { makeRoomBelow } from "../limits/room-below.ts";
+import { groupVersion, makeRoomBelow } from "../limits/own-groups.ts";
 import { grantedWith } from "../sandbox-process.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { invertedFilter } from "../seccomp.ts";

@@ -1,3 +1,0 @@
-export function formatLayers(count: number): string {
-  return count === 1 ? "1 layer" : `${count} layers`;
-}
