@@ -5,7 +5,13 @@ export type ArchiveEntry = {
   uid?: number;
   gid?: number;
 } & (
-  | { type: "file"; mode: number; content: Uint8Array | string }
+  | {
+      type: "file";
+      mode: number;
+      content: Uint8Array | string;
+      /** Extended attributes. */
+      attributes?: readonly { name: string; value: Uint8Array }[];
+    }
   | { type: "directory"; mode: number }
   | { type: "symlink"; target: string }
 );

@@ -78,7 +78,7 @@ function readLibrary(glibc: UnpackedPackage, triplet: string, name: string): Uin
 }
 
 /** Returns the file that update-ca-certificates writes when the package is installed. */
-function readCertificates({ directory }: UnpackedPackage): string {
+export function readCertificates({ directory }: UnpackedPackage): string {
   const place = join(directory, "usr/share/ca-certificates/mozilla");
   const names = readdirSync(place).filter((name) => name.endsWith(".crt"));
   return names
@@ -88,10 +88,12 @@ function readCertificates({ directory }: UnpackedPackage): string {
 }
 
 /** Returns the package's licence, and its record in the place where scanners look in images without a package manager. */
-function documents({ name, control, directory }: UnpackedPackage): ArchiveEntry[] {
+export function documents({ name, control, directory }: UnpackedPackage): ArchiveEntry[] {
   const copyright = `usr/share/doc/${name}/copyright`;
+  const file = join(directory, copyright);
   return [
-    text(copyright, readFileSync(join(directory, copyright), "utf8")),
+    // Some packages link to the documents of another one, on which they depend.
+    ...(existsSync(file) ? [text(copyright, readFileSync(file, "utf8"))] : []),
     text(`var/lib/dpkg/status.d/${name}`, control),
   ];
 }

@@ -9,7 +9,10 @@ const root = join(import.meta.dir, "../..");
 
 await runScript(() => {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const layout = `oci:${join(root, "dist/image")}:${version}`;
+  const isEngine = process.argv.includes("--engine");
+  const layout = isEngine
+    ? `oci:${join(root, "dist/image-engine")}:${version}-engine`
+    : `oci:${join(root, "dist/image")}:${version}`;
   const work = mkdtempSync(join(tmpdir(), "bough-check-image-"));
   try {
     expectVersion(version, "runc", runWithRunc(layout, work, ["bough", "--version"]));

@@ -51,7 +51,7 @@ function writeManifest(layout: ImageLayout, image: PlatformImage, description: I
     mediaType: mediaTypes.manifest,
     config: layout.write(mediaTypes.config, JSON.stringify(configuration)),
     layers: archives.map((archive) =>
-      layout.write(`${mediaTypes.layer}+gzip`, Bun.gzipSync(archive, { level: 9, library: "libdeflate" })),
+      layout.write(`${mediaTypes.layer}+gzip`, Bun.gzipSync(archive, { level: 12, library: "libdeflate" })),
     ),
   };
   return layout.write(mediaTypes.manifest, JSON.stringify(manifest));

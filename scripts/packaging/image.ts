@@ -1,10 +1,11 @@
 /**
  * Makes dist/image from the checked-out commit: an OCI image layout for x64 and arm64, with bough on glibc and
- * certificates from Debian. Needs no daemon and no container: it writes the layers as archives.
+ * certificates from Debian. With --engine, makes dist/image-engine: an image that also has all that the embedded engine needs.
+ * Needs no daemon and no container: it writes the layers as archives.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { formatBytes } from "../../src/terminal/quantity.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
@@ -12,7 +13,8 @@ import type { ArchiveEntry } from "./archive-entry.ts";
 import { baseFiles, certificates, home, userId, withParents, workingDirectory } from "./base-files.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";
-import { fetchDebianPackages, type UnpackedPackage } from "./debian-packages.ts";
+import { type DebianSources, openDebianSources } from "./debian-packages.ts";
+import { engineFiles, enginePackages, unneeded } from "./engine-files.ts";
 import { type PlatformImage, writeImageLayout } from "./image-layout.ts";
 import { type Target, targets } from "./targets.ts";
 
@@ -22,35 +24,49 @@ const platforms = [
 ] as const;
 
 const root = join(import.meta.dir, "../..");
-const out = join(root, "dist/image");
+const forEngine = process.argv.includes("--engine");
+const out = join(root, forEngine ? "dist/image-engine" : "dist/image");
 
 async function main(): Promise<void> {
   const source = readSource(root);
   const licenses = renderLicenses(await bundledPackages(), runtimeLicenses());
   const work = mkdtempSync(join(tmpdir(), "bough-image-"));
   try {
-    const wanted = ["ca-certificates", ...platforms.map(({ architecture }) => `libc6:${architecture}`)];
-    const packages = fetchDebianPackages(wanted, work);
+    const sources = openDebianSources(
+      platforms.map(({ architecture }) => architecture),
+      work,
+    );
     const images = platforms.map((platform): PlatformImage => {
-      const { architecture, triplet } = platform;
-      const target = targetOf(platform.target);
-      const glibc = packageOf(packages, `libc6:${architecture}`);
-      const base = { glibc, certificates: packageOf(packages, "ca-certificates") };
-      const { content } = compile(root, target, source, work);
-      say(`${architecture}: bough ${formatBytes(content.byteLength)} on glibc ${glibc.version}`);
-      const layers = [baseFiles(base, triplet, target.format.loader ?? ""), programFiles(content, licenses)];
-      return { architecture, layers };
+      const { architecture } = platform;
+      const { content } = compile(root, targetOf(platform.target), source, work);
+      say(`${architecture}: bough ${formatBytes(content.byteLength)}`);
+      const base = forEngine ? engineBase(sources, platform) : plainBase(sources, platform);
+      return { architecture, layers: [base, programFiles(content, licenses)] };
     });
     rmSync(out, { recursive: true, force: true });
+    const tag = forEngine ? `${source.version}-engine` : source.version;
     const digest = writeImageLayout(out, images, {
-      tag: source.version,
+      tag,
       created: source.date,
       config: describe(source),
     });
-    say(`dist/image:${source.version} ${digest}`);
+    say(`${relative(root, out)}:${tag} ${digest}`);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+type Platform = (typeof platforms)[number];
+
+function plainBase(sources: DebianSources, { architecture, triplet, target }: Platform): ArchiveEntry[] {
+  const [glibc, certificates] = sources.fetch([`libc6:${architecture}`, "ca-certificates"]).values();
+  if (glibc === undefined || certificates === undefined) throw new Error("the packages were not fetched");
+  return baseFiles({ glibc, certificates }, triplet, targetOf(target).format.loader ?? "");
+}
+
+function engineBase(sources: DebianSources, { architecture }: Platform): ArchiveEntry[] {
+  const names = sources.withDependencies(enginePackages, architecture, unneeded);
+  return engineFiles([...sources.fetch(names).values()]);
 }
 
 function programFiles(executable: Uint8Array, licenses: string): ArchiveEntry[] {
@@ -80,6 +96,8 @@ function describe({ version, commit, date }: Source): Record<string, unknown> {
       `NODE_EXTRA_CA_CERTS=${certificates}`,
     ],
     WorkingDir: workingDirectory,
+    // Layers can't be on the container's own overlay.
+    ...(forEngine ? { Volumes: { [home]: {} } } : {}),
     Entrypoint: ["bough"],
     Cmd: ["--help"],
     Labels: Object.fromEntries(
@@ -92,12 +110,6 @@ function targetOf(name: string): Target {
   const target = targets.find((candidate) => candidate.name === name);
   if (target === undefined) throw new Error(`there is no target ${name}`);
   return target;
-}
-
-function packageOf(packages: ReadonlyMap<string, UnpackedPackage>, name: string): UnpackedPackage {
-  const found = packages.get(name);
-  if (found === undefined) throw new Error(`the package ${name} was not fetched`);
-  return found;
 }
 
 function say(text: string): void {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
+import { type ContainerFacts, diagnoseContainer } from "../../src/cli/doctor/container.ts";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
 import {
   diagnoseLimits,
@@ -151,6 +152,7 @@ function normalize(text: string, home: string): string {
 
 describe("a missing part of the engine is a failure if the engine is needed, otherwise a warning", () => {
   const fine: EngineFacts = {
+    container: undefined,
     isRoot: true,
     namespaceProblem: undefined,
     missing: [],
@@ -193,6 +195,21 @@ describe("a missing part of the engine is a failure if the engine is needed, oth
       expect(found[0]?.fix).toContain(fix ?? "Linux 5.11");
     }
   });
+});
+
+test.each<[string, Partial<ContainerFacts>, boolean, string, string]>([
+  ["a pod", { kind: "Kubernetes" }, true, "ok", 'Kubernetes, in row "root" of `bough help ci`'],
+  ["Docker without any flag", {}, false, "ok", "Docker, in no row of `bough help ci`: see engine's user"],
+  [
+    "a hidden /proc",
+    { hasOwnProc: false },
+    true,
+    "warning",
+    'Docker, in row "root" of `bough help ci`; parts of /proc are hidden, so a RUN sees this container\'s processes, and no process can be started beside its command',
+  ],
+])("the container: %s", (_, facts, canBuild, status, detail) => {
+  const found = diagnoseContainer({ kind: "Docker", row: "root", hasOwnProc: true, ...facts }, canBuild);
+  expect(found).toMatchObject({ check: "container", status, detail });
 });
 
 test.each<[string, Partial<RuntimeFacts>, string, string]>([

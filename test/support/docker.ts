@@ -21,12 +21,21 @@ export interface Docker {
   push(tag: string): Promise<void>;
   /** The output of a command in an image; without a command, of the image's own. */
   run(image: string, ...command: string[]): Promise<string>;
+  /** Runs docker with these words. */
+  client(words: readonly string[]): Promise<Ended>;
   /** The properties of an image, as `docker image inspect` shows them. */
   inspect(image: string): Promise<Inspected>;
   /** The history, the oldest line first. A layer without any change, which Docker keeps, counts as none. */
   history(image: string): Promise<HistoryLine[]>;
   /** Ends the daemon, and containerd with it, unmounts, and removes the directory. */
   close(): Promise<void>;
+}
+
+/** How a command has ended. */
+export interface Ended {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
 }
 
 export interface DockerBuild {
@@ -127,6 +136,8 @@ export async function startDocker(directory: string): Promise<Docker> {
 
     run: (image, ...command) =>
       run([findClient(), "run", "--rm", "--network=none", image, ...command], environment),
+
+    client: (words) => runToEnd([findClient(), ...words], environment),
 
     async inspect(image) {
       const answer = await call(socket, "GET", `/images/${image}/json`);
@@ -276,11 +287,16 @@ async function call(socket: string, method: string, path: string, body?: unknown
 }
 
 async function run(command: readonly string[], env: Record<string, string>): Promise<string> {
+  const { exitCode, stdout, stderr } = await runToEnd(command, env);
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+async function runToEnd(command: readonly string[], env: Record<string, string>): Promise<Ended> {
   const child = Bun.spawn([...command], { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
-  return stdout;
+  return { exitCode: await child.exited, stdout, stderr };
 }

@@ -19,6 +19,7 @@ import {
   userNamespaceEntry,
 } from "../process/user-namespace.ts";
 import { type CheckResult, failedCheck, maxTrialSeconds, programVersion } from "./check-result.ts";
+import { type ContainerFacts, diagnoseContainer, examineContainer } from "./container.ts";
 import {
   diagnoseLimits,
   diagnoseNetwork,
@@ -32,6 +33,7 @@ import {
 } from "./runtime.ts";
 
 export interface EngineFacts {
+  container: ContainerFacts | undefined;
   isRoot: boolean;
   /** The reason why a user other than root gets no user namespace. */
   namespaceProblem: BoughError | undefined;
@@ -47,9 +49,10 @@ export interface EngineFacts {
 
 /** `isNeeded`: no other service is configured, so that a missing requirement of the engine is a failure. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
-  const { isRoot, namespaceProblem, missing, versions, overlay, runtime, network, limits } = facts;
+  const { container, isRoot, namespaceProblem, missing, versions, overlay, runtime, network, limits } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
+    ...(container === undefined ? [] : [diagnoseContainer(container, namespaceProblem === undefined)]),
     namespaceProblem === undefined
       ? { check: "engine's user", status: "ok", detail: isRoot ? "root" : "root of a user namespace" }
       : failedCheck("engine's user", namespaceProblem, unmet),
@@ -83,7 +86,7 @@ function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "faile
     check,
     status: unmet,
     detail: `overlayfs can't be mounted: ${overlay.problem}`,
-    fix: "It needs Linux 5.11 or later, the right to mount (inside of a container: --privileged), and BOUGH_HOME on ext4, xfs, btrfs or tmpfs.",
+    fix: "It needs Linux 5.11 or later, and BOUGH_HOME on ext4, xfs, btrfs or tmpfs (in a container: a volume, or --tmpfs).",
   };
 }
 
@@ -99,6 +102,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   const mount = cannotTry ? { overlay: "untried" as const } : await tryOverlay(runtime, needsNamespace);
   const { overlay } = mount;
   return {
+    container: examineContainer(runtime),
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,

@@ -55,7 +55,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   export: { summary: "Files, registries, docker load; provenance and packages", markdown: exporting },
   sharing: { summary: "A layer cache that machines share", markdown: sharing },
   disk: { summary: "What uses space, and how to free it", markdown: disk },
-  ci: { summary: "In a pipeline", markdown: ci },
+  ci: { summary: "In pipelines and in containers, without a daemon", markdown: ci },
   agents: { summary: "Coding agents: their manual, and tools over MCP", markdown: agents },
   sandbox: { summary: "What a RUN can reach: files, network, limits", markdown: sandbox },
   environment: { summary: "Which service is used, and every environment variable", markdown: environment },

@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { ownHierarchies } from "../../engine/sandbox/limits/controllers.ts";
+import { groupProblem } from "../../engine/sandbox/runtime/choice.ts";
 import { hasCapability } from "../../engine/system/capability.ts";
 import { explainUnknownOption } from "../../engine/system/programs.ts";
 import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
@@ -47,9 +49,15 @@ export function processesWithin(own: number, maxPid: number): number {
   return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
 
-/** A container's root usually lacks the capability to mount. */
-export function needsUserNamespace({ userId }: Runtime): boolean {
-  return userId !== undefined && (userId !== 0 || !hasCapability("sysAdmin"));
+export function needsUserNamespace({ userId, environment }: Runtime): boolean {
+  if (userId === undefined) return false;
+  // A container's root usually lacks the capability to mount, or control groups, which keep devices from a RUN.
+  if (userId !== 0 || !hasCapability("sysAdmin")) return true;
+  return (
+    !isInUserNamespace() &&
+    findContainer(environment) !== undefined &&
+    groupProblem(ownHierarchies(), {}, false) !== undefined
+  );
 }
 
 /** The trial usually takes a few milliseconds. */
@@ -98,7 +106,7 @@ function explainContainer(said: string, { environment, userId }: Runtime): Bough
   const lacks = (reason: string, setting: string) =>
     usageError(
       `bough can't build in this container (${kind}), as ${reason}: ${setting}`,
-      "`bough help containers` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
+      "`bough help ci` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
     );
   if (/you \(user \d+\) don't exist/.test(said))
     return lacks(

@@ -1,7 +1,10 @@
-import { existsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Engine, EngineOptions } from "../../engine/engine.ts";
 import { releaseReserve } from "../../engine/reserve.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
+import { findContainer } from "../process/container.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";
 import { engineDirectory } from "./choice.ts";
@@ -28,6 +31,7 @@ export async function startEngine(
   options: Pick<EngineOptions, "isServer" | "allowsLocalFetch" | "warn">,
 ): Promise<Engine> {
   const directory = await enterEngine(runtime);
+  requireNoOverlay(directory, runtime);
   const { openEngine } = await import("../../engine/engine.ts");
   return openEngine({
     directory,
@@ -35,6 +39,27 @@ export async function startEngine(
     environment: runtime.environment,
     ...options,
   });
+}
+
+/** The type of overlayfs, from linux/magic.h. */
+const overlayType = 0x794c7630;
+
+/** Throws if the directory is on an overlay, such as a container's root: the kernel mounts no layers there. */
+function requireNoOverlay(directory: string, { environment }: Runtime): void {
+  let existing = directory;
+  while (!existsSync(existing)) existing = dirname(existing);
+  if (statfsSync(existing).type !== overlayType) return;
+  const kind = findContainer(environment);
+  const place = environment.BOUGH_HOME || homeDirectory(environment);
+  const setting =
+    kind === undefined
+      ? "set BOUGH_HOME to a directory on ext4, xfs, btrfs or tmpfs"
+      : kind === "Kubernetes"
+        ? `mount a volume at ${place}, such as an emptyDir`
+        : `start the container with a volume there: -v bough:${place} (or --tmpfs ${place}, in memory)`;
+  throw usageError(
+    `the engine's directory ${directory} is on an overlay, which cannot carry the overlays of layers: ${setting}`,
+  );
 }
 
 /** Returns the embedded engine's directory. Rejects if it does not exist. */
