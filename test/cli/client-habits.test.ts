@@ -6,7 +6,7 @@ import { parseHistoryReference } from "../../src/cli/references/session-argument
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(180_000);
 
 let service: FakeService;
 let release: () => void;

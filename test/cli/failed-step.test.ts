@@ -6,7 +6,7 @@ import { type FakeService, startFakeService } from "../fake-service/fake-service
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const home = temporaryDirectory();
 const state = join(home, "state");

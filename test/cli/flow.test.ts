@@ -11,7 +11,7 @@ import { compileBough } from "../support/compiled.ts";
 import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const programs = temporaryDirectory();
 

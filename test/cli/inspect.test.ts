@@ -100,7 +100,7 @@ describe("an image of the engine", () => {
     const base = await makeBusyboxLayout(join(directory, "base"));
     for (const line of [`images import ${base} --tag base:1`, "build . --docker --tag app:1"])
       expect((await bough(...line.split(" "))).exitCode).toBe(0);
-  }, 60_000);
+  }, 180_000);
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   test("has its configuration, and its layers with their instructions", async () => {

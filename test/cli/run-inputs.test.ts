@@ -7,7 +7,7 @@ import { type BoughOptions, runBough, temporaryDirectory } from "../support/boug
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const home = temporaryDirectory();
 let service: FakeService;

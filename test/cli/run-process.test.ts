@@ -7,7 +7,7 @@ import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(180_000);
 
 const main = join(import.meta.dir, "../../src/main.ts");
 const never = new Promise(() => {});

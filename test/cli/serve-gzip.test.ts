@@ -29,7 +29,7 @@ beforeAll(async () => {
   const words = ["--local", "-q", "images", "import", layout, "--tag", "busybox:1"];
   base = (await runBough(words, { workingDirectory: "/", environment })).stdout.trim();
   server = await startServer(environment);
-}, 30_000);
+}, 180_000);
 afterAll(() => server.stop());
 
 /** Gets a response without decompressing it. */

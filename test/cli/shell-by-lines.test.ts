@@ -8,7 +8,7 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { untilRuns } from "../support/processes.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 let engine: TestEngine;
 let fake: FakeService;

@@ -19,7 +19,7 @@ describe.each(services)("%s", (_, start) => {
         return answer;
       },
     };
-  }, 30_000);
+  }, 180_000);
   afterAll(() => contract.service.close());
 
   test.each(cases)("%s", (_name, run) => run(contract), 30_000);

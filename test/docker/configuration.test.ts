@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await docker.close();
   rmSync(directory, { recursive: true, force: true });
-}, 60_000);
+}, 180_000);
 
 const dockerfiles: readonly string[] = [
   "FROM busybox:1",
@@ -104,7 +104,7 @@ test.each(dockerfiles)(
     // The second build finds the same image.
     expect(await build(context, "--docker")).toBe(image);
   },
-  60_000,
+  180_000,
 );
 
 const chain = [

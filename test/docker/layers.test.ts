@@ -19,7 +19,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await TestEngine.open();
-}, 60_000);
+}, 180_000);
 afterAll(() => Promise.all([docker.close(), engine?.close()]), 60_000);
 
 test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
@@ -46,7 +46,7 @@ test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
       expect(linesOf(own)).toEqual(lines),
     );
   },
-  30_000,
+  180_000,
 );
 
 /** Returns the lines of a tree, without files that Docker puts into each container. */

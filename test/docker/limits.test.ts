@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await docker.close();
   rmSync(directory, { recursive: true, force: true });
-}, 60_000);
+}, 180_000);
 
 const bough = (workingDirectory: string, ...words: string[]) =>
   runBough(["--local", ...words], { workingDirectory, environment });
@@ -60,5 +60,5 @@ test.each<[string[], string]>([
       (output) => expect({ run: run.stdout, built: built.stdout }).toEqual({ run: output, built: output }),
     );
   },
-  60_000,
+  180_000,
 );

@@ -10,7 +10,7 @@ import { digestOf, ociFiles, type RawFiles, writeRawFiles } from "../support/ima
 import { readTar, type TarEntry } from "../support/tar.ts";
 import { type RawEntry, tarOf } from "../support/tar-bytes.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 let engine: TestEngine;
 beforeAll(async () => {

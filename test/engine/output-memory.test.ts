@@ -91,5 +91,5 @@ test.each(places.flatMap((place) => rows.map((row) => ({ ...place, ...row }))))(
     for (const pid of pids) expect(((peaks.get(pid) ?? 0) * 1_000_000) / 2 ** 20).toBeWithin(1, maxMebibytes);
     expect(readdirSync(home).filter((name) => name.startsWith(".output"))).toEqual([]);
   },
-  60_000,
+  180_000,
 );

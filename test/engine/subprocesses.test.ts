@@ -199,7 +199,7 @@ describe("another process of an instance", () => {
       await ended(instance, 2);
       expect((await engine.fetch("POST", pathOf(instance), { command: "true" })).status).toBe(201);
     });
-  }, 30_000);
+  }, 180_000);
 });
 
 describe("a signal", () => {

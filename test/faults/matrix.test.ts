@@ -47,7 +47,7 @@ describe("the fault matrix", () => {
       expect(problems).toEqual([]);
       expectGolden(golden, table);
     },
-    60_000,
+    180_000,
   );
 });
 

@@ -80,7 +80,7 @@ describe.each([
       // Quadratic cost would be 16 times as much.
       expect(many).toBeLessThan(8 * few + 0.2);
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -152,7 +152,7 @@ describe("Ctrl-C ends a build in the middle of 40,000 lines:", () => {
       const steps = log.match(/step \d+\//g) ?? [];
       expect(steps.length).toBeLessThan(36_000);
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -166,4 +166,4 @@ test("40,000 ignore rules and a thousand files take less than 15 seconds of proc
   );
   writeFileSync(join(context, ".dockerignore"), rules.join("\n"));
   expect(await cost(() => "COPY . /x/", 1, ["--check"])).toBeLessThan(15);
-}, 60_000);
+}, 180_000);

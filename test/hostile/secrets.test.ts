@@ -104,7 +104,7 @@ describe("the token", () => {
       }
       expect(stored()).not.toContain(token);
     },
-    30_000,
+    180_000,
   );
 
   test("is sent to the service in one header, and nowhere else", async () => {

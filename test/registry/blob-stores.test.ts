@@ -12,7 +12,7 @@ import { Secret } from "../../src/secret.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { Registry } from "../support/registry.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(180_000);
 
 const credentials = { username: "ann", password: "p:a ss\"'wörd" };
 const dependencies: StoreDependencies = { fetch, clock: systemClock, environment: {} };

@@ -75,7 +75,7 @@ test("a registry that wants a client certificate gets that of certs.d from bough
   } finally {
     await secured.stop();
   }
-}, 60_000);
+}, 180_000);
 
 test("if the registry fails as well, the reasons of its mirrors are said; a push asks no mirror", async () => {
   await using mirror = startFakeRegistry(fails);
@@ -135,5 +135,5 @@ test.each<[string, string, string[], string]>([
       expect([built.exitCode, built.stderr]).toEqual([0, expect.stringContaining("hello")]);
     }
   },
-  60_000,
+  180_000,
 );

@@ -9,7 +9,7 @@ import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 import { Registry } from "../support/registry.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const home = temporaryDirectory();
 const credentials = { username: "me", password: "s3cret-s3cret" };

@@ -11,7 +11,7 @@ import { writeFiles } from "../support/files.ts";
 import { Registry } from "../support/registry.ts";
 import { startServer } from "../support/server.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const credentials = { username: "ann", password: "p:a ss\"'wörd" };
 const machine = process.arch === "arm64" ? "arm64" : "amd64";

@@ -114,5 +114,5 @@ test.each([[[]], [["--docker"]]])(
     expect(steps.length).toBeGreaterThan(2);
     expect(steps.filter(({ bytes, seconds }) => bytes === null || seconds === null)).toEqual([]);
   },
-  60_000,
+  180_000,
 );

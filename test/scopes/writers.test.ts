@@ -115,7 +115,7 @@ test("100 random kills of two writers lose no finished write", async () => {
   const { layers } = await read();
   expect(layers.has(hashOf(1_000_000))).toBe(true);
   expect([...finished].filter((hash) => !layers.has(hash))).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 /** Writes, and dies at request number `at`, which the service receives or not. Resolves to true if it has ended before. */
 async function writeUntilKilled(number: number, at: number, isReceived: boolean): Promise<boolean> {

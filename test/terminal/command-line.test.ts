@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 import type { Terminal } from "../support/terminal.ts";
 import { openBoughTerminal } from "./bough-terminal.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(180_000);
 
 let service: FakeService;
 let terminal: Terminal | undefined;

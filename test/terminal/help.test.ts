@@ -6,7 +6,7 @@ import { expectGolden } from "../support/golden.ts";
 import type { Terminal } from "../support/terminal.ts";
 import { openBoughTerminal } from "./bough-terminal.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(180_000);
 
 const golden = join(import.meta.dir, "../cases/terminal");
 /** Marks what it shows, and waits for Enter as a pager does. */

@@ -13,7 +13,7 @@ import { expectGolden } from "../support/golden.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 // Longer than the wait for a condition, whose error shows the screen.
-setDefaultTimeout(30_000);
+setDefaultTimeout(180_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
 const opened: { close(): void | Promise<void> }[] = [];

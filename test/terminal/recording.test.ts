@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { openBoughTerminal } from "./bough-terminal.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const root = join(import.meta.dir, "../..");
 const path = "scripts/manual/first-build.svg";

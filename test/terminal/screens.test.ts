@@ -11,7 +11,7 @@ import { expectGolden } from "../support/golden.ts";
 import { Registry } from "../support/registry.ts";
 import { openBoughTerminal } from "./bough-terminal.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
 let registry: Registry;

@@ -10,7 +10,7 @@ import { lastingProcesses, untilRuns } from "../support/processes.ts";
 import type { Terminal } from "../support/terminal.ts";
 import { openBoughTerminal } from "./bough-terminal.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const home = temporaryDirectory();
 const state = join(home, "state");

@@ -24,7 +24,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "ln -s a /s/l; ln -s /s/d /way; ln -s ../../../../s/a /s/out",
     ];
     source = (await engine.run(base, commands.join("; "))).image ?? "";
-  }, 60_000);
+  }, 180_000);
   afterAll(() => engine.close());
 
   /** The files of layers and of operations in the engine's directory. */

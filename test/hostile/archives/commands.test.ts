@@ -116,7 +116,7 @@ describe.each(builders)("as %s", (_, make) => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
-  }, 60_000);
+  }, 180_000);
   beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 

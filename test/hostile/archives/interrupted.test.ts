@@ -17,7 +17,7 @@ beforeAll(async () => {
   const layer = tarOf([{ name: "zeros", content: new Uint8Array(256 * 1024 ** 2) }]);
   writeFileSync(archive, Bun.gzipSync(archiveOf(dockerFiles({ layers: [layer] })), { level: 1 }));
   engine = await TestEngine.open();
-}, 60_000);
+}, 180_000);
 afterAll(() => engine.close());
 
 const request = (more: object = {}) => ({ registry: { url: `docker-archive:${archive}` }, ...more });

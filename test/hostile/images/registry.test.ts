@@ -137,7 +137,7 @@ test.each<[string, () => string, string]>([
   async (_, address, message) => {
     await importing.expectRefused(address(), message);
   },
-  30_000,
+  180_000,
 );
 
 test("a forged image does not block the genuine one", async () => {
@@ -182,4 +182,4 @@ test("the bytes of a layer that comes slowly are reported before it is complete"
   while (!(await eventsSoFar()).includes("Downloaded 0.1 MB")) await Bun.sleep(50);
   rest.resolve(undefined);
   expect((await engine.finish(operation)).status).toBe("SUCCESS");
-}, 30_000);
+}, 180_000);

@@ -41,7 +41,7 @@ describe("a process starts despite", () => {
       const finished = await engine.run(made.image ?? "", 'echo "$(id -u) $(id -G)"', { uid: 1000 });
       expect(finished).toMatchObject({ stdout: "1000 0\n" });
     },
-    60_000,
+    180_000,
   );
 });
 

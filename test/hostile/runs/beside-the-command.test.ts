@@ -97,7 +97,7 @@ describe.each(users)("as %s", (who) => {
     }
     expect(canary.changes()).toEqual([]);
     await call("DELETE", `operations/${instance}`);
-  }, 30_000);
+  }, 180_000);
 
   test("a working directory that the command replaced by a link to a descriptor is refused", async () => {
     const instance = await start(
@@ -173,6 +173,6 @@ describe.each(users)("as %s", (who) => {
       expect(await lastingProcesses(`sleep ${mark}`)).toEqual([]);
       expect(await lastingProcesses(instance)).toEqual([]);
     },
-    30_000,
+    180_000,
   );
 });

@@ -27,7 +27,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "ln -s /proc/self/fd/7 /d/descriptor; mkfifo /d/pipe",
     ];
     hostile = (await engine.run(base, links.join("; "))).image ?? "";
-  }, 60_000);
+  }, 180_000);
   afterAll(() => engine.close());
 
   const tmpfs = (target: string): InstanceMount => ({ target, type: "tmpfs" });

@@ -194,7 +194,7 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
           expectHarmless(await run(["-q", ...words], address, { ...platform, terminalColumns: 80 }));
       }
     },
-    60_000,
+    180_000,
   );
 
   test("JSON output has the text unchanged", async () => {
@@ -254,5 +254,5 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
         );
       }
     }
-  }, 60_000);
+  }, 180_000);
 });

@@ -132,7 +132,7 @@ describe.each(builders)("as %s", (_, make) => {
     }
     expect(await build("--build-arg", "ROUND=last")).toMatchObject({ exitCode: 0 });
     expect(finds()).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });
 
 function holds(text: string): boolean {

@@ -84,7 +84,7 @@ test.each([
     });
     expect(digestOf(await found.bytes()) === digest).toBe(isKept);
   },
-  30_000,
+  180_000,
 );
 
 test("layers that the registry has lost, or that have other bytes, are made again", async () => {
@@ -107,7 +107,7 @@ test("layers that the registry has lost, or that have other bytes, are made agai
     expect([built.exitCode, built.runs.at(-1)], built.stderr).toEqual([0, "RUN echo one > /one"]);
     expect(built.stderr).toContain("is gone: building it again");
   }
-}, 60_000);
+}, 180_000);
 
 test("what a registry has lost is sent again", async () => {
   front.intercept = () => undefined;
@@ -135,7 +135,7 @@ test("what a registry has lost is sent again", async () => {
   expect([built.exitCode, isLost], built.stderr).toEqual([0, false]);
   expect(built.stderr).toContain("cache: 127.0.0.1");
   expect(built.stderr).not.toContain("[WARN] cache");
-}, 60_000);
+}, 180_000);
 
 test("a registry that goes away after it has the cache has the cache", async () => {
   edit("> /two", "> /six");
@@ -149,7 +149,7 @@ test("a registry that goes away after it has the cache has the cache", async () 
   expect([built.exitCode, isWritten], built.stderr).toEqual([0, true]);
   expect(built.stderr).toMatch(/cache: \S+ has 2 layers, 2 new/);
   expect(built.stderr).not.toContain("nothing is written");
-}, 60_000);
+}, 180_000);
 
 test("a registry that goes away costs the cache only", async () => {
   front.intercept = () => undefined;
@@ -166,7 +166,7 @@ test("a registry that goes away costs the cache only", async () => {
   const built = await buildIn(newHome(), source, words);
   expect(built.exitCode, built.stderr).toBe(0);
   expect(built.stderr).toContain("[WARN] cache: nothing is written");
-}, 60_000);
+}, 180_000);
 
 test("a signature is required with --cache-verify, and covers the layers", async () => {
   const keys = temporaryDirectory();
@@ -187,7 +187,7 @@ test("a signature is required with --cache-verify, and covers the layers", async
   expect(refused.stderr).toContain("it is not signed");
   const unkeyed = await buildIn(newHome(), source, ["--build-arg", "A=1", ...signed, "--no-cache"]);
   expect(unkeyed.stderr).toContain("it is signed, and this build has no --cache-sign");
-}, 60_000);
+}, 180_000);
 
 test("a signature policy counts for FROM with a cache as without", async () => {
   const HOME = temporaryDirectory();
@@ -198,7 +198,7 @@ test("a signature policy counts for FROM with a cache as without", async () => {
   const built = await buildIn(newHome(), source, shared(registry.host, "policy"), { environment: { HOME } });
   expect([built.exitCode, built.runs]).toEqual([1, []]);
   expect(built.stderr).toContain("rejected by policy");
-}, 60_000);
+}, 180_000);
 
 test("a signature policy that refuses a cache's repository is said once", async () => {
   edit("", "");
@@ -214,7 +214,7 @@ test("a signature policy that refuses a cache's repository is said once", async 
     /\[WARN\] cache: layers of \S+\/unsigned-cache:main are not used: .*the signature policy/g,
   );
   expect(warnings, built.stderr).toHaveLength(1);
-}, 60_000);
+}, 180_000);
 
 test("bough cache takes a reference", async () => {
   edit("", "");
@@ -236,4 +236,4 @@ test("bough cache takes a reference", async () => {
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("is no cache of bough")]);
   const missing = await cache("show", `${name}:none`);
   expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining("there is no cache")]);
-}, 60_000);
+}, 180_000);

@@ -95,7 +95,7 @@ test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
     for (const { digest } of [config, ...layers])
       expect(digestOf(readFileSync(fileOf(directory, digest)))).toBe(digest);
   },
-  60_000,
+  180_000,
 );
 
 test("a failed build with mode=min sends no layers", async () => {
@@ -104,13 +104,13 @@ test("a failed build with mode=min sends no layers", async () => {
   expect(built.exitCode).toBe(1);
   const layers = manifestIn(directory).layers.filter(({ annotations }) => annotations === undefined);
   expect(layers).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 test("a build without room for temporary files succeeds, without its cache", async () => {
   const built = await build(temporaryDirectory(), steps, { TMPDIR: "/dev/null" });
   expect(built.exitCode, built.stderr).toBe(0);
   expect(built.stderr).toContain("[WARN] cache: nothing is written");
-}, 60_000);
+}, 180_000);
 
 describe("an old blob that is not named", () => {
   const unnamed = digestOf("unnamed");

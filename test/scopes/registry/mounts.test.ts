@@ -82,7 +82,7 @@ test("a registry carries them, and steps that are found fetch nothing", async ()
   expect(found.requests.filter((request) => !/^(GET|HEAD) /.test(request))).toEqual([]);
   const used = await run(cold, "test $(wc -c < /pkg/large) = 300000", words);
   expect(used.exitCode, used.stderr).toBe(0);
-}, 60_000);
+}, 180_000);
 
 test("one that is too large is left out, one that is damaged is empty: the build goes on", async () => {
   const directory = temporaryDirectory();
@@ -102,4 +102,4 @@ test("one that is too large is left out, one that is damaged is empty: the build
   const empty = await run(newHome(), 'test -z "$(ls /pkg)"', [from(directory)]);
   expect(empty.exitCode, empty.stderr).toBe(0);
   expect(empty.stderr).toContain('[WARN] the cache "pkg" is empty at first: ');
-}, 60_000);
+}, 180_000);

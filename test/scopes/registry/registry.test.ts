@@ -82,7 +82,7 @@ test.each(["max", "min"])(
     expect([again.exitCode, again.runs, writesIn(again.requests)], again.stderr).toEqual([0, [], []]);
     expect(again.requests.length).toBeLessThanOrEqual(5);
   },
-  60_000,
+  180_000,
 );
 
 test("a cached image is fetched when it is run", async () => {
@@ -97,7 +97,7 @@ test("a cached image is fetched when it is run", async () => {
     environment: { BOUGH_HOME: cold.home },
   });
   expect(ran.stdout, ran.stderr).toContain("tool\n");
-}, 60_000);
+}, 180_000);
 
 test("mode=min has all steps, and the layers of the result", async () => {
   const shared = cacheOf("cache:min");
@@ -117,7 +117,7 @@ test("mode=min has all steps, and the layers of the result", async () => {
   expect(other.exitCode, other.stderr).toBe(0);
   expect(other.runs).toContain("RUN echo tool > /tool");
   edit("", "");
-}, 60_000);
+}, 180_000);
 
 test("an image that is pushed beside its cache takes the layers from there, and the other way round", async () => {
   const blobsSentTo = (name: string, requests: readonly string[]) =>
@@ -135,7 +135,7 @@ test("an image that is pushed beside its cache takes the layers from there, and 
   expect(again.stderr).toContain("/later:latest has ");
   // The configuration of the cache, its index, and the inputs of its steps.
   expect(blobsSentTo("later", again.requests), again.stderr).toBeLessThanOrEqual(3);
-}, 60_000);
+}, 180_000);
 
 test.each([["with", ["--docker"]] as const, ["without", []] as const])(
   "a directory carries a cache, %s --docker",
@@ -151,7 +151,7 @@ test.each([["with", ["--docker"]] as const, ["without", []] as const])(
       expect([found.exitCode, found.runs], found.stderr).toEqual([0, []]);
     }
   },
-  60_000,
+  180_000,
 );
 
 test("what writers overwrite of each other's is added by their next build", async () => {
