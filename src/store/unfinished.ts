@@ -71,8 +71,10 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
       // Another process may have taken each of them first.
       const taken = left.filter((entry) => drop(session, step, entry.owner));
       const newest = taken.at(-1);
-      if (newest !== undefined) begin({ ...newest, owner });
-      return newest;
+      if (newest === undefined) return undefined;
+      const own = { ...newest, owner };
+      begin(own);
+      return own;
     },
   );
 

@@ -173,6 +173,21 @@ describe("a build that is killed before it gets the response to a started operat
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
   });
 
+  test("the next build finds it, also if the build before was killed while it waited for it", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    const command = held();
+    outcome = command.outcome;
+    holdResponses();
+    await buildAndKill(isRunning);
+    service.intercept = undefined;
+    const follows = () => service.requestsTo(`GET /v1/operations/${operations()[0]?.uuid}/events`).length > 0;
+    await buildAndKill(follows);
+    const again = build();
+    command.release();
+    const { exitCode, runs } = await again;
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
+  });
+
   test("the next build warns and runs the command again on a service without a list of operations", async () => {
     await service.close();
     service = await startFakeService({ clock: systemClock, sixCallsOnly: true, importAnswers: "image" });
