@@ -2,9 +2,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createLayerCache } from "../../src/builder/cache/layer-cache.ts";
+import { createStepMemory } from "../../src/builder/cache/step-memory.ts";
+import { openScopes } from "../../src/builder/scopes/open-scopes.ts";
+import { systemClock } from "../../src/clock.ts";
+import { openStore } from "../../src/store/store.ts";
 import { version } from "../../src/version.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 import { bough, buildOn, type Machine, newMachine } from "./machines.ts";
 
@@ -420,6 +426,36 @@ test.each([
   expect(exitCode).toBe(2);
   expect(stderr).toContain(message);
   expect(service.requests).toEqual([]);
+});
+
+test("a scope that fails in an unforeseen way costs the scope only", async () => {
+  const session = "build:0123456789abcdef";
+  const store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
+  const warnings: string[] = [];
+  const failing = async () => {
+    throw new TypeError("not a function");
+  };
+  using scopes = await openScopes(
+    { from: ["main"], to: "main" },
+    {
+      service: { listImages: failing, findImage: failing } as never,
+      ...{ store, session, clock: systemClock, dockerfile: "Dockerfile" },
+      layers: createLayerCache(store, session),
+      memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
+      signal: new AbortController().signal,
+      log: { info() {}, warn: (text) => void warnings.push(text) },
+      openStore: failing as never,
+      openScratch: failing as never,
+      ...{ sign: undefined, verify: undefined },
+    },
+  );
+  const layer = { hash: "a".repeat(64), image: crypto.randomUUID(), parent: undefined, kind: "run" } as const;
+  scopes.layers.put({ ...layer, title: "RUN true", operation: undefined });
+  await scopes.finish([layer.image]);
+  expect(warnings).toEqual([
+    "cache: scope main is not used: not a function",
+    "cache: nothing is written to scope main: not a function",
+  ]);
 });
 
 function imageIn(stdout: string): string | undefined {
