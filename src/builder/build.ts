@@ -4,7 +4,7 @@ import { rememberTag } from "./cache/noted-images.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
-import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
+import type { BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
 import {
   detectLoss,
@@ -22,12 +22,9 @@ import { configureLayer } from "./steps/configure-stage.ts";
 
 /**
  * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once
- * nothing else can fail. `sharedAtFirst`: work that another build at the same time may need, too.
+ * nothing else can fail.
  */
-export async function runBuild(
-  build: BuildRequest,
-  sharedAtFirst = createSharedWork(build.asked.jobs),
-): Promise<BuildResult> {
+export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, tags, session } = build.asked;
   const { clock } = build.services;
   const { emit } = build;
@@ -52,7 +49,9 @@ export async function runBuild(
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const losses = new Map<string, number>();
-  for (let shared = sharedAtFirst; ; shared = createSharedWork(build.asked.jobs)) {
+  const companions = build.companions ?? createCompanions(build.asked.jobs);
+  for (;;) {
+    const shared = companions.work;
     const running: RunningBuild = { ...request, shared };
     try {
       const target = await configureTarget(await runStages(running));
@@ -72,19 +71,32 @@ export async function runBuild(
       // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;
       forgetImage(error, losses, running);
+      companions.renew(shared);
     }
   }
 }
 
-/** @param jobs the number of steps that may run at once */
-export function createSharedWork(jobs: number): SharedWork {
-  return {
+/**
+ * @param jobs the number of steps that may run at once
+ * @param options.keepsLayers true if a layer is made once for all builds, however late another one needs it
+ */
+export function createCompanions(jobs: number, { keepsLayers = false } = {}): Companions {
+  const slots = createSlots(jobs);
+  const start = (): SharedWork => ({
     images: createSingleFlight({ keeps: true }),
-    layers: createSingleFlight(),
+    layers: createSingleFlight({ keeps: keepsLayers }),
     questions: createSingleFlight(),
     repositories: createSingleFlight({ keeps: true }),
-    slots: createSlots(jobs),
+    slots,
+  });
+  const companions: Companions = {
+    work: start(),
+    renew(stale) {
+      // Another build may have done it already.
+      if (companions.work === stale) companions.work = start();
+    },
   };
+  return companions;
 }
 
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */

@@ -8,7 +8,10 @@ import type { SharedFrom } from "./state/layer.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /** An event that a build reports while it runs. `terminal/` decides how a person or a program sees it. */
-export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPlace);
+export type BuildEvent = ((StepEvent & StepPlace) | ((Warning | WideEvent) & NoPlace)) & {
+  /** The name of the build, if several run at once. */
+  target?: string;
+};
 
 /** An event that one instruction reports while it is performed. */
 export type StepEvent =

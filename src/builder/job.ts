@@ -169,6 +169,16 @@ export interface BuildRequest {
   emit: Emit;
   /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;
+  /** Set if other builds of this process run at the same time, on the same service. */
+  companions?: Companions | undefined;
+}
+
+/** What builds of one process share that run at the same time. */
+export interface Companions {
+  /** The work under way. */
+  work: SharedWork;
+  /** Starts it again without what it has kept: a build has lost an image, which no other may take from it. */
+  renew(stale: SharedWork): void;
 }
 
 /** A running build, independent of the current step. */

@@ -1,5 +1,5 @@
 import { formatPlatform, type Platform } from "../image/platform.ts";
-import { createSharedWork, runBuild } from "./build.ts";
+import { createCompanions, runBuild } from "./build.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import { AbandonedError, type BuildEvent, type Emit } from "./events.ts";
 import type { BuildRequest } from "./job.ts";
@@ -14,19 +14,20 @@ export async function runForPlatforms(
   request: BuildRequest,
   platforms: readonly Platform[],
 ): Promise<BuildResult> {
-  const shared = createSharedWork(request.asked.jobs);
+  const companions = request.companions ?? createCompanions(request.asked.jobs);
   const failures: unknown[] = [];
   const run = async (platform: Platform, at: number) => {
     const shift = shiftPlaces(request, platform, at);
     const { memory } = request.services;
     const own: BuildRequest = {
       ...request,
+      companions,
       asked: { ...request.asked, platform },
       services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
       emit: emitFor(request.emit, shift, at),
     };
     try {
-      const result = await runBuild(own, shared);
+      const result = await runBuild(own);
       return { ...result, steps: result.steps.map((step) => ({ ...step, ...shift(step) })) };
     } catch (error) {
       failures.push(error);

@@ -16,12 +16,15 @@ export interface LogLine {
 
 /**
  * Renders an event of a build as log lines, in forms that programs may parse. Output of commands is shown separately. `label`,
- * such as `[build 2/5] `, precedes lines of events without a line number. `running`: the number of running steps.
+ * such as `[build 2/5] `, precedes lines of events without a line number. `running`: the number of running steps. If several builds
+ * run at once, the name of the event's precedes it.
  */
 export function renderBuildEvent(event: BuildEvent, label = "", running = 0): LogLine[] {
   const lines = renderUnlabelled(event, running);
-  if (label === "" || ("line" in event && event.line !== undefined)) return lines;
-  return lines.map((line) => ({ ...line, text: `${label}${line.text}` }));
+  const hasLine = "line" in event && event.line !== undefined;
+  const named = event.target === undefined ? "" : `${event.target}: `;
+  const prefix = named === "" && hasLine ? "" : label || named;
+  return prefix === "" ? lines : lines.map((line) => ({ ...line, text: `${prefix}${line.text}` }));
 }
 
 function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {

@@ -35,8 +35,9 @@ export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptio
         if (clock.now() - (amountsAt.get(event.step) ?? 0) < amountsEveryMilliseconds) return;
         amountsAt.set(event.step, clock.now());
       }
-      const { stage, step } = event;
-      line(event.type, { ...(step === undefined ? {} : { stage, step }), ...fieldsOf(event) });
+      const { stage, step, target } = event;
+      const place = { ...(target !== undefined && { target }), ...(step !== undefined && { stage, step }) };
+      line(event.type, { ...place, ...fieldsOf(event) });
     },
     fail(error) {
       const { kind, message, hint } = failureOf(error);
@@ -81,7 +82,7 @@ function fieldsOf(event: BuildEvent): object {
       };
     }
     default: {
-      const { type: _, stage: __, step: ___, ...fields } = event;
+      const { type: _, stage: __, step: ___, target: ____, ...fields } = event;
       return fields;
     }
   }

@@ -227,7 +227,8 @@ function renderForPeople(event: BuildEvent, label: string, logLevel: LogLevel): 
     case "tagged":
       return [{ level: "info", text: `tagged ${shortId(event.image)} as ${event.tag}` }];
     case "finished": {
-      const text = summarize(event.result, { isBrief: true });
+      const named = event.target === undefined ? "" : `${event.target}: `;
+      const text = `${named}${summarize(event.result, { isBrief: true })}`;
       return [{ level: "info", text }, ...describeMissingParts(event.result)];
     }
     default:

@@ -173,6 +173,13 @@ describe("a file that can't be used is refused with its place", () => {
       "targets need each other in a circle: app needs b needs app",
     ],
     [
+      "a context for several platforms",
+      bakeFile(
+        '{"target": {"app": {"contexts": {"x": "target:b"}}, "b": {"platforms": ["linux/amd64", "linux/arm64"]}}}',
+      ),
+      "docker-bake.json:1: target.app.contexts: b is built for several platforms",
+    ],
+    [
       "an unknown target",
       target('"contexts": {"x": "target:lib"}'),
       "there is no target lib, which app needs",

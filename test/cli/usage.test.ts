@@ -244,7 +244,7 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "buildx bake",
-      '[ERROR] unknown command "buildx"\nbough reads no bake files: `bough build --docker --target STAGE .` builds one target of them.\n',
+      '[ERROR] unknown command "buildx"\n`bough bake` builds the targets of bake files and compose files.\n',
     ],
     ["image rm a b", '[ERROR] unknown command "image"\n`bough images remove a b` removes it.\n'],
     ["image inspect a", '[ERROR] unknown command "image"\nWrite `bough inspect a`.\n'],

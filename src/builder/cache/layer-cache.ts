@@ -9,7 +9,7 @@ export interface LayerCache {
   /** `parent`: the layer that it would be made from. */
   find(hash: string, parent?: Layer): Promise<Layer | undefined>;
   /** The same for layers of this machine alone. At once, so that two stages don't both add the layer of one base. */
-  findLocal(hash: string): Layer | undefined;
+  findLocal(hash: string, parent?: Layer): Layer | undefined;
   /** Returns the service's image of one that a cache of other machines names by its contents; any other image as it is. */
   imageOf(image: string): Promise<string>;
   put(layer: NewLayer): Layer;
@@ -48,14 +48,30 @@ export function layerBranch(hash: string): string {
   return `layer:${hash}`;
 }
 
-/** Stores layers as branches of a build's session. */
+/**
+ * Stores layers as branches of a build's session. `companions`: the sessions of builds that run at the same time. Their layers become
+ * this session's own when they are found.
+ */
 export function createLayerCache(
   { sessions, imports }: Pick<Store, "sessions" | "imports">,
   session: string,
+  companions: Iterable<string> = [],
 ): LayerCache {
   const entryOf = (hash: string) => sessions.findTip(session, layerBranch(hash));
-  const findLocal = (hash: string): Layer | undefined => {
-    const entry = entryOf(hash);
+  const adopt = (hash: string, parent: Layer | undefined): HistoryEntry | undefined => {
+    for (const other of companions) {
+      if (other === session) continue;
+      const entry = sessions.findTip(other, layerBranch(hash));
+      if (entry === undefined) continue;
+      const { image, kind, title, operation } = entry;
+      return sessions.commit(session, layerBranch(hash), {
+        ...{ parent: parent?.entry ?? null, image, kind, title, operation },
+      });
+    }
+    return undefined;
+  };
+  const findLocal = (hash: string, parent?: Layer): Layer | undefined => {
+    const entry = entryOf(hash) ?? adopt(hash, parent);
     if (entry === undefined) return undefined;
     const { id, image, operation } = entry;
     return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry) };
@@ -63,7 +79,7 @@ export function createLayerCache(
   return {
     hasOthers: false,
 
-    find: async (hash) => findLocal(hash),
+    find: async (hash, parent) => findLocal(hash, parent),
     findLocal,
 
     imageOf: async (image) => image,
@@ -81,7 +97,10 @@ export function createLayerCache(
     },
 
     forget({ hash, image }) {
-      sessions.deleteBranch(session, layerBranch(hash));
+      for (const each of new Set([session, ...companions])) {
+        if (each !== session && sessions.findTip(each, layerBranch(hash))?.image !== image) continue;
+        sessions.deleteBranch(each, layerBranch(hash));
+      }
       imports.forgetImage(image);
     },
 

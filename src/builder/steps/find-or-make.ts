@@ -4,7 +4,7 @@ import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import type { FoundFiles } from "../copy/copy.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
-import { type BuildJob, jobOn } from "../job.ts";
+import { type BuildJob, type BuildServices, jobOn } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import type { Layer } from "../state/layer.ts";
 import { type StageState, startStage, withLayer } from "../state/state.ts";
@@ -62,7 +62,8 @@ export async function findOrMakeKeyed(
     const { makeLayer } = await import("./make-layer.ts");
     return makeLayer(hash, step, remembered, stage, build);
   };
-  const layer = found ?? (await build.shared.layers(hash, run));
+  const given = found ?? (await build.shared.layers(hash, run));
+  const layer = found !== undefined || isMade ? given : ownLayer(given, step, stage, build.services);
   await build.services.memory.remember(remembered, layer.hash);
   const kept = found === undefined && !build.useCache ? { ...layer, isRebuilt: true } : layer;
   if (isMade) return kept;
@@ -70,6 +71,26 @@ export async function findOrMakeKeyed(
   const { image, from } = layer;
   build.emit({ type: "cached", title: step.title, layer: layer.hash, image, ...(from && { from }) });
   return { ...kept, cached: true };
+}
+
+/** Returns a layer that another stage has made, or another build at the same time: as a layer of this build's session. */
+function ownLayer(
+  layer: Layer,
+  { kind, title }: Step,
+  { layer: parent }: StageState,
+  { layers }: BuildServices,
+): Layer {
+  const own = layers.findLocal(layer.hash, parent);
+  if (own?.image === layer.image) return { ...layer, entry: own.entry };
+  const { hash, image, operation } = layer;
+  return layers.put({
+    hash,
+    image,
+    parent,
+    kind: kind === "files" ? "copy" : kind,
+    title,
+    operation: operation ?? undefined,
+  });
 }
 
 /** Returns the part of a stage that a step's chain hash covers: files depend neither on variables nor on the user. */

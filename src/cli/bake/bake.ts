@@ -1,7 +1,9 @@
 import { usageError } from "../../errors.ts";
+import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
+import { registryOptions } from "../service/registry-options.ts";
 import { splitCsv } from "./entries.ts";
 import type { Definition } from "./target.ts";
 
@@ -65,6 +67,33 @@ export const bake = command({
       valueHint: "[true|false]",
       description: "Record with each image written or pushed its packages",
     },
+    allow: {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      valueHint: "network.host|fs.read=PATH|fs.write=PATH|fs=PATH",
+      description:
+        "Let the files use the machine's network, or name paths outside of this directory; * is every path",
+    },
+    jobs: {
+      type: "string",
+      valueHint: "N",
+      description:
+        "Maximum number of steps that run at the same time, of all targets (default: one per processor on the engine, 4 on a service)",
+    },
+    timeout: {
+      type: "string",
+      valueHint: "SEC",
+      description: "Seconds that each RUN may take (default: 600; 0: no limit, where the service allows it)",
+    },
+    ...registryOptions,
+    progress: resultDefinitions.progress ?? {},
+    "metadata-file": {
+      type: "string",
+      completes: "file",
+      valueHint: "PATH",
+      description: "Write image, tags, digests and steps of each target as JSON, once all are built",
+    },
     print: { type: "boolean", description: "Print the targets as JSON, complete, and build nothing" },
     list: {
       type: "string",
@@ -75,12 +104,17 @@ export const bake = command({
     },
   },
   examples: [
-    ["bake --print", "what would be built"],
+    ["bake", "all services of compose.yaml, or the default group of docker-bake.json"],
+    ["bake api web --push", "two of them, to the registries of their tags"],
+    [
+      "bake -f docker-bake.json --set *.args.VERSION=1.2 --print",
+      "what would be built with another argument",
+    ],
     ["bake --list targets", "the targets and groups of the files here"],
   ],
   agentNote: [
     "Targets mean what docker buildx bake means by them: they are built as with --docker.",
-    "--print and --list read files, and change nothing.",
+    "This command is mutating, as build is; --print and --list read files, and change nothing.",
   ].join("\n"),
   run: runBake,
 });
@@ -91,13 +125,17 @@ async function runBake(invocation: Invocation): Promise<number> {
   if (list !== undefined && values.flag("print"))
     throw usageError("--print and --list cannot be used together");
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
+  const { requireAllowed } = await import("./entitlements.ts");
   const definition = await readDefinition(invocation);
   if (list !== undefined) {
     printList(list, definition, invocation);
     return 0;
   }
-  if (!values.flag("print")) throw usageError("bough bake needs --print or --list");
   const resolved = resolveTargets(invocation, definition);
+  if (!values.flag("print")) {
+    requireAllowed(resolved, values.list("allow"), runtime.workingDirectory);
+    return (await import("./build-targets.ts")).buildTargets(resolved, invocation);
+  }
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);
   return 0;

@@ -1,10 +1,7 @@
 import { type Place, placeError } from "./place.ts";
 
-/** One output, cache, secret or SSH agent of a target. `paths` of `ssh` is a list. */
-export type Entry = Readonly<Record<string, string | readonly string[]>>;
-
-/** An attestation; `disabled` is true for one that is switched off. */
-export type AttestEntry = Readonly<Record<string, string | true>>;
+/** One output, cache, secret, attestation or SSH agent of a target. `paths` of `ssh` is a list, `disabled` of `attest` is true. */
+export type Entry = Readonly<Record<string, string | true | readonly string[]>>;
 
 type EntryField = "attest" | "cache-from" | "cache-to" | "output" | "secret" | "ssh";
 
@@ -79,16 +76,18 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
   return Object.fromEntries(Object.entries(kept).sort(([one], [other]) => (one < other ? -1 : 1))) as Entry;
 }
 
-/** Writes an entry as the value of an option of `bough build`. */
+/** Writes an entry as the value of an option of `bough build`; an SSH agent: see `agentText`. */
 export function entryText(entry: Entry): string {
-  const { id, paths } = entry;
-  if (Array.isArray(paths)) return `${id}=${paths.join(",")}`;
   return Object.entries(entry)
     .map(([key, value]) => {
       const pair = `${key}=${value}`;
       return /[",]/.test(pair) ? `"${pair.replaceAll('"', '""')}"` : pair;
     })
     .join(",");
+}
+
+export function agentText({ id, paths }: Entry): string {
+  return Array.isArray(paths) ? `${id}=${paths.join(",")}` : String(id);
 }
 
 /** Splits comma-separated values, of which those in double quotes may contain commas. */

@@ -91,6 +91,12 @@ export function resolveBake(
       value.startsWith("target:") ? [value.slice("target:".length)] : [],
     );
     for (const need of new Set(needs)) resolve(need, [...path, name]);
+    for (const need of needs)
+      if ((done.get(need)?.fields.platforms ?? []).length > 1)
+        throw usageError(
+          `${target.origin}: target.${name}.contexts: ${need} is built for several platforms`,
+          "A target can be made of one that is built for one platform.",
+        );
     const isLinked = !isAsked.has(name);
     const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
     const entitlements = [...new Set([...(fields.entitlements ?? []), ...inherited])];

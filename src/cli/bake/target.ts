@@ -1,4 +1,4 @@
-import { type AttestEntry, type Entry, readEntries } from "./entries.ts";
+import { type Entry, readEntries } from "./entries.ts";
 import { type Place, placeError } from "./place.ts";
 
 /** A target of a bake file or a service of a compose file, as one file has it. A field that is not given is absent. */
@@ -37,7 +37,7 @@ export type TextMap = Readonly<Record<string, string>>;
 export interface Fields {
   description?: string;
   annotations?: readonly string[];
-  attest?: readonly AttestEntry[];
+  attest?: readonly Entry[];
   context?: string;
   contexts?: TextMap;
   dockerfile?: string;

@@ -38,16 +38,24 @@ export async function readSharing(
   return readScopeOptions(invocation, fetched === undefined ? context.realPath : undefined);
 }
 
+interface CacheChoice {
+  sharing: ScopeOptions | undefined;
+  session: string;
+  /** The sessions of builds that run at the same time. */
+  companions: ReadonlySet<string> | undefined;
+  log: Log;
+}
+
 export async function openBuildCache(
   { store, serviceFor }: Connection,
-  { sharing, session, log }: { sharing: ScopeOptions | undefined; session: string; log: Log },
+  { sharing, session, companions, log }: CacheChoice,
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
   { values, runtime }: Invocation,
 ): Promise<BuildCache> {
   const { clock, signal, environment } = runtime;
   const own = {
     store,
-    layers: createLayerCache(store, session),
+    layers: createLayerCache(store, session, companions),
     memory: createStepMemory(store.steps, {
       session,
       // `place` is the same each time a context is fetched from one address.

@@ -46,7 +46,12 @@ export interface BuildInputs extends OpenedContext {
   maxAddBytes: number;
 }
 
-type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals">;
+type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals"> & InlineDockerfile;
+
+/** Set if the Dockerfile is in no file. `name` tells it from others of the same context. */
+export interface InlineDockerfile {
+  inline?: { text: string; name: string } | undefined;
+}
 
 type InputPlaces =
   | {
@@ -125,14 +130,16 @@ export async function readBuildInputs(
 export function locateInputs({
   values,
   runtime: { workingDirectory },
+  inline,
 }: {
   values: Values;
   runtime: Pick<Runtime, "workingDirectory">;
-}): InputPlaces {
+} & InlineDockerfile): InputPlaces {
   const context = values.positionals[0] ?? ".";
   // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
   const source = readContextSource(context, workingDirectory);
+  if (inline !== undefined) return locateInline(inline, source, resolve(workingDirectory, context));
   // With a fetched context, only an absolute path names a Dockerfile of this machine, as in Docker.
   if (source.kind !== "directory" && !(named !== undefined && isAbsolute(named)))
     return { isFetched: true, source, dockerfile: undefined };
@@ -148,6 +155,18 @@ export function locateInputs({
   if (source.kind !== "directory") return { isFetched: true, source, dockerfile };
   const ignore = { contextPath, dockerfilePath: absolutePath };
   return { isFetched: false, source, dockerfile, ignore };
+}
+
+/** Its place is a file that does not exist, so that steps are remembered for each name. */
+function locateInline(
+  { text, name }: { text: string; name: string },
+  source: ReturnType<typeof readContextSource>,
+  contextPath: string,
+): InputPlaces {
+  const absolutePath = join(contextPath, `.inline-dockerfile-of-${name}`);
+  const dockerfile = { path: `${name} (dockerfile-inline)`, absolutePath, isNamed: true, text };
+  if (source.kind !== "directory") return { isFetched: true, source, dockerfile };
+  return { isFetched: false, source, dockerfile, ignore: { contextPath, dockerfilePath: absolutePath } };
 }
 
 /** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and is ignored if it is unset there. */

@@ -2,7 +2,7 @@ import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
 import type { Emit } from "../../builder/events.ts";
-import type { BuildRequest, BuildServices, SourceFiles } from "../../builder/job.ts";
+import type { BuildRequest, BuildServices, Companions, SourceFiles } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { type ServiceSupport, supportOf } from "../../builder/service-support.ts";
@@ -32,16 +32,32 @@ import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
-import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { type BuildInputs, type InlineDockerfile, readBuildInputs } from "./inputs.ts";
 import { openLock } from "./lock/open-lock.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions, requirePlatforms } from "./options/build-options.ts";
 
+/** What several builds of one command share. */
+export interface BuildsTogether {
+  companions: Companions;
+  connection: Connection;
+  signal: AbortSignal;
+  /** Aborts the signal. */
+  stop(reason: unknown): void;
+  /** The sessions of the builds. */
+  sessions: Set<string>;
+  /** What is known of the files of each context. */
+  tables: Map<string, FileTables>;
+}
+
+type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
+
 /** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
 export async function performBuild(
   progress: Progress,
-  invocation: Invocation,
+  invocation: Invocation & InlineDockerfile,
   measures: Measures | undefined,
+  together?: BuildsTogether,
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
@@ -62,18 +78,28 @@ export async function performBuild(
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputs);
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
-  const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  await using connection = await connect({ runtime: { ...runtime, signal }, globals, log }, measures);
+  const signal = together?.signal ?? AbortSignal.any([runtime.signal, stopping.signal]);
+  await using own = new AsyncDisposableStack();
+  const connection =
+    together?.connection ??
+    own.use(await connect({ runtime: { ...runtime, signal }, globals, log }, measures));
   const { service } = connection;
   const supports = supportOf(service, dialect);
-  if (isEmbedded(runtime, globals)) (await import("../service/make-room.ts")).reportRoom(runtime, log);
+  if (isEmbedded(runtime, globals) && together === undefined)
+    (await import("../service/make-room.ts")).reportRoom(runtime, log);
   const session = buildSession(inputs.place);
   using owner = enterBuild(stateDirectory(runtime), session);
-  const tables = openFileTables(connection.store, inputs);
+  together?.sessions.add(session);
+  const tables = openFileTables(connection.store, inputs, together?.tables);
   try {
     if (inputs.platforms.length > 1) requirePlatformsFit(outputs);
     await requireSupport(dockerfile, inputs, { limits, annotations }, { service, supports });
-    using cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
+    using cache = await openBuildCache(
+      connection,
+      { sharing, session, companions: together?.sessions, log },
+      inputs,
+      invocation,
+    );
     const { store, layers, memory, remoteBases, carriedCaches } = cache;
     const request: BuildRequest = {
       asked: {
@@ -98,7 +124,8 @@ export async function performBuild(
       source: { context, ignore, files: localFileSystem, ...tables },
       inputs: attesting?.inputs,
       lock: opened?.lock,
-      stop: (reason) => stopping.abort(reason),
+      stop: together?.stop ?? ((reason) => stopping.abort(reason)),
+      companions: together?.companions,
       emit: (event) => {
         const isSkipped =
           event.type === "warning" &&
@@ -155,14 +182,17 @@ function withEpoch(outputs: readonly BuildOutput[], epoch: number | undefined): 
   });
 }
 
-/** Opens what is known of the context's files. */
+/** Opens what is known of the context's files, once for all builds with that context. */
 function openFileTables(
   { hashes, fileStates }: Store,
   { context, fetched, place }: BuildInputs,
-): Pick<SourceFiles, "hashes" | "fileStates"> {
+  opened: Map<string, FileTables> = new Map(),
+): FileTables {
   // The directory of a fetched context differs with each commit.
   const known = fetched === undefined ? context.realPath : place;
-  return { hashes: hashes.open(known), fileStates: fileStates.open(known) };
+  const tables = opened.get(known) ?? { hashes: hashes.open(known), fileStates: fileStates.open(known) };
+  opened.set(known, tables);
+  return tables;
 }
 
 /** Rejects if the service cannot do what the Dockerfile or the options ask for. */

@@ -61,18 +61,27 @@ export function findResultFiles(invocation: Invocation) {
 
 /** Contents by option. */
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
-  "metadata-file": ({ image, tags, session, steps, uploaded, seconds, exported }) =>
-    `${jsonText(
-      {
-        ...{ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps, exported },
-        ...asInBuildx(tags, exported),
-      },
-      { indent: 2 },
-    )}\n`,
+  "metadata-file": (result) => `${jsonText(metadataOf(result), { indent: 2 })}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
   // docker build writes no line end either, and the digest of the configuration, which is known of an image that was written.
   iidfile: ({ image, exported }) => exported[0]?.configDigest ?? image,
 };
+
+/** Returns what `--metadata-file` has of a build. */
+export function metadataOf({
+  image,
+  tags,
+  session,
+  steps,
+  uploaded,
+  seconds,
+  exported,
+}: BuildResult): Record<string, unknown> {
+  return {
+    ...{ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps, exported },
+    ...asInBuildx(tags, exported),
+  };
+}
 
 /** The keys of docker buildx, which has no digest either if the image went nowhere. */
 function asInBuildx(tags: readonly string[], [first]: BuildResult["exported"]): Record<string, unknown> {

@@ -11,6 +11,8 @@ export interface DockerfilePlace {
   absolutePath: string;
   /** True if `--dockerfile` names it: it may then be a pipe, such as `/dev/stdin`. A Dockerfile found in the context may not. */
   isNamed: boolean;
+  /** The Dockerfile itself, if it is in no file. */
+  text?: string;
 }
 
 export interface DockerfileText {
@@ -30,6 +32,7 @@ export function dockerfileName(isThere: (name: string) => boolean): string {
 
 /** @throws BoughError of kind `usage` */
 export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
+  if (place.text !== undefined) return place.text;
   try {
     return readFile(place) ?? (await abandonable(signal, readPipe(place.absolutePath)));
   } catch (error) {

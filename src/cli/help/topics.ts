@@ -41,7 +41,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   buildx: { summary: "Every flag of docker buildx build, and what it does here", markdown: buildx },
   dockerfile: { summary: "What each instruction does, with and without --docker", markdown: dockerfile },
   contexts: {
-    summary: "Contexts from git, archives and standard input; --build-context",
+    summary: "Contexts from elsewhere, --build-context; bake and compose files",
     markdown: contexts,
   },
   checks: {

@@ -38,13 +38,12 @@ const noServices =
 const operations = "`bough ps` lists operations, with the time that each has taken.";
 const severalPlatforms =
   "`bough build --platform linux/amd64,linux/arm64 --push` writes a manifest list; see `bough help platforms`.";
-const noBakeFiles =
-  "bough reads no bake files: `bough build --docker --target STAGE .` builds one target of them.";
+const bakes = "`bough bake` builds the targets of bake files and compose files.";
 
 /** Returns what to write instead of a subcommand of `docker buildx`. */
 function buildxHint({ words: [name = ""] }: Given): string {
   if (["du", "prune"].includes(name)) return engineDisk;
-  if (name === "bake") return noBakeFiles;
+  if (name === "bake") return bakes;
   if (name === "imagetools") return severalPlatforms;
   if (["create", "inspect", "ls", "rm", "stop", "use"].includes(name))
     return "bough has no builders: `bough build --docker` builds on its own engine, or on the service of --url.";
@@ -93,7 +92,7 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   commit:
     "`bough -S KEY run IMAGE COMMAND` keeps what a command changes, and says the resulting image; `bough tag ID NAME` names it.",
   buildx: buildxHint,
-  bake: noBakeFiles,
+  bake: bakes,
   bud: "`bough build --docker` builds as podman build and buildah bud do.",
   manifest: severalPlatforms,
   top: operations,
@@ -122,5 +121,8 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   network:
     "bough creates no networks: --network of `bough run` and `bough build` takes default, none or host.",
   search: "bough cannot search a registry; `bough images` lists the stored images.",
-  compose: noServices,
+  compose: ({ words: [name = ""], place }) =>
+    name === "build" || place === "build"
+      ? "`bough bake` builds the services of a compose file."
+      : `${noServices} \`bough bake\` builds the images of a compose file.`,
 };

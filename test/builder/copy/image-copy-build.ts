@@ -1,6 +1,6 @@
 /** Builds that copy from an image, on any service, in the same way as `bough build`. */
 import { join } from "node:path";
-import { createSharedWork } from "../../../src/builder/build.ts";
+import { createCompanions } from "../../../src/builder/build.ts";
 import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
 import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
 import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
@@ -111,7 +111,7 @@ export function createImageCopyBuild(
       sourceOf: () => undefined,
       mountedStage: () => undefined,
     },
-    shared: createSharedWork(1),
+    shared: createCompanions(1).work,
     useCache: true,
     ahead: createLookAhead({ ...source, dialect: dialects.default, dockerfile, early, clock, signal }),
     early,

@@ -154,8 +154,8 @@ function readPlace(name: string, value: string, workingDirectory: string): Given
   const shown = `--build-context ${name}=${redactUrl(value)}`;
   if (/^target:/.test(value)) {
     throw usageError(
-      `not supported: ${shown}: a target is one of docker buildx bake`,
-      `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
+      `not supported: ${shown}: a target is one of a bake file`,
+      `\`bough bake\` builds targets of each other. Of one build: tag the target, then give ${name}=docker-image://TAG.`,
     );
   }
   const source = findSource(name, value, workingDirectory);

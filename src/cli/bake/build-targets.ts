@@ -1,0 +1,202 @@
+import { availableParallelism } from "node:os";
+import { createCompanions } from "../../builder/build.ts";
+import { AbandonedError } from "../../builder/events.ts";
+import type { BuildResult } from "../../builder/result.ts";
+import { failureOf } from "../../terminal/failure.ts";
+import { jsonText } from "../../terminal/json-text.ts";
+import type { Progress } from "../../terminal/progress.ts";
+import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
+import { readBuildInputs } from "../builds/inputs.ts";
+import { readBuildOptions } from "../builds/options/build-options.ts";
+import { readProgressMode } from "../builds/options/result-definitions.ts";
+import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
+import { createProgress } from "../builds/progress.ts";
+import { metadataOf } from "../builds/result-files.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
+import {
+  findPlace,
+  printResult,
+  removeOld,
+  requireWritable,
+  writeAllOrNone,
+} from "../command-line/result.ts";
+import { isEmbedded } from "../service/choice.ts";
+import { connect } from "../service/connection.ts";
+import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
+import { type ImageOf, inTarget, invocationOf, isAddress, withTarget } from "./target-command.ts";
+import { createTargetDisplays } from "./target-progress.ts";
+
+type Built = BuildResult & { printsImage: boolean };
+
+/**
+ * Builds all targets: each as `bough build --docker` would, at the same time, as far as they do not need each other. They share
+ * the service, the slots of `--jobs`, and all layers. Returns the exit code.
+ */
+export async function buildTargets({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {
+  const { values, runtime, globals } = invocation;
+  const jobs =
+    positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.") ??
+    (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+  const metadata = ["metadata-file"].flatMap((name) => {
+    const given = values.text(name);
+    return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
+  });
+  for (const place of metadata) requireWritable(place);
+  // After a failure, too, none may be taken for a file of this bake.
+  for (const place of metadata) removeOld(place);
+  // An annotation in a pipeline names the Dockerfile of a command line, of which there is none here.
+  const environment = { ...runtime.environment, GITHUB_ACTIONS: undefined };
+  const progress = await createProgress({ ...invocation, runtime: { ...runtime, environment } });
+  const results = new Map<string, Built>();
+  try {
+    for (const target of targets.values()) await checkTarget(target, progress, invocation);
+    await buildAll(targets, { progress, results, jobs }, invocation);
+    writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results) })));
+    progress.close();
+  } catch (error) {
+    progress.close();
+    if (progress.fail(error)) return failureOf(error).exitCode;
+    throw error;
+  }
+  printTargets(targets, results, invocation);
+  return 0;
+}
+
+/** Stands for the image of another target until that is built. */
+const placeholder = "00000000-0000-0000-0000-000000000000";
+
+/** Throws for what can be seen to be wrong with a target before anything is run. */
+async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
+  const own = invocationOf(target, () => placeholder, invocation);
+  inTarget(target, () => readBuildOptions(own));
+  // Contexts at an address are fetched when their turn comes.
+  if (isAddress(target.fields.context)) return;
+  try {
+    using inputs = await readBuildInputs(own, {
+      log: { ...log, warn: () => undefined },
+      keepsContext: false,
+    });
+    await readCheckedDockerfile(inputs, own);
+  } catch (error) {
+    throw withTarget(error, target);
+  }
+}
+
+interface Together {
+  progress: Progress;
+  /** Gets the results of the targets that are built. */
+  results: Map<string, Built>;
+  jobs: number;
+}
+
+/** Builds each target once those that it needs are built. The first failure stops the others. */
+async function buildAll(
+  targets: ReadonlyMap<string, ResolvedTarget>,
+  { progress, results, jobs }: Together,
+  invocation: Invocation,
+): Promise<void> {
+  const { runtime, globals } = invocation;
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([runtime.signal, stopping.signal]);
+  await using connection = await connect({ runtime: { ...runtime, signal }, globals, log: progress.log });
+  if (isEmbedded(runtime, globals))
+    (await import("../service/make-room.ts")).reportRoom(runtime, progress.log);
+  const together: BuildsTogether = {
+    ...{ connection, signal, sessions: new Set(), tables: new Map() },
+    companions: createCompanions(jobs, { keepsLayers: true }),
+    stop: (reason) => stopping.abort(reason),
+  };
+  const displayOf = createTargetDisplays(progress, readProgressMode(invocation.values) === "json");
+  const begun = new Set<string>();
+  const failures: unknown[] = [];
+  const imageOf: ImageOf = (name) => results.get(name)?.image ?? placeholder;
+
+  async function build(target: ResolvedTarget): Promise<void> {
+    await Promise.all(target.needs.map((name) => building.get(name)));
+    if (signal.aborted) return;
+    begun.add(target.name);
+    try {
+      const display = displayOf(target.name);
+      const own = invocationOf(target, imageOf, invocation);
+      const result = await performBuild(display, { ...own, log: display.log }, undefined, together);
+      results.set(target.name, result);
+      const { printsImage: _, ...finished } = result;
+      display.emit({ type: "finished", result: finished });
+    } catch (error) {
+      // What the failure of another target has ended is no failure of its own.
+      if (!(error instanceof AbandonedError)) failures.push(withTarget(error, target));
+      stopping.abort(new AbandonedError());
+    }
+  }
+
+  // Each target comes after those that it needs.
+  const building = new Map<string, Promise<void>>();
+  for (const [name, target] of targets) building.set(name, build(target));
+  await Promise.all(building.values());
+  if (failures.length > 0 && !runtime.signal.aborted)
+    reportState([...targets.keys()], results, begun, progress);
+  for (const failure of failures) throw failure;
+  runtime.signal.throwIfAborted();
+}
+
+/** Says what was done before a target failed. */
+function reportState(
+  names: readonly string[],
+  results: ReadonlyMap<string, unknown>,
+  begun: ReadonlySet<string>,
+  { log }: Progress,
+): void {
+  const built = names.filter((name) => results.has(name));
+  const ended = names.filter((name) => begun.has(name) && !results.has(name));
+  const left = names.filter((name) => !begun.has(name));
+  const parts = [
+    `built: ${built.join(", ") || "none"}`,
+    `failed or cancelled: ${ended.join(", ")}`,
+    ...(left.length === 0 ? [] : [`not begun: ${left.join(", ")}`]),
+  ];
+  log.info(parts.join("; "));
+}
+
+/** A map by target, as docker buildx bake writes it. */
+function metadataText(results: ReadonlyMap<string, Built>): string {
+  const all = Object.fromEntries([...results].sort().map(([name, result]) => [name, metadataOf(result)]));
+  return `${jsonText(all, { indent: 2 })}\n`;
+}
+
+function printTargets(
+  targets: ReadonlyMap<string, ResolvedTarget>,
+  results: ReadonlyMap<string, Built>,
+  invocation: Invocation,
+): void {
+  const all = [...results].sort(([one], [other]) => (one < other ? -1 : 1));
+  const shown = all.filter(([name, { printsImage }]) => printsImage && targets.get(name)?.isLinked !== true);
+  // An image goes to standard output, where nothing else may be printed then.
+  if (all.some(([, { printsImage }]) => !printsImage)) return;
+  printResult(invocation, {
+    id: shown.map(([, { image }]) => image),
+    json: Object.fromEntries(
+      shown.map(([name, { image, tags, session, exported }]) => [
+        name,
+        ...[
+          {
+            image,
+            tag: tags[0] ?? null,
+            tags,
+            session,
+            digest: exported[0]?.descriptor.digest ?? null,
+            exported,
+          },
+        ],
+      ]),
+    ),
+    table: () => ({
+      header: ["TARGET", "IMAGE", "TAG", "SESSION"],
+      rows: shown.flatMap(([name, { image, tags, session }]) =>
+        (tags.length === 0 ? [null] : tags).map((tag) =>
+          [name, image, tag, session].map((whole) => whole && { whole }),
+        ),
+      ),
+    }),
+  });
+}

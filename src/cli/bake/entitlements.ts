@@ -1,0 +1,104 @@
+/** `--allow`: what files that others have written may reach on this machine, as in docker buildx bake. */
+import { realpathSync } from "node:fs";
+import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { usageError } from "../../errors.ts";
+import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
+import { isAddress, withTarget } from "./target-command.ts";
+
+interface Reach {
+  kind: "fs.read" | "fs.write";
+  path: string;
+  /** The field that names it. */
+  field: string;
+}
+
+const kinds = [
+  "network.host",
+  "security.insecure",
+  "ssh",
+  "buildx.local.delete",
+  "fs",
+  "fs.read",
+  "fs.write",
+];
+
+/** Throws a usage BoughError for a target that reaches further than this directory, unless `--allow` allows it. */
+export function requireAllowed(
+  { targets }: ResolvedBake,
+  given: readonly string[],
+  workingDirectory: string,
+): void {
+  const allowed = given.map((text) => {
+    const [, kind = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    if (!kinds.includes(kind) || kind.startsWith("fs") !== (path !== undefined && path !== ""))
+      throw usageError(
+        `--allow takes network.host, fs.read=PATH, fs.write=PATH or fs=PATH, not ${JSON.stringify(text)}`,
+      );
+    return { kind, path: path === "*" ? "/" : realPath(resolve(workingDirectory, path ?? "")) };
+  });
+  const roots = [{ kind: "fs", path: realPath(workingDirectory) }, ...allowed];
+  for (const target of targets.values()) {
+    const isHost = target.fields.entitlements?.includes("network.host") === true;
+    if (isHost && !allowed.some(({ kind }) => kind === "network.host"))
+      throw refuse(target, "it asks for the machine's network", "network.host");
+    for (const { kind, path, field } of reachOf(target)) {
+      const real = realPath(resolve(workingDirectory, path));
+      const isInside = roots.some(
+        (root) => (root.kind === "fs" || root.kind === kind) && isBelow(real, root.path),
+      );
+      if (!isInside)
+        throw refuse(target, `${field}: ${path} is outside of this directory`, `${kind}=${path}`);
+    }
+  }
+}
+
+function refuse(target: ResolvedTarget, what: string, option: string): unknown {
+  return withTarget(usageError(what, `If you trust the file, allow it: --allow ${option}`), target);
+}
+
+/** Returns the paths of this machine that a target names. */
+function reachOf({ fields }: ResolvedTarget): Reach[] {
+  const read = (field: string, path: unknown): Reach[] =>
+    typeof path === "string" && path !== "" ? [{ kind: "fs.read", path, field }] : [];
+  const write = (field: string, path: unknown): Reach[] =>
+    typeof path === "string" && path !== "-" ? [{ kind: "fs.write", path, field }] : [];
+  const { context, dockerfile } = fields;
+  const isLocal = !isAddress(context);
+  const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
+  const own = isLocal ? join(isAbsolute(dockerfile) ? "/" : context, dockerfile) : undefined;
+  return [
+    ...(isLocal ? read("context", context) : []),
+    ...(fields["dockerfile-inline"] === undefined ? read("dockerfile", local ?? own) : []),
+    ...Object.entries(fields.contexts ?? {}).flatMap(([name, value]) => {
+      const layout = /^oci-layout:\/\/([^@:]*)/.exec(value)?.[1];
+      const path = value.replace(/^cwd:\/\//, "");
+      const isPath =
+        layout === undefined &&
+        !/^(target|docker-image|container-image|docker):/.test(path) &&
+        !isAddress(path);
+      return read(`contexts.${name}`, layout ?? (isPath ? path : undefined));
+    }),
+    ...(fields["cache-from"] ?? []).flatMap(({ src }) => read("cache-from", src)),
+    ...(fields.secret ?? []).flatMap(({ src }) => read("secret", src)),
+    ...(fields.ssh ?? []).flatMap(({ paths }) =>
+      Array.isArray(paths) ? paths.flatMap((path) => read("ssh", path)) : [],
+    ),
+    ...(fields["cache-to"] ?? []).flatMap(({ dest }) => write("cache-to", dest)),
+    ...(fields.output ?? []).flatMap(({ dest }) => write("output", dest)),
+  ];
+}
+
+function isBelow(path: string, root: string): boolean {
+  const way = relative(root, path);
+  return way === "" || (!way.startsWith("..") && !isAbsolute(way));
+}
+
+/** Resolves links. What does not exist yet is where its directory is. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(realPath(parent), relative(parent, path));
+  }
+}

@@ -1,0 +1,125 @@
+import { join } from "node:path";
+import { BoughError, usageError } from "../../errors.ts";
+import type { InlineDockerfile } from "../builds/inputs.ts";
+import { inputDefinitions } from "../builds/options/input-definitions.ts";
+import { resultDefinitions } from "../builds/options/result-definitions.ts";
+import { parseArguments } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { agentText, type Entry, entryText } from "./entries.ts";
+import type { ResolvedTarget } from "./resolve.ts";
+
+export type TargetInvocation = Invocation & InlineDockerfile;
+
+/** Returns the image of another target. */
+export type ImageOf = (target: string) => string;
+
+/** Returns the call of `bough build --docker` that builds a target. */
+export function invocationOf(
+  target: ResolvedTarget,
+  imageOf: ImageOf,
+  invocation: Invocation,
+): TargetInvocation {
+  const { fields, name } = target;
+  const text = fields["dockerfile-inline"];
+  return inTarget(target, () => {
+    const words = commandLineOf(target, imageOf, invocation);
+    const values = parseArguments(words, { ...inputDefinitions, ...resultDefinitions }, "bough build");
+    return { ...invocation, values, ...(text !== undefined && { inline: { text, name } }) };
+  });
+}
+
+/** Runs `action`. Adds the target's name, and its place in the file, to errors. */
+export function inTarget<Result>(
+  target: Pick<ResolvedTarget, "name" | "origin">,
+  action: () => Result,
+): Result {
+  try {
+    return action();
+  } catch (error) {
+    throw withTarget(error, target);
+  }
+}
+
+export function withTarget(
+  error: unknown,
+  { name, origin }: Pick<ResolvedTarget, "name" | "origin">,
+): unknown {
+  if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
+  const { message, kind, hint } = error;
+  return new BoughError(`target ${name} (${origin}): ${message}`, { kind, hint, cause: error });
+}
+
+/** True for a context that is fetched. */
+export function isAddress(context: string): boolean {
+  return /^[\w+.-]+:\/\/|^git@/.test(context);
+}
+
+function commandLineOf(
+  { fields, isLinked }: ResolvedTarget,
+  imageOf: ImageOf,
+  { values }: Invocation,
+): string[] {
+  const { context, dockerfile, call } = fields;
+  if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
+  if (call !== undefined && call !== "build")
+    throw usageError(`call=${call}: bough bake only builds`, "`bough build --call` checks one Dockerfile.");
+  const outputs = (fields.output ?? []).filter(leavesBough);
+  const options = (name: string, given: readonly string[] = []) => given.map((value) => `--${name}=${value}`);
+  const pairs = (name: string, given: Readonly<Record<string, string>> = {}) =>
+    options(
+      name,
+      Object.entries(given).map(([key, value]) => `${key}=${value}`),
+    );
+  const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
+  const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
+  const contexts = Object.entries(fields.contexts ?? {}).map(([name, value]) => {
+    const target = /^target:(.*)$/s.exec(value)?.[1];
+    return `${name}=${target === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(target)}`}`;
+  });
+  return [
+    "--docker",
+    ...(fields["dockerfile-inline"] === undefined ? dockerfileOption(context, dockerfile) : []),
+    ...options("tag", isLinked ? [] : fields.tags),
+    ...pairs("build-arg", fields.args),
+    ...pairs("label", fields.labels),
+    ...options("annotation", outputs.length > 0 ? fields.annotations : []),
+    ...options("attest", attests.map(entryText)),
+    ...options("build-context", contexts),
+    ...options("cache-from", fields["cache-from"]?.map(entryText)),
+    ...options("cache-to", fields["cache-to"]?.map(entryText)),
+    ...options("target", fields.target === undefined || fields.target === "" ? [] : [fields.target]),
+    ...options("secret", fields.secret?.map(entryText)),
+    ...options("ssh", fields.ssh?.map(agentText)),
+    ...(fields.platforms === undefined || fields.platforms.length === 0
+      ? []
+      : options("platform", [fields.platforms.join(",")])),
+    ...options("output", outputs.map(entryText)),
+    ...(fields.pull === true ? ["--pull"] : []),
+    ...(fields["no-cache"] === true ? ["--no-cache"] : []),
+    ...options("no-cache-filter", fields["no-cache-filter"]),
+    ...options("network", fields.network === undefined || fields.network === "" ? [] : [fields.network]),
+    ...options("shm-size", fields["shm-size"] === undefined ? [] : [fields["shm-size"]]),
+    ...options("ulimit", fields.ulimits),
+    ...options("allow", fields.entitlements),
+    ...Object.entries(fields["extra-hosts"] ?? {}).flatMap(([host, addresses]) =>
+      addresses.split(",").map((address) => `--add-host=${host}=${address}`),
+    ),
+    ...options("timeout", values.list("timeout")),
+    "--",
+    context,
+  ];
+}
+
+/** A Dockerfile is relative to its context; one that has the usual name need not be named. */
+function dockerfileOption(context: string, dockerfile: string): string[] {
+  if (dockerfile === "Dockerfile") return [];
+  const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
+  if (local !== undefined) return [`--dockerfile=${local}`];
+  if (isAddress(context) || dockerfile.startsWith("/")) return [`--dockerfile=${dockerfile}`];
+  return [`--dockerfile=${join(context, dockerfile)}`];
+}
+
+/** False for outputs that mean bough's own store: what docker would load, or keep in its cache. */
+function leavesBough({ type, dest }: Entry): boolean {
+  return type !== "cacheonly" && !(type === "docker" && dest === undefined);
+}

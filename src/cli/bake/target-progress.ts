@@ -1,0 +1,48 @@
+import type { BuildEvent } from "../../builder/events.ts";
+import type { Progress } from "../../terminal/progress.ts";
+
+/**
+ * Returns a display for each of several builds that share one. Their steps are numbered as one sequence, as the display tells them
+ * apart by that, and their stages have the names `TARGET` or `TARGET STAGE`, as in docker buildx bake. `isForPrograms`: events keep
+ * their own numbers and names, beside that of the target.
+ */
+export function createTargetDisplays(
+  progress: Progress,
+  isForPrograms: boolean,
+): (target: string) => Progress {
+  const numbers = new Map<string, number>();
+  const numberOf = (key: string) => {
+    const number = numbers.get(key) ?? numbers.size + 1;
+    numbers.set(key, number);
+    return number;
+  };
+  return (target) => {
+    const say = (level: keyof Progress["log"]) => (message: string) =>
+      progress.log[level](`${target}: ${message}`);
+    let stages = 1;
+    const emit = (event: BuildEvent) => {
+      if (isForPrograms || event.step === undefined) return progress.emit({ ...event, target });
+      const { stage, step } = event;
+      stages = Math.max(stages, (stage?.index ?? 0) + 1);
+      const isOnly = stages === 1 && (stage?.name ?? null) === null;
+      const name = isOnly || stage === null ? target : `${target} ${stage.name ?? `stage-${stage.index}`}`;
+      const placed = {
+        ...event,
+        target,
+        stage: { index: numberOf(`${target} stage ${stage?.index}`), name },
+        step: numberOf(`${target} step ${step}`),
+      };
+      progress.emit(
+        placed.type === "step"
+          ? { ...placed, inStage: placed.inStage ?? { step, steps: placed.steps } }
+          : placed,
+      );
+    };
+    return {
+      log: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
+      emit,
+      fail: progress.fail,
+      close: progress.close,
+    };
+  };
+}

@@ -1,0 +1,240 @@
+/** `bough bake` on the embedded engine: what targets share, how they wait for each other, and how a bake fails. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+const environment: Record<string, string> = { BOUGH_HOME: "" };
+beforeAll(async () => {
+  environment.BOUGH_HOME = temporaryDirectory();
+  const layout = await makeBusyboxLayout(temporaryDirectory());
+  await expectDone(bough(temporaryDirectory(), "images", "import", layout, "--tag", "base:1"));
+});
+
+const bough = (workingDirectory: string, ...words: string[]) =>
+  runBough(["--local", ...words], { workingDirectory, environment });
+
+async function expectDone(ending: ReturnType<typeof bough>): Promise<{ stdout: string; stderr: string }> {
+  const { exitCode, stdout, stderr } = await ending;
+  expect({ exitCode, stderr: exitCode === 0 ? "" : stderr }).toEqual({ exitCode: 0, stderr: "" });
+  return { stdout, stderr };
+}
+
+function makeProject(files: Record<string, FileSpec>): string {
+  const directory = temporaryDirectory();
+  writeFiles(directory, files);
+  return directory;
+}
+
+/** Returns the RUNs that were started, each with its step's label. */
+function runsIn(stderr: string): string[] {
+  return [...stderr.matchAll(/^\[INFO\] (\[.*\]) RUN spawned op=\S+ (.*)$/gm)]
+    .map(([, label, title]) => `${label} ${title}`)
+    .sort();
+}
+
+async function read(directory: string, image: string, path: string): Promise<string> {
+  return (await expectDone(bough(directory, "cat", `${image}:${path}`))).stdout;
+}
+
+describe("targets of three contexts", () => {
+  const shared = "FROM base:1 AS tools\nRUN echo tools > /tools\nFROM tools\n";
+  const directory = makeProject({
+    "compose.yaml": [
+      "services:",
+      "  api: {image: 'api:1', build: api}",
+      "  web: {image: 'web:1', build: {context: web, args: {MODE: fast}}}",
+      "  all:",
+      "    image: all:1",
+      "    build:",
+      "      dockerfile_inline: |",
+      "        FROM api",
+      "        COPY --from=web /mode /mode",
+      "        RUN --mount=from=web,target=/web cat /web/tools /own /mode > /all",
+      "      additional_contexts: {api: 'service:api', web: 'service:web'}",
+      "",
+    ].join("\n"),
+    "api/Dockerfile": `${shared}COPY own /own\n`,
+    "api/own": "api\n",
+    "web/Dockerfile": `${shared}ARG MODE\nRUN echo $MODE > /mode\n`,
+  });
+
+  test("wait for those that they are made of, and share what is the same", async () => {
+    const { stdout, stderr } = await expectDone(bough(directory, "bake"));
+    // Either of them makes the layer.
+    expect(runsIn(stderr).map((line) => line.replace(/^\[(api|web) tools 2\/2\]/, "[either]"))).toEqual([
+      "[all 3/3] RUN --mount=from=web,target=/web cat /web/tools /own /mode > /all",
+      "[either] RUN echo tools > /tools",
+      "[web stage-1 3/3] RUN echo $MODE > /mode",
+    ]);
+    expect(stdout.split("\n").map((line) => line.split(/\s+/).toSpliced(1, 1))).toEqual([
+      ["TARGET", "TAG", "SESSION"],
+      ...["all", "api", "web"].map((name) => [name, `${name}:1`, expect.stringMatching(/^build:\w{16}$/)]),
+      [""],
+    ]);
+    expect(await read(directory, "all:1", "/all")).toBe("tools\napi\nfast\n");
+  });
+
+  test("run nothing again, together or alone", async () => {
+    for (const words of [
+      ["bake"],
+      ["bake", "web"],
+      ["build", "--docker", "api"],
+      ["build", "--docker", "web", "--build-arg", "MODE=fast"],
+    ])
+      expect(runsIn((await expectDone(bough(directory, ...words))).stderr)).toEqual([]);
+  });
+
+  test("share what they make again with --no-cache", async () => {
+    const { stderr } = await expectDone(bough(directory, "bake", "api", "web", "--no-cache"));
+    expect(runsIn(stderr)).toHaveLength(2);
+    expect(runsIn((await expectDone(bough(directory, "bake"))).stderr)).toHaveLength(1);
+  });
+
+  test("make a layer again whose image is lost", async () => {
+    const plan = await expectDone(bough(directory, "bake", "api", "web", "--metadata-file", "plan.json"));
+    expect(runsIn(plan.stderr)).toEqual([]);
+    const { api } = JSON.parse(readFileSync(join(directory, "plan.json"), "utf8"));
+    const { image } = api.steps.find(({ instruction }: { instruction: string }) =>
+      instruction.startsWith("RUN"),
+    );
+    await expectDone(bough(directory, "untag", "api:1"));
+    await expectDone(bough(directory, "untag", "web:1"));
+    await expectDone(bough(directory, "rmi", image, "--force"));
+    writeFiles(directory, {
+      "api/own": "changed\n",
+      "web/Dockerfile": `${shared}ARG MODE\nRUN echo new $MODE > /mode\n`,
+    });
+    const { stderr } = await expectDone(bough(directory, "bake", "api", "web"));
+    expect(runsIn(stderr).filter((line) => line.includes("tools >"))).toHaveLength(1);
+    expect(await read(directory, "web:1", "/mode")).toBe("new fast\n");
+  });
+});
+
+const inline = (text: string, others: object = {}) => ({ "dockerfile-inline": text, ...others });
+const bakeFile = (target: object, group: readonly string[] = Object.keys(target)) => ({
+  "docker-bake.json": JSON.stringify({ group: { default: { targets: group } }, target }, undefined, 1),
+});
+
+test("a target that only others need has no tag, and is in the metadata", async () => {
+  const directory = makeProject(
+    bakeFile(
+      {
+        lib: inline("FROM base:1\nRUN echo lib > /lib\n", { tags: ["lib:1"] }),
+        app: inline("FROM lib\nRUN cat /lib\n", {
+          tags: ["app:1", "app:2"],
+          contexts: { lib: "target:lib" },
+        }),
+      },
+      ["app"],
+    ),
+  );
+  const { stdout } = await expectDone(
+    bough(directory, "bake", "--metadata-file", "built.json", "--format", "json"),
+  );
+  const result = JSON.parse(stdout);
+  expect(Object.keys(result)).toEqual(["app"]);
+  const metadata = JSON.parse(readFileSync(join(directory, "built.json"), "utf8"));
+  expect(Object.keys(metadata)).toEqual(["app", "lib"]);
+  expect([metadata.app.image, metadata.app["image.name"], metadata.lib.tags]).toEqual([
+    result.app.image,
+    "app:1,app:2",
+    [],
+  ]);
+  const { stdout: images } = await expectDone(bough(directory, "images", "--tagged"));
+  expect([images.includes("app:2"), images.includes("lib:1")]).toEqual([true, false]);
+});
+
+test("a failure ends the other targets, and says which, and what was done", async () => {
+  const directory = makeProject(
+    bakeFile({
+      quick: inline("FROM base:1\nRUN echo quick > /quick\n"),
+      bad: inline("FROM quick\nRUN echo oops >&2; exit 3\n", { contexts: { quick: "target:quick" } }),
+      slow: inline("FROM quick\nRUN sleep 600\n", { contexts: { quick: "target:quick" } }),
+      child: inline("FROM slow\n", { contexts: { slow: "target:slow" } }),
+    }),
+  );
+  const { exitCode, stdout, stderr } = await bough(
+    directory,
+    "bake",
+    "--jobs",
+    "4",
+    "--metadata-file",
+    "built.json",
+  );
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect(stderr).toContain("[bad 2/2] oops\n");
+  expect(stderr).toMatch(/^\[INFO\] built: quick; failed or cancelled: bad, slow; not begun: child$/m);
+  expect(stderr).toMatch(
+    /^\[ERROR\] target bad \(docker-bake\.json:\d+\): bad \(dockerfile-inline\):2: the command failed with exit code 3/m,
+  );
+  expect(existsSync(join(directory, "built.json"))).toBe(false);
+});
+
+test("events name their target, and keep its own numbers", async () => {
+  const directory = makeProject(
+    bakeFile({ a: inline("FROM base:1\nRUN echo a\n"), b: inline("FROM base:1\nRUN echo b\n") }),
+  );
+  const { stderr } = await expectDone(bough(directory, "bake", "--progress", "json"));
+  const events = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  for (const target of ["a", "b"]) {
+    const own = events.filter((event) => event.target === target);
+    expect(own.filter(({ type }) => type === "step").map(({ step, steps }) => [step, steps])).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(
+      own
+        .filter(({ type }) => type === "output")
+        .map(({ text }) => text)
+        .join(""),
+    ).toBe(`${target}\n`);
+    expect(own.at(-1)).toMatchObject({ type: "finished", steps: 2 });
+  }
+});
+
+describe("before anything is run, a target is refused by its name and place", () => {
+  test.each<[string, object, string, (readonly string[])?]>([
+    ["an invalid size", { "shm-size": "x" }, "--shm-size takes a size"],
+    [
+      "an unknown instruction",
+      inline("FROM base:1\nRUNN x\n"),
+      "bad (dockerfile-inline):2: unknown instruction: RUNN",
+    ],
+    ["a missing context", { context: "nope" }, "the build context nope does not exist"],
+    ["a missing Dockerfile", { dockerfile: "nope" }, "cannot read the Dockerfile nope"],
+    ["a path elsewhere", { context: ".." }, "context: .. is outside of this directory"],
+    [
+      "a secret elsewhere",
+      { secret: ["id=s,src=/etc/hostname"] },
+      "secret: /etc/hostname is outside of this directory",
+    ],
+    [
+      "an output elsewhere",
+      { output: ["type=local,dest=../out"] },
+      "output: ../out is outside of this directory",
+      ["--allow", "fs.read=.."],
+    ],
+    ["the machine's network", { network: "host" }, "it asks for the machine's network", ["--allow", "fs=*"]],
+    ["a check", { call: "check" }, "call=check: bough bake only builds"],
+    ["standard input", { context: "-" }, "a bake file can't name standard input"],
+  ])("%s", async (_, fields, message, words = []) => {
+    const directory = makeProject({
+      ...bakeFile({
+        good: inline("FROM base:1\nRUN exit 9\n"),
+        bad: { ...inline("FROM base:1\n"), ...fields },
+      }),
+      Dockerfile: "FROM base:1\n",
+    });
+    if ("dockerfile" in fields) writeFiles(directory, bakeFile({ bad: fields }));
+    const { exitCode, stdout, stderr } = await bough(directory, "bake", ...words);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
+    expect(stderr).toMatch(/^\[ERROR\] target bad \(docker-bake\.json:\d+\): /m);
+    expect(stderr).toContain(message);
+  });
+});
