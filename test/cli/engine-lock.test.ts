@@ -100,3 +100,23 @@ test("an image that the registry has lost is named, and so is what to do", async
   expect(failed.exitCode).toBe(1);
   for (const part of [`${base}@${lost}`, `--update-lock=${base}`]) expect(failed.stderr).toContain(part);
 });
+
+test("an image of several platforms has one entry, with the digest of all", async () => {
+  const prepare = (root: string, architecture: string) => writeFiles(root, { architecture });
+  const layout = await makeBusyboxLayout(temporaryDirectory(), {
+    architectures: ["amd64", "arm64"],
+    prepare,
+  });
+  const digest = push(layout);
+  writeFiles(context, { Dockerfile: `FROM ${base}\nCOPY Dockerfile /\n` });
+  const platforms = ["--docker", "--platform", "linux/amd64,linux/arm64"];
+  for (let round = 1; round <= 2; round++) {
+    const { exitCode, stderr } = await build(...platforms, "-o", "type=oci,dest=out.tar");
+    expect([exitCode, exitCode === 0 ? "" : stderr]).toEqual([0, ""]);
+    expect(JSON.parse(readFileSync(join(context, "bough.lock"), "utf8")).references).toEqual([
+      { kind: "image", name: base, digest, dockerfiles: ["Dockerfile"] },
+    ]);
+    push(newer);
+    home = temporaryDirectory();
+  }
+});

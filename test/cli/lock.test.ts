@@ -387,6 +387,32 @@ test("a name that the service has of itself is not taken for the registry's, unl
   expect(imports()).toEqual([`app@${servers.digestOf("app:1")}`]);
 });
 
+test.each([
+  ["no such tag", () => `${servers.host}/app:3`, /has no tag 3\n/],
+  ["no such registry", () => "127.0.0.1:1/app:3", /GET http:\/\/127\.0\.0\.1:1\/v2\/: connection refused\n/],
+])("an image that no registry has can't be locked: %s", async (_, name, reason) => {
+  const { exitCode, stderr } = await build(`FROM ${name()}\nRUN make\n`);
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain(`Dockerfile:1: ${name()} cannot be locked: `);
+  expect(stderr).toMatch(reason);
+  expect(stderr).toContain("Check the name, and that this machine can reach its registry.");
+});
+
+test("a lock that can't be written is an error, although the image is built", async () => {
+  const service = await startFakeService({
+    run: () => void rmSync(join(directory, "locks"), { recursive: true }),
+  });
+  builds.closeLater(service);
+  writeFiles(directory, { Dockerfile: `FROM ${servers.host}/app:1\nRUN make\n` });
+  mkdirSync(join(directory, "locks"));
+  const words = ["build", ".", "--lock", "locks/bough.lock"];
+  const { exitCode, stderr } = await boughOn(service, words, {
+    ...{ context: directory, state: temporaryDirectory() },
+  });
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(/cannot write --lock locks\/bough\.lock: .*\nThe image is built: build again/);
+});
+
 test("a link to a lock stays one", async () => {
   await build(`FROM ${servers.host}/app:1\nRUN make\n`);
   const place = join(temporaryDirectory(), "shared.lock");

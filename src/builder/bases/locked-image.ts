@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
+import { RegistryError } from "../../registry/registry-error.ts";
 import { asRecord, asText } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -101,10 +102,9 @@ async function findDigest(
 
 /** `isImport`: no image of the service is in the way. */
 function unlockable(name: string, reason: string, isImport: boolean, cause?: unknown): BoughError {
-  const own =
-    cause instanceof BoughError && cause.hint !== undefined
-      ? cause.hint
-      : "Check the name, and that this machine can reach its registry.";
+  // Of a response; else it was not reached.
+  const said = cause instanceof RegistryError && cause.status !== undefined ? cause.hint : undefined;
+  const own = said ?? "Check the name, and that this machine can reach its registry.";
   const hint = isImport
     ? own
     : `A lock has images of registries: --pull takes that, and --build-context ${name}=docker-image://tag:${name} the service's, which stays out of the lock.`;
