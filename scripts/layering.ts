@@ -81,6 +81,7 @@ const orders: Record<string, readonly string[]> = {
     "operations",
     "run",
     "images",
+    "indexes",
     "engine",
     "export",
     "sessions",

@@ -147,6 +147,47 @@ test("one other platform is built, tagged, pushed, and imported by platform", as
   );
 });
 
+test("images of a registry are joined to an index, which replaces them by platform", async () => {
+  const bough = createHome();
+  for (const architecture of [machine, other]) {
+    const tag = `${registry.host}/one-${architecture}:1`;
+    expect(
+      (await bough(...fromLayout, "--platform", `linux/${architecture}`, "-t", tag, "--push", ".")).exitCode,
+    ).toBe(0);
+  }
+  const digestOf = async (name: string) =>
+    (await bough("index", "inspect", `${registry.host}/${name}:1`, "-q")).stdout.trim();
+  const [own, foreign] = [await digestOf(`one-${machine}`), await digestOf(`one-${other}`)];
+  const joined = `${registry.host}/joined:1`;
+  const create = (...words: string[]) => bough("index", "create", ...words, "-q");
+  const dry = await create(joined, `${registry.host}/one-${machine}:1`, "--dry-run");
+  expect(JSON.parse(dry.stdout).manifests).toMatchObject([
+    { digest: own, platform: { architecture: machine } },
+  ]);
+  expect((await bough("index", "inspect", joined)).stderr).toContain("there is no image");
+
+  expect((await create(joined, `${registry.host}/one-${machine}:1`)).exitCode).toBe(0);
+  expect((await create(joined, "--append", `${registry.host}/one-${other}@${foreign}`)).exitCode).toBe(0);
+  expect((await manifestOf("joined")).manifests).toMatchObject([
+    { digest: own, platform: { os: "linux", architecture: machine } },
+    { digest: foreign, platform: { os: "linux", architecture: other } },
+  ]);
+  const base = registry.push(`oci:${join(directory, "layout")}:latest`, "base:1");
+  expect(base).toStartWith("sha256:");
+  expect((await create(joined, "--append", `${registry.host}/base:1`, "--annotation", "a=b")).exitCode).toBe(
+    0,
+  );
+  const replaced = await manifestOf("joined");
+  expect(replaced).toMatchObject({ annotations: { a: "b" } });
+  expect(replaced.manifests).toEqual((await manifestOf("base")).manifests);
+  // What it names has been copied: an empty home runs from it.
+  const elsewhere = createHome();
+  expect((await elsewhere("run", joined, "cat", "/platform")).stdout).toBe(`${machine}\n`);
+  expect((await elsewhere("run", "--platform", "linux/riscv64", joined, "true")).stderr).toContain(
+    `\`bough index inspect ${joined}\` lists the platforms`,
+  );
+});
+
 test.each<[string, string[], string]>([
   [
     "a platform that the base does not have",

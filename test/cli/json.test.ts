@@ -6,7 +6,9 @@ import { systemClock } from "../../src/clock.ts";
 import { openEngine } from "../../src/engine/engine.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 
 const topic = readFileSync(join(import.meta.dir, "../../src/cli/help/topics/json.md"), "utf8");
 const section = topic.slice(topic.indexOf("## Results as JSON"));
@@ -18,6 +20,7 @@ const rows = new Map(
 );
 
 let service: FakeService;
+let registry: Registry;
 const workingDirectory = temporaryDirectory();
 const environment: Record<string, string> = {
   BOUGH_HOME: temporaryDirectory(),
@@ -28,6 +31,8 @@ beforeAll(async () => {
   service = await startFakeService({
     run: ({ command }) => (command === "wait" ? { until: new Promise(() => {}) } : {}),
   });
+  registry = await Registry.start();
+  registry.push(await makeBusyboxLayout(temporaryDirectory()), "base:1");
   for (const tag of ["base:1", "app:dev"]) service.state.addImage(tag);
   service.state.tree.set("/motd", { type: "file", content: "x" });
   environment.CONTREE_URL = service.url;
@@ -35,7 +40,7 @@ beforeAll(async () => {
   writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
   await makeDamagedEngine(join(environment.BOUGH_HOME ?? "", "engine"));
 });
-afterAll(() => service.close());
+afterAll(() => Promise.all([service.close(), registry.stop()]));
 
 /** In this order, because later ones need the results of earlier ones. */
 const lines: [documented: string, line: string][] = [
@@ -59,6 +64,8 @@ const lines: [documented: string, line: string][] = [
   ["inspect", "inspect app:dev"],
   ["inspect --layer", "--local inspect made:1 --layer 1"],
   ["images remove", "--local images remove empty:1"],
+  ["index create", "index create HOST/joined:1 HOST/base:1"],
+  ["index inspect", "index inspect HOST/joined:1"],
   ["tag", "tag app:dev app:1"],
   ["untag", "untag app:1"],
   ["ls", "ls /"],
@@ -88,7 +95,7 @@ let operation = "";
 
 describe("the keys of", () => {
   test.each(lines)("%s", async (documented, line) => {
-    const words = line.replace("OP", operation).split(" ");
+    const words = line.replace("OP", operation).replaceAll("HOST", registry.host).split(" ");
     const ended = await runBough(["-f", "json", ...words], {
       workingDirectory,
       environment,

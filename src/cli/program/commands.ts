@@ -65,6 +65,19 @@ export const commands: CommandTable = {
     summary: "Send an image to a registry",
     load: async () => (await import("../images/export.ts")).push,
   },
+  index: {
+    summary: "Join images of a registry to one for several platforms",
+    commands: {
+      create: {
+        summary: "Write an index that names an image for each platform",
+        load: async () => (await import("../indexes/index-commands.ts")).create,
+      },
+      inspect: {
+        summary: "Show which platforms an image of a registry is for",
+        load: async () => (await import("../indexes/index-commands.ts")).inspect,
+      },
+    },
+  },
   tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
   untag: {
     summary: "Remove tags from an image",

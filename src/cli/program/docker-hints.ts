@@ -37,7 +37,7 @@ const noServices =
   "bough is no runtime for services: it builds images, and runs one command at a time (`bough build`, `bough run`).";
 const operations = "`bough ps` lists operations, with the time that each has taken.";
 const severalPlatforms =
-  "`bough build --platform linux/amd64,linux/arm64 --push` writes a manifest list; see `bough help platforms`.";
+  "`bough index create` writes a manifest list, `bough index inspect` shows one; `bough build --platform linux/amd64,linux/arm64 --push` makes one.";
 const bakes = "`bough bake` builds the targets of bake files and compose files.";
 
 /** Returns what to write instead of a subcommand of `docker buildx`. */

@@ -100,6 +100,8 @@ export function createImages(options: ImagesOptions): Images {
       return `No file or directory here has that name, so it was read as an image name; a path begins with / or ./, as in ${kind}:./PATH.`;
     const [registry = ""] = url.slice("docker://".length).split("/");
     const given = `bough images import ${url} --username NAME --password-stdin`;
+    if (/no image found in (image index|manifest list)/i.test(reason))
+      return `\`bough index inspect ${url.slice("docker://".length)}\` lists the platforms that it is for.`;
     const hint = registryHint(registry, reason, {
       login: isEmbedded ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
       certificate: isEmbedded ? "set SSL_CERT_FILE=FILE to trust it" : "the service must trust it",

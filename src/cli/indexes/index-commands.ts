@@ -1,0 +1,175 @@
+import { BoughError, usageError } from "../../errors.ts";
+import type { Descriptor } from "../../image/oci-layout.ts";
+import type { BlobStore } from "../../registry/blob-store.ts";
+import { openBlobSource, openBlobStore } from "../../registry/open-blob-store.ts";
+import { parseRepository } from "../../registry/repository.ts";
+import { sizeCell } from "../../terminal/table.ts";
+import { command, type Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { credentialsDefinition, readCredentials, registryOptions } from "../service/registry-options.ts";
+import {
+  copyEntry,
+  encodeIndex,
+  type FoundEntry,
+  isAttestation,
+  mergeEntries,
+  platformOf,
+  readEntries,
+} from "./platform-index.ts";
+
+export const create = command({
+  name: "create",
+  description:
+    "Write an index that names an image for each platform, in a registry: what a pipeline with a machine for each platform does at its end.",
+  args: {
+    tag: { type: "positional", required: true, description: "Where to write it: HOST/NAME:TAG" },
+    source: {
+      type: "positional",
+      required: true,
+      multiple: true,
+      description:
+        "Images or indexes: HOST/NAME:TAG, HOST/NAME@DIGEST, or only a DIGEST of the same repository",
+    },
+    append: {
+      type: "boolean",
+      description: "Keep what the index has now; a source replaces its image for the same platform",
+    },
+    annotation: {
+      type: "string",
+      multiple: true,
+      valueHint: "KEY=VALUE",
+      description: "Annotation of the index",
+    },
+    "dry-run": { type: "boolean", description: "Print the index, and write nothing" },
+    creds: credentialsDefinition,
+    ...registryOptions,
+  },
+  run: createIndex,
+  examples: [
+    [
+      "index create registry.example/team/app:1.0 registry.example/team/app:1.0-amd64 registry.example/team/app:1.0-arm64",
+      "what two machines have pushed, under one tag",
+    ],
+    ["index create --append registry.example/team/app:1.0 sha256:DIGEST", "one platform more"],
+  ],
+  agentNote: "This command is mutating: it sets a tag in the registry.",
+});
+
+async function createIndex(invocation: Invocation): Promise<void> {
+  const { values, runtime, log } = invocation;
+  const { signal } = runtime;
+  const [given = "", ...sources] = values.positionals;
+  const { address, reference: tag } = parsePlace(given);
+  if (tag.startsWith("sha256:")) throw usageError(`${given} is no tag`, "Give HOST/NAME:TAG.");
+  const annotations = Object.fromEntries(values.list("annotation").map(readAnnotation));
+  const credentials = readCredentials(values);
+  const to = openBlobStore(address, { ...dependenciesOf(runtime), credentials });
+  const read = async (text: string): Promise<FoundEntry[]> => {
+    const place = /^sha256:/.test(text) ? { address, reference: text } : parsePlace(text);
+    const from = place.address === address ? to : openBlobSource(place.address, dependenciesOf(runtime));
+    return (await readEntries(from, place.reference, signal)).entries;
+  };
+  const isThere = values.flag("append") && (await to.getManifest(tag, signal)) !== undefined;
+  const found: FoundEntry[] = [];
+  for (const source of [...(isThere ? [given] : []), ...sources]) found.push(...(await read(source)));
+  const entries = mergeEntries(found);
+  const index = encodeIndex(entries, annotations);
+  if (values.flag("dry-run")) {
+    runtime.stdout.write(`${index.bytes.toString()}\n`);
+    return;
+  }
+  for (const entry of entries) {
+    if (entry.from.address !== address)
+      log.info(`copying ${platformOf(entry.entry)} from ${entry.from.address.slice("docker://".length)}`);
+    await copyEntry(entry, to, mountableFrom(entry.from.address, to), signal);
+  }
+  await to.putManifest(tag, index, signal);
+  printResult(invocation, {
+    id: index.digest,
+    json: { index: given, digest: index.digest, platforms: entries.map(describeEntry) },
+    table: () => ({
+      header: ["INDEX", "DIGEST"],
+      rows: [[{ whole: given }, { whole: index.digest }]],
+    }),
+  });
+}
+
+export const inspect = command({
+  name: "inspect",
+  description: "Show which platforms an image of a registry is for.",
+  args: {
+    reference: { type: "positional", required: true, description: "HOST/NAME:TAG or HOST/NAME@DIGEST" },
+    raw: { type: "boolean", description: "Print the manifest's bytes as they are" },
+    creds: credentialsDefinition,
+    ...registryOptions,
+  },
+  run: inspectIndex,
+  examples: [
+    ["index inspect debian:12", "the platforms of an image"],
+    ["index inspect debian:12 -f json", "as JSON, for other programs"],
+  ],
+  agentNote: "Nothing is written, and no layer is fetched.",
+});
+
+async function inspectIndex(invocation: Invocation): Promise<void> {
+  const { values, runtime } = invocation;
+  const [given = ""] = values.positionals;
+  const { address, reference } = parsePlace(given);
+  const credentials = readCredentials(values);
+  const from = openBlobSource(address, { ...dependenciesOf(runtime), credentials });
+  const { manifest, entries } = await readEntries(from, reference, runtime.signal);
+  if (values.flag("raw")) {
+    runtime.stdout.write(manifest.bytes);
+    return;
+  }
+  printResult(invocation, {
+    id: entries.filter(({ entry }) => !isAttestation(entry)).map(({ entry }) => entry.digest),
+    json: { reference: given, digest: manifest.digest, platforms: entries.map(describeEntry) },
+    table: () => ({
+      header: ["PLATFORM", "DIGEST", "SIZE"],
+      rows: entries.map(({ entry }) => [
+        isAttestation(entry) ? "attestation" : platformOf(entry),
+        { whole: entry.digest },
+        sizeCell(entry.size),
+      ]),
+    }),
+  });
+}
+
+function describeEntry({ entry }: FoundEntry): Descriptor & { platform: string | null } {
+  const { mediaType, digest, size } = entry;
+  return { platform: isAttestation(entry) ? null : platformOf(entry), mediaType, digest, size };
+}
+
+function dependenciesOf({ fetch, clock, environment }: Runtime) {
+  return { fetch, clock, environment };
+}
+
+/** Returns the path of another repository of the same registry, from which it may take layers itself. */
+function mountableFrom(address: string, to: BlobStore): string | undefined {
+  const registryOf = (text: string) => text.slice(0, text.indexOf("/", "docker://".length) + 1);
+  const registry = registryOf(to.address);
+  return address.startsWith(registry) ? address.slice(registry.length) : undefined;
+}
+
+/** Parses `HOST/NAME:TAG` or `HOST/NAME@DIGEST`; `latest` if the tag is left out. */
+function parsePlace(text: string): { address: string; reference: string } {
+  const [, name, digest, tag] =
+    /^(?:docker:\/\/)?([^\s@]+?)(?:@(sha256:[0-9a-f]{64})|:([\w][\w.-]{0,127}))?$/.exec(text) ?? [];
+  if (name === undefined)
+    throw usageError(`${JSON.stringify(text)} is not HOST/NAME:TAG or HOST/NAME@DIGEST`);
+  try {
+    return { address: parseRepository(name).address, reference: digest ?? tag ?? "latest" };
+  } catch (error) {
+    if (error instanceof BoughError) throw usageError(error.message, error.hint);
+    throw error;
+  }
+}
+
+function readAnnotation(text: string): [string, string] {
+  const [, key, value] = /^(?:index:)?([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (key === undefined || value === undefined)
+    throw usageError(`--annotation ${JSON.stringify(text)} is not KEY=VALUE`);
+  return [key, value];
+}

@@ -1,0 +1,154 @@
+/** Indexes that name an image for each platform, in registries. */
+import { BoughError } from "../../errors.ts";
+import { digestOf, isDigest } from "../../image/digest.ts";
+import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import { formatPlatform, parsePlatform } from "../../image/platform.ts";
+import type { BlobSource, BlobStore, StoredManifest } from "../../registry/blob-store.ts";
+import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { readAtMost } from "../../streams.ts";
+
+/** An entry of an index, as it is written; fields that bough does not know stay. */
+export type IndexEntry = Descriptor & {
+  platform?: { os: string; architecture: string; variant?: string };
+  annotations?: Record<string, string>;
+};
+
+/** A manifest's entry, and where it is. */
+export interface FoundEntry {
+  entry: IndexEntry;
+  from: BlobSource;
+}
+
+const dockerList: string = "application/vnd.docker.distribution.manifest.list.v2+json";
+const referenceDigest = "vnd.docker.reference.digest";
+const maxConfigBytes = 8 * 1024 * 1024;
+
+/** Reads what a reference names: the entries of an index, or the one of an image, with the platform in its configuration. */
+export async function readEntries(
+  from: BlobSource,
+  reference: string,
+  signal: AbortSignal,
+): Promise<{ manifest: StoredManifest; entries: FoundEntry[] }> {
+  const name = `${from.address}${isDigest(reference) ? "@" : ":"}${reference}`;
+  const manifest = await from.getManifest(reference, signal);
+  if (manifest === undefined) throw new BoughError(`there is no image ${name}`);
+  const { mediaType, digest, bytes } = manifest;
+  const record = parse(bytes, name);
+  if ([mediaTypes.index, dockerList].includes(mediaType)) {
+    const listed = Array.isArray(record.manifests) ? record.manifests : [];
+    return { manifest, entries: listed.map((each) => ({ entry: readEntry(each, name), from })) };
+  }
+  const described = readEntry(record.config, name);
+  const { bytes: config } = await readAtMost(maxConfigBytes, await from.openBlob(described, signal));
+  const { os, architecture, variant } = parse(config, `the configuration of ${name}`);
+  const platform = platformFrom(os, architecture, variant);
+  if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
+  return { manifest, entries: [{ entry: { mediaType, digest, size: bytes.byteLength, platform }, from }] };
+}
+
+/**
+ * Joins entries to those of one index. A later image replaces an earlier one for the same platform, with its attestations; equal
+ * entries are one.
+ */
+export function mergeEntries(found: readonly FoundEntry[]): FoundEntry[] {
+  const images = new Map<string, FoundEntry>();
+  for (const each of found) if (!isAttestation(each.entry)) images.set(platformOf(each.entry), each);
+  const digests = new Set([...images.values()].map(({ entry }) => entry.digest));
+  const attestations = new Map<string, FoundEntry>();
+  for (const each of found) {
+    const subject = each.entry.annotations?.[referenceDigest];
+    if (isAttestation(each.entry) && subject !== undefined && digests.has(subject))
+      attestations.set(each.entry.digest, each);
+  }
+  return [...images.values(), ...attestations.values()];
+}
+
+/** Returns the index as it is stored. */
+export function encodeIndex(
+  entries: readonly FoundEntry[],
+  annotations: Readonly<Record<string, string>>,
+): Pick<StoredManifest, "mediaType" | "bytes" | "digest"> {
+  const bytes = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: mediaTypes.index,
+      manifests: entries.map(({ entry }) => entry),
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+    }),
+  );
+  return { mediaType: mediaTypes.index, bytes, digest: digestOf(bytes) };
+}
+
+/** Copies an entry's manifest, and all that it names, to another repository. What that has is not sent again. */
+export async function copyEntry(
+  { entry, from }: FoundEntry,
+  to: BlobStore,
+  mountsFrom: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (from.address === to.address) return;
+  const manifest = await from.getManifest(entry.digest, signal);
+  if (manifest === undefined) throw new BoughError(`${from.address} has no manifest ${entry.digest}`);
+  const { config, layers } = parse(manifest.bytes, entry.digest);
+  for (const item of [...(Array.isArray(layers) ? layers : []), config]) {
+    const blob = readEntry(item, entry.digest);
+    if (await to.hasBlob(blob, signal)) continue;
+    if (mountsFrom !== undefined && (await to.mountBlob(blob, mountsFrom, signal))) continue;
+    const open = async function* () {
+      yield* await from.openBlob(blob, signal);
+    };
+    await to.putBlob(blob, open, signal);
+  }
+  await to.putManifest(entry.digest, manifest, signal);
+}
+
+/** Returns `linux/arm64`, or `unknown`. */
+export function platformOf({ platform }: IndexEntry): string {
+  if (platform === undefined) return "unknown";
+  const { os, architecture, variant } = platform;
+  try {
+    return formatPlatform(parsePlatform([os, architecture, ...(variant ? [variant] : [])].join("/")));
+  } catch {
+    return "unknown";
+  }
+}
+
+/** True for the manifest that has an image's provenance and packages. */
+export function isAttestation({ annotations }: IndexEntry): boolean {
+  return annotations?.[referenceDigest] !== undefined;
+}
+
+function readEntry(value: unknown, name: string): IndexEntry {
+  const record = asRecord(value);
+  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
+  if (mediaType === undefined || !isDigest(digest) || size === undefined || size < 0)
+    throw new BoughError(`${name} has a damaged descriptor`);
+  const { os, architecture, variant } = asRecord(record?.platform) ?? {};
+  const platform = platformFrom(os, architecture, variant);
+  const annotations = Object.entries(asRecord(record?.annotations) ?? {}).filter(
+    (each): each is [string, string] => typeof each[1] === "string",
+  );
+  return {
+    ...{ mediaType, digest, size },
+    ...(platform && { platform }),
+    ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
+  };
+}
+
+function platformFrom(os: unknown, architecture: unknown, variant: unknown): IndexEntry["platform"] {
+  const [system, processor, kind] = [asText(os), asText(architecture), asText(variant)];
+  if (system === undefined || processor === undefined) return undefined;
+  return { os: system, architecture: processor, ...(kind ? { variant: kind } : {}) };
+}
+
+function parse(bytes: Uint8Array, name: string): JsonRecord {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString());
+  } catch {
+    value = undefined;
+  }
+  const record = asRecord(value);
+  if (record === undefined) throw new BoughError(`${name} is not an image's manifest`);
+  return record;
+}
