@@ -75,3 +75,9 @@ test.each([
   openScratch("git", { TMPDIR: directory })[Symbol.dispose]();
   expect(existsSync(path)).toBe(true);
 });
+
+test("where /var/tmp cannot be written to, the place is in bough's own directory", () => {
+  const own = join(temporaryDirectory(), "state");
+  using scratch = openScratch("push", { BOUGH_HOME: own }, "/none");
+  expect(scratch.path.startsWith(`${own}/bough-push-`)).toBe(true);
+});

@@ -2,7 +2,6 @@ import { viewsInUserNamespace } from "../../engine/system/kernel-views.ts";
 import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { type ContainerKind, findContainer } from "../process/container.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { needsUserNamespace } from "../process/user-namespace.ts";
 import type { CheckResult } from "./check-result.ts";
 
 export interface ContainerFacts {
@@ -33,10 +32,9 @@ export function diagnoseContainer({ kind, row, hasOwnProc }: ContainerFacts, can
 }
 
 /** Returns `undefined` outside of containers. */
-export function examineContainer(runtime: Runtime): ContainerFacts | undefined {
+export function examineContainer(runtime: Runtime, needsNamespace: boolean): ContainerFacts | undefined {
   const kind = findContainer(runtime.environment);
   if (kind === undefined) return undefined;
-  const needsNamespace = needsUserNamespace(runtime);
   const hasOwnUsers = isInUserNamespace();
   const hasOwnProc = (!needsNamespace && !hasOwnUsers) || viewsInUserNamespace().proc;
   if (needsNamespace) return { kind, row: runtime.userId === 0 ? "root" : "user", hasOwnProc };

@@ -91,7 +91,7 @@ function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "faile
 }
 
 export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
-  const needsNamespace = needsUserNamespace(runtime);
+  const needsNamespace = await needsUserNamespace(runtime);
   const started = examineRuntime(runtime, needsNamespace);
   const missing = missingPrograms(runtime.environment).filter(
     ({ program }) => program !== "runc" || typeof started.crun === "object",
@@ -102,7 +102,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   const mount = cannotTry ? { overlay: "untried" as const } : await tryOverlay(runtime, needsNamespace);
   const { overlay } = mount;
   return {
-    container: examineContainer(runtime),
+    container: examineContainer(runtime, needsNamespace),
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,

@@ -1,8 +1,9 @@
-import { lstatSync, mkdirSync, rmdirSync } from "node:fs";
+import { accessSync, constants, lstatSync, mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { namesIn, removeTree } from "../../left-behind.ts";
 import { lockFile, takeOverLock } from "../../lock-file.ts";
 import { errorCode } from "../../system-error.ts";
+import { stateDirectory } from "./runtime.ts";
 
 /** A place for large temporary files, which are removed when it is disposed of. */
 interface Scratch extends Disposable {
@@ -19,15 +20,32 @@ const keptMilliseconds = 24 * 60 * 60 * 1000;
 /** Makes a scratch place: not in /tmp, which may be in memory. Removes what killed processes have left. */
 export function openScratch(
   purpose: Purpose,
-  { TMPDIR }: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string | undefined>>,
+  usual = "/var/tmp",
 ): Scratch {
-  const parent = TMPDIR || "/var/tmp";
+  const parent = environment.TMPDIR || (isWritable(usual) ? usual : ownDirectory(environment));
   for (const name of namesIn(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
   const { directory, lock } = makeDirectory(join(parent, `bough-${purpose}-${crypto.randomUUID()}`));
   return {
     path: join(directory, "files"),
     [Symbol.dispose]: () => removeDirectory(directory, lock),
   };
+}
+
+function isWritable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** bough's own directory, for containers whose root is read-only. */
+function ownDirectory(environment: Readonly<Record<string, string | undefined>>): string {
+  const directory = stateDirectory({ environment, platform: process.platform });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  return directory;
 }
 
 /** Without its lock a directory is empty: it has just been made, or is about to be removed. Another process may do that. */

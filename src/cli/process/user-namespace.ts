@@ -1,6 +1,4 @@
 import { readFileSync } from "node:fs";
-import { ownHierarchies } from "../../engine/sandbox/limits/controllers.ts";
-import { groupProblem } from "../../engine/sandbox/runtime/choice.ts";
 import { hasCapability } from "../../engine/system/capability.ts";
 import { explainUnknownOption } from "../../engine/system/programs.ts";
 import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
@@ -22,7 +20,7 @@ export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--ma
  * Does not return in that case. Rejects with what is missing if the namespace can't be made.
  */
 export async function enterUserNamespace(runtime: Runtime): Promise<void> {
-  if (!needsUserNamespace(runtime)) return;
+  if (!(await needsUserNamespace(runtime))) return;
   const problem = await findUserNamespaceProblem(runtime);
   if (problem !== undefined) throw problem;
   // Without HOME, root of the namespace would get the home of the machine's root.
@@ -49,15 +47,13 @@ export function processesWithin(own: number, maxPid: number): number {
   return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
 
-export function needsUserNamespace({ userId, environment }: Runtime): boolean {
+export async function needsUserNamespace({ userId, environment }: Runtime): Promise<boolean> {
   if (userId === undefined) return false;
   // A container's root usually lacks the capability to mount, or control groups, which keep devices from a RUN.
   if (userId !== 0 || !hasCapability("sysAdmin")) return true;
-  return (
-    !isInUserNamespace() &&
-    findContainer(environment) !== undefined &&
-    groupProblem(ownHierarchies(), {}, false) !== undefined
-  );
+  if (isInUserNamespace() || findContainer(environment) === undefined) return false;
+  const { canRestrictDevices } = await import("../../engine/sandbox/runtime/choice.ts");
+  return !canRestrictDevices();
 }
 
 /** The trial usually takes a few milliseconds. */

@@ -179,6 +179,11 @@ export function findCrun(
   return { crun, key };
 }
 
+/** Returns whether this process can make control groups that keep devices from a command. */
+export function canRestrictDevices(): boolean {
+  return groupProblem(ownHierarchies(), {}, false) === undefined;
+}
+
 /** Returns why crun can't be limited with these control groups; `undefined` if it can. */
 export function groupProblem(
   hierarchies: readonly Hierarchy[],
