@@ -83,6 +83,7 @@ export function annotateBuild(progress: Progress, given: Given): Progress {
   let failedStep: string | undefined;
   stderr.write(begin);
   let isPaused = true;
+  let isFinished = false;
   const resume = () => {
     if (isPaused) stderr.write(end + warnings.splice(0).join(""));
     isPaused = false;
@@ -91,6 +92,7 @@ export function annotateBuild(progress: Progress, given: Given): Progress {
     log: progress.log,
     emit(event) {
       progress.emit(event);
+      isFinished ||= event.type === "finished";
       if (event.type === "step-failed" && event.abandoned !== true) failedStep ??= event.title;
       const isShown = given.globals.logLevel !== "error";
       if (event.type !== "warning" || event.line === undefined || !isShown) return;
@@ -100,11 +102,10 @@ export function annotateBuild(progress: Progress, given: Given): Progress {
     },
     close() {
       progress.close();
-      resume();
+      // After a failure, the error is shown before the pause ends.
+      if (isFinished) resume();
     },
     fail(error) {
-      if (!isPaused) stderr.write(begin);
-      isPaused = true;
       if (!progress.fail(error))
         stderr.write(formatLogLines(describeFailure(error, given.globals.format).text, stderr));
       resume();

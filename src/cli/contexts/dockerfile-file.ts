@@ -4,6 +4,7 @@ import { BoughError, usageError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
+import { formats, reportFormats } from "../command-line/globals.ts";
 
 export interface DockerfilePlace {
   /** The path as given, for messages. */
@@ -86,7 +87,7 @@ function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
   const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
-    hint: ["json", "table"].includes(path)
+    hint: [...formats, ...reportFormats].some((format) => format === path)
       ? `With --docker, -f is the Dockerfile, as in docker build: write --format ${path}.`
       : "Give its path with --dockerfile PATH, or the context directory that contains it.",
     cause: error,
