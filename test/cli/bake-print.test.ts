@@ -140,6 +140,18 @@ describe("a file that can't be used is refused with its place", () => {
       "compose.yaml:3: services.app.build.secrets: there is no secret s under secrets",
     ],
     [
+      "an alias of itself",
+      compose("build: &x\n      args: *x"),
+      "compose.yaml: it is nested too deeply, or too large",
+    ],
+    [
+      "aliases that stand for too much",
+      {
+        "compose.yaml": `${Array.from({ length: 12 }, (_, at) => `x-${at}: &a${at} [${`*a${at - 1}, `.repeat(at && 9)}1]`).join("\n")}\nservices: {app: {build: .}}\n`,
+      },
+      "compose.yaml: invalid YAML: Excessive aliasing",
+    ],
+    [
       "a missing variable",
       compose("image: a:${TAG:?set it}"),
       "compose.yaml:3: services.app.image: required variable TAG is missing a value: set it",

@@ -173,6 +173,12 @@ test("a failure ends the other targets, and says which, and what was done", asyn
   expect(existsSync(join(directory, "built.json"))).toBe(false);
 });
 
+test("a compose file without a build is no mistake", async () => {
+  const directory = makeProject({ "compose.yaml": "services: {db: {image: postgres}}\n" });
+  const { stdout, stderr } = await expectDone(bough(directory, "bake"));
+  expect([stdout, stderr]).toEqual(["", "[WARN] there is nothing to build: no service has a build\n"]);
+});
+
 test("events name their target, and keep its own numbers", async () => {
   const directory = makeProject(
     bakeFile({ a: inline("FROM base:1\nRUN echo a\n"), b: inline("FROM base:1\nRUN echo b\n") }),

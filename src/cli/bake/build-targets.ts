@@ -34,7 +34,8 @@ type Built = BuildResult & { printsImage: boolean };
  * the service, the slots of `--jobs`, and all layers. Returns the exit code.
  */
 export async function buildTargets({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {
-  const { values, runtime, globals } = invocation;
+  const { values, runtime, globals, log } = invocation;
+  if (targets.size === 0) log.warn("there is nothing to build: no service has a build");
   const jobs =
     positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.") ??
     (isEmbedded(runtime, globals) ? availableParallelism() : 4);
@@ -51,7 +52,7 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
   const results = new Map<string, Built>();
   try {
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
-    await buildAll(targets, { progress, results, jobs }, invocation);
+    if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
     writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results) })));
     progress.close();
   } catch (error) {
@@ -59,7 +60,7 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
     if (progress.fail(error)) return failureOf(error).exitCode;
     throw error;
   }
-  printTargets(targets, results, invocation);
+  if (results.size > 0) printTargets(targets, results, invocation);
   return 0;
 }
 

@@ -5,7 +5,7 @@ import { nearest } from "../../suggest.ts";
 import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
 import type { BakeText } from "./json-file.ts";
 import { below, type Place, placeError } from "./place.ts";
-import { isMap, readText, requireArray, requireMap } from "./target.ts";
+import { isMap, readText, requireArray, requireFinite, requireMap } from "./target.ts";
 
 /** The services and secrets of compose files, merged. */
 export interface Project {
@@ -90,6 +90,7 @@ function parse({ file, text }: BakeText): Document[] {
   } catch (error) {
     throw placeError(place, messageOf(error).replace(/^YAML Parse error/, "invalid YAML"), undefined, error);
   }
+  requireFinite(value, { file, path: [] });
   const documents = Array.isArray(value) ? value : [value];
   return documents.flatMap((root) =>
     root === null || root === undefined ? [] : [{ root: requireMap(root, place), place }],

@@ -14,6 +14,7 @@ import {
   readList,
   readText,
   requireArray,
+  requireFinite,
   requireMap,
   type ShownVariable,
   type Target,
@@ -77,6 +78,7 @@ function parseJson({ file, text }: BakeText): Record<string, unknown> {
   } catch (error) {
     throw placeError({ file, path: [] }, `invalid JSON: ${messageOf(error)}`, undefined, error);
   }
+  requireFinite(value, { file, path: [] });
   return requireMap(value, { file, path: [] });
 }
 

@@ -98,7 +98,11 @@ async function readFiles({
   for (const path of paths) {
     const file = path.replace(/^cwd:\/\//, "");
     const text = file === "-" ? await readAll(runtime.stdin.stream()) : readIfThere(file, workingDirectory);
-    if (text === undefined) throw usageError(`-f ${file}: there is no such file`);
+    if (text === undefined)
+      throw usageError(
+        `-f ${file}: there is no such file`,
+        /^(json|table|csv|tsv)$/.test(file) ? `How results are printed is --format ${file} here.` : undefined,
+      );
     files.push({ file: file === "-" ? "standard input" : file, text });
   }
   return files.map((each) => ({ ...each, isComposeFile: kindOf(each) === "compose" }));
@@ -138,9 +142,17 @@ function readIfThere(path: string, workingDirectory: string): string | undefined
   }
 }
 
+/** The maximum that is read of standard input. */
+const maxBytes = 16 * 1024 * 1024;
+
 async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw usageError(`-f -: there are more than ${maxBytes} bytes on standard input`);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString("utf8");
 }
 

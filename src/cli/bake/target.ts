@@ -228,6 +228,27 @@ function readMap(value: unknown, place: Place): Record<string, string> {
   );
 }
 
+/** More than any project has, and less than what a few lines of aliases can stand for. */
+const maxValues = 1_000_000;
+const maxDepth = 100;
+
+/** Throws for a file that refers to itself, is nested too deeply, or has more values than can be worked with. */
+export function requireFinite(value: unknown, place: Place): void {
+  let values = 0;
+  const visit = (each: unknown, depth: number) => {
+    values += 1;
+    if (depth > maxDepth || values > maxValues)
+      throw placeError(
+        place,
+        "it is nested too deeply, or too large",
+        "An alias must not be part of what it stands for.",
+      );
+    if (typeof each === "object" && each !== null)
+      for (const part of Object.values(each)) visit(part, depth + 1);
+  };
+  visit(value, 0);
+}
+
 export function requireMap(value: unknown, place: Place): Record<string, unknown> {
   if (isMap(value)) return value;
   throw placeError(place, `a map is required, not ${describe(value)}`);
