@@ -162,14 +162,12 @@ const orders: Record<string, readonly string[]> = {
 
 /** Files that every folder may import. */
 const shared = [
-  "programs/deadline.ts",
   "programs/helper.ts",
   "programs/libc.ts",
   "programs/pipes.ts",
   "columns/persistent-map.ts",
   "columns/text-column.ts",
   "account-rows.ts",
-  "boot-id.ts",
   "system-error.ts",
   "errors.ts",
   "home-directory.ts",

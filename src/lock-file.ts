@@ -5,7 +5,7 @@
  * may open it: closing it there would release the lock (fcntl(2)).
  */
 import { Database } from "bun:sqlite";
-import { existsSync, lstatSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, rmSync } from "node:fs";
 import { isDamaged, makeFile } from "./database.ts";
 import { errorCode } from "./system-error.ts";
 
@@ -74,4 +74,16 @@ function take(path: string, waitMilliseconds: number): Disposable | undefined {
 /** False for a link, too: a path in a shared directory may be one of another user. */
 function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+let known: string | undefined;
+
+/** Returns the kernel's boot ID; `undefined` on a system without /proc. */
+export function bootId(): string | undefined {
+  try {
+    known ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    // The system has no boot ID.
+  }
+  return known;
 }

@@ -1,8 +1,8 @@
-import { bootId } from "../boot-id.ts";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import type { LayerBlob } from "../image/layer-header.ts";
 import type { PackJob } from "../image/layer-writer.ts";
+import { bootId } from "../lock-file.ts";
 import type { LendFiles } from "../service/wire/file.ts";
 import type { OperationEvent } from "../service/wire/operation.ts";
 import { openEngineDirectory } from "./engine-directory.ts";

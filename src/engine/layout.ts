@@ -12,9 +12,8 @@ import {
 } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { bootId } from "../boot-id.ts";
 import { directoryMode } from "../image/file-mode.ts";
-import { isLocked, lockFile } from "../lock-file.ts";
+import { bootId, isLocked, lockFile } from "../lock-file.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 
 /** The paths in an engine's directory. All are absolute, and all but `directory` are free of symbolic links. */

@@ -17,9 +17,8 @@ import {
   sendOnce,
   shownAddress,
 } from "./exchange.ts";
-import { isDowngrade, isLoopback } from "./hosts.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
-import type { Repository } from "./repository.ts";
+import { isDowngrade, isLoopback, type Repository } from "./repository.ts";
 import { isPassingStatus, retriesIn, waitBeforeRetry } from "./retry.ts";
 
 interface ClientOptions {

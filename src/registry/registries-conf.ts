@@ -5,8 +5,7 @@ import { BoughError, messageOf } from "../errors.ts";
 import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
-import { verifiesTls } from "./hosts.ts";
-import { hub, parseMirror, parseRepository, type Repository } from "./repository.ts";
+import { hub, parseMirror, parseRepository, type Repository, verifiesTls } from "./repository.ts";
 
 /** A repository that has the images of another one. */
 export interface Place {

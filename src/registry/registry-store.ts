@@ -4,8 +4,8 @@ import type { BlobStore } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
-import { isDowngrade } from "./hosts.ts";
 import { RegistryError, WrongManifestError } from "./registry-error.ts";
+import { isDowngrade } from "./repository.ts";
 
 /** Blobs up to this size are sent from memory: a stream for each would take longer. */
 const maxHeldBytes = 1024 * 1024;

@@ -1,11 +1,10 @@
 /** `bough run IMAGE [ARG...]` means what `docker run` means. */
-
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { GlobalOptions } from "../../src/cli/command-line/globals.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { buildTimeout, findTimeout, type Timeout } from "../../src/cli/service/timeout.ts";
-import { maxTimeout } from "../../src/programs/deadline.ts";
+import { maxTimeout } from "../../src/programs/helper.ts";
 import type { Service } from "../../src/service/client.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

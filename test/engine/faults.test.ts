@@ -8,7 +8,7 @@ import { checkQuickly } from "../../src/engine/check/check.ts";
 import { openEngine } from "../../src/engine/engine.ts";
 import { describeFault } from "../../src/engine/faults.ts";
 import { BoughError } from "../../src/errors.ts";
-import { nameSeconds } from "../../src/programs/deadline.ts";
+import { nameSeconds } from "../../src/programs/helper.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 import { removeHome } from "../support/homes.ts";

@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { bootId } from "../../src/boot-id.ts";
 import { openDatabase } from "../../src/database.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { linkKnownBlobs } from "../../src/engine/records/imported-blobs.ts";
@@ -13,6 +12,7 @@ import { createLayerCheck } from "../../src/engine/records/whole-layers.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { keepLayers } from "../../src/engine/unpack/keep-layers.ts";
 import { placesOf } from "../../src/engine/unpack/unpack-layers.ts";
+import { bootId } from "../../src/lock-file.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 import { failFirst, lost, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
 

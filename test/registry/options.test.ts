@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sourceWords } from "../../src/engine/import/registry-settings.ts";
-import { verifiesTls } from "../../src/registry/hosts.ts";
+import { verifiesTls } from "../../src/registry/repository.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";

@@ -9,11 +9,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { bootId } from "../../boot-id.ts";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { namesIn, removeTree } from "../../left-behind.ts";
-import { lockFile } from "../../lock-file.ts";
+import { bootId, lockFile } from "../../lock-file.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-source.ts";

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
-import { hasCapability } from "../../engine/system/capability.ts";
 import { explainUnknownOption } from "../../engine/system/programs.ts";
-import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";

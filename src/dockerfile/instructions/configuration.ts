@@ -1,5 +1,6 @@
 import { readFlags } from "../flags.ts";
 import type {
+  Command,
   ExposeInstruction,
   MaintainerInstruction,
   ShellInstruction,
@@ -9,9 +10,9 @@ import type {
   VolumeInstruction,
   WorkdirInstruction,
 } from "../instruction.ts";
+import { parseStringArray } from "../text/json.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { splitAtBlanks } from "../words/words.ts";
-import { isEmptyCommand, parseCommand } from "./command.ts";
+import { splitAtBlanks, type Word } from "../words/words.ts";
 
 /** Parses `CMD ...` and `ENTRYPOINT ...`. Without arguments, each removes the base image's setting. */
 export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): StartCommandInstruction {
@@ -84,4 +85,27 @@ function parseSingle<Name extends string>(statement: Statement, name: Name, expe
     statement.report({ message: `${name} requires exactly one argument`, expected, at });
   }
   return baseOf(statement, name, flags.list);
+}
+
+/** Parses a command: a JSON array of strings, else shell form, to which Docker falls back. Reports an array of other values. */
+export function parseCommand(statement: Statement, args: Word): Command {
+  const array = parseStringArray(args.text);
+  switch (array.kind) {
+    case "strings":
+      return { form: "exec", words: array.words };
+    case "not-strings":
+      statement.report({
+        message: "when using JSON array syntax, arrays must be comprised of strings only",
+        expected: 'every element in double quotes, as in ["program", "argument"]',
+        at: placeOf(args),
+      });
+      return { form: "exec", words: [args.text] };
+    case "not-an-array":
+      return { form: "shell", line: args.text };
+  }
+}
+
+/** True for a command that Docker treats as missing. */
+export function isEmptyCommand(command: Command): boolean {
+  return command.form === "exec" ? command.words.length === 0 : command.line === "";
 }

@@ -3,7 +3,7 @@ import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/words.ts";
-import { isEmptyCommand, parseCommand } from "./command.ts";
+import { isEmptyCommand, parseCommand } from "./configuration.ts";
 
 const durations = ["interval", "timeout", "start-period", "start-interval"];
 

@@ -2,7 +2,7 @@ import { type FlagKind, readFlags } from "../flags.ts";
 import type { RunInstruction } from "../instruction.ts";
 import { parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { isEmptyCommand, parseCommand } from "./command.ts";
+import { isEmptyCommand, parseCommand } from "./configuration.ts";
 import { parseMounts } from "./mount.ts";
 
 const declaredFlags: Readonly<Record<string, FlagKind>> = {

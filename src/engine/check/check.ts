@@ -5,8 +5,14 @@ import { withEngineDirectory } from "../engine-directory.ts";
 import type { Layout } from "../layout.ts";
 import { layerChain } from "../records/layers.ts";
 import { parseObject } from "../records/records.ts";
-import { checkFiles, findFileProblem, listFiles } from "./file-check.ts";
-import { checkLayers, findPlaceProblem, listLayers } from "./layer-check.ts";
+import {
+  checkFiles,
+  checkLayers,
+  findFileProblem,
+  findPlaceProblem,
+  listFiles,
+  listLayers,
+} from "./contents.ts";
 import { add, type CheckRun, type EngineCheckReport, emptyReport } from "./report.ts";
 
 interface EngineCheckOptions {

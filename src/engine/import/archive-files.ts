@@ -1,11 +1,10 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { type Compression, decompress } from "../../image/compression.ts";
+import { type Compression, decompress, detectLayerCompression } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { type Budget, maxArchiveEntries } from "../import-limits.ts";
 import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
-import { detectLayerCompression } from "./layer-compression.ts";
 
 /** The decompressed archive, in the operation's directory. */
 export const archiveFile = "archive.tar";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { registryHost } from "../../registry/hosts.ts";
+import { registryHost } from "../../registry/repository.ts";
 
 /** The image to import. */
 export type ImageSource =

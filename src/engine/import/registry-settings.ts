@@ -1,8 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { registryHost, verifiesTls } from "../../registry/hosts.ts";
 import { credentialHelpersIn, findSettings, type Place } from "../../registry/registries-conf.ts";
-import { parseRepository, type Repository } from "../../registry/repository.ts";
+import { parseRepository, type Repository, registryHost, verifiesTls } from "../../registry/repository.ts";
 import { retriesIn } from "../../registry/retry.ts";
 import type { Environment } from "../system/programs.ts";
 

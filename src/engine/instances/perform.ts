@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
-import { startDeadline } from "../../programs/deadline.ts";
+import { startDeadline } from "../../programs/helper.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";

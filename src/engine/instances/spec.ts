@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { octalMode } from "../../image/file-mode.ts";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
-import { maxTimeout } from "../../programs/deadline.ts";
+import { maxTimeout } from "../../programs/helper.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import { readdirSync } from "node:fs";
-import { bootId } from "../../boot-id.ts";
 import { inTransaction } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
+import { bootId } from "../../lock-file.ts";
 import { isOpen, type Layout } from "../layout.ts";
 import { failingDiskHint } from "../system/disk.ts";
 import { loseUnsyncedCaches } from "./caches.ts";

@@ -1,6 +1,6 @@
 import { constants, rmSync } from "node:fs";
 import { join } from "node:path";
-import { maxTimeout } from "../../programs/deadline.ts";
+import { maxTimeout } from "../../programs/helper.ts";
 import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import { isOpen } from "../layout.ts";

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bootId } from "../../boot-id.ts";
 import type { Clock } from "../../clock.ts";
+import { bootId } from "../../lock-file.ts";
 import { sendSignal } from "../../programs/helper.ts";
 
 /**

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Platform } from "../../image/platform.ts";
-import { startDeadline } from "../../programs/deadline.ts";
+import { startDeadline } from "../../programs/helper.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";

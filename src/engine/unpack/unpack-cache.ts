@@ -1,10 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { decompress } from "../../image/compression.ts";
+import { decompress, detectLayerCompression, peek } from "../../image/compression.ts";
 import { readLayerTar } from "../../image/tar-reader.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
 import { tap } from "../../streams.ts";
-import { detectLayerCompression, peek } from "../import/layer-compression.ts";
 import { openSource } from "../import/open-source.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";

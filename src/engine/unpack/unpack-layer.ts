@@ -1,13 +1,12 @@
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import { type Compression, decompress } from "../../image/compression.ts";
+import { type Compression, decompress, detectLayerCompression, peek } from "../../image/compression.ts";
 import { type Descriptor, layerMediaType } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
-import { detectLayerCompression, peek } from "../import/layer-compression.ts";
 import { checkRoom, meansNoRoom, type Room } from "../import-limits.ts";
 import { showPath } from "../system/path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";

@@ -8,7 +8,7 @@ import {
   ulimitNames,
 } from "../../../service/wire/instance.ts";
 import { asFields, type Fields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
-import { hasCapability } from "../../system/capability.ts";
+import { hasCapability } from "../../system/user-namespace.ts";
 
 type Ulimits = NonNullable<ResourcesLimits["ulimits"]>;
 
