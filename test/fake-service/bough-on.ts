@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/clock.ts";
+import type { Fetch } from "../../src/service/service.ts";
 import { type Ended, runBough } from "../support/bough.ts";
 import type { FakeService } from "./fake-service.ts";
 
@@ -6,13 +7,13 @@ import type { FakeService } from "./fake-service.ts";
 export async function boughOn(
   service: FakeService,
   words: readonly string[],
-  { context, state, clock }: { context: string; state: string; clock?: Clock },
+  { context, state, ...options }: { context: string; state: string; clock?: Clock; fetch?: Fetch },
 ): Promise<Ended & { runs: string[] }> {
   const before = service.state.instances.length;
   const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", ...words], {
     workingDirectory: context,
     environment: { BOUGH_HOME: state },
-    ...(clock === undefined ? {} : { clock }),
+    ...options,
   });
   return { ...ended, runs: service.state.instances.slice(before).map(({ command }) => command) };
 }
