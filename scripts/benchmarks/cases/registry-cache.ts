@@ -3,14 +3,16 @@ import { join } from "node:path";
 import { makeBusyboxLayout } from "../../../test/support/busybox-image.ts";
 import { Registry } from "../../../test/support/registry.ts";
 import { type Bench, type Row, requestsRow } from "../bench.ts";
+import { type Buildx, startBuildx } from "../buildx.ts";
 import { alternate, run } from "../measure.ts";
 
 const stages = [0, 1, 2, 3, 4];
 const steps = [0, 1, 2, 3];
+const name = "registry cache, 450 MB, 20 RUN";
 /** The size of each RUN's layer, of bytes that can't be compressed: 450 MB in all. */
 const layerBytes = 22_500_000;
 
-/** Measures builds that begin in an empty home and find their steps in a registry. */
+/** Measures builds that begin in an empty home and find their steps in a registry, and how much longer a build takes that writes there. */
 export async function measureRegistryCache(bench: Bench): Promise<Row[]> {
   const registry = await Registry.start();
   bench.atEnd(() => registry.stop());
@@ -35,6 +37,11 @@ export async function measureRegistryCache(bench: Bench): Promise<Row[]> {
   };
 
   await run(writing);
+  // Each build makes other bytes, so all of them are sent.
+  const without = async () => (await run(build("warm", "--no-cache"))).milliseconds;
+  const withCache = async () => (await run(build("warm", "--no-cache", to))).milliseconds;
+  const [plainTime = 0, writeTime = 0] = await alternate(bench.times, without, withCache);
+  await run(writing);
   await run(writing);
   const known = registry.requests().length;
   await run(writing);
@@ -44,13 +51,25 @@ export async function measureRegistryCache(bench: Bench): Promise<Row[]> {
   const cached = await runCold();
   if (/ spawned op=/.test(cached.stderr)) throw new Error(`the cache is not used:\n${cached.stderr}`);
 
-  write(`${dockerfile.trimEnd()}; echo changed\n`);
+  const changedText = `${dockerfile.trimEnd()}; echo changed\n`;
+  const buildx = await startBuildx(bench);
+  const compared =
+    buildx === undefined
+      ? []
+      : await compareWithBuildx(bench, buildx, {
+          dockerfiles: { "all cached": dockerfile, "the last RUN changed": changedText },
+          cache: `type=registry,ref=${registry.host}/buildx:main`,
+          async build(text) {
+            write(text);
+            return (await runCold()).milliseconds;
+          },
+        });
+  write(changedText);
   const changed = await runCold();
   const ran = changed.stderr.match(/ spawned op=/g)?.length;
   if (ran !== 1) throw new Error(`${ran} steps were run:\n${changed.stderr}`);
   const belowBytes = (steps.length - 1) * layerBytes;
 
-  const name = "registry cache, 450 MB, 20 RUN";
   return [
     {
       case: `${name}, all cached`,
@@ -78,7 +97,51 @@ export async function measureRegistryCache(bench: Bench): Promise<Row[]> {
       goal: { atMost: 1.05 },
     },
     requestsRow(`${name}, written unchanged`, countRequests(requests), { against: "", atMost: 5 }),
+    {
+      case: `${name}, written`,
+      bough: `${(writeTime / 1000).toFixed(1)} s`,
+      against: `${(plainTime / 1000).toFixed(1)} s, without writing`,
+      figure: writeTime / plainTime,
+      unit: "times",
+      goal: { atMost: 1.3 },
+    },
+    ...compared,
   ];
+}
+
+/** Compares builds on empty machines, each with the cache that its own builder has written. */
+async function compareWithBuildx(
+  { times }: Bench,
+  buildx: Buildx,
+  {
+    dockerfiles,
+    cache,
+    build,
+  }: {
+    dockerfiles: Readonly<Record<string, string>>;
+    cache: string;
+    build(dockerfile: string): Promise<number>;
+  },
+): Promise<Row[]> {
+  const [first = ""] = Object.values(dockerfiles);
+  await buildx.build(first, `--cache-to=${cache},mode=max`);
+  const rows: Row[] = [];
+  for (const [what, dockerfile] of Object.entries(dockerfiles)) {
+    const theirs = async () => {
+      await buildx.empty();
+      return buildx.build(dockerfile, "--tag=built:1", `--cache-from=${cache}`);
+    };
+    const [ours = 0, docker = 0] = await alternate(times, () => build(dockerfile), theirs);
+    rows.push({
+      case: `${name}, ${what}`,
+      bough: `${ours.toFixed(0)} ms, empty home`,
+      against: `${docker.toFixed(0)} ms, docker buildx`,
+      figure: docker / ours,
+      unit: "times as fast",
+      goal: { atLeast: 2 },
+    });
+  }
+  return rows;
 }
 
 function countRequests(requests: readonly string[]): Record<string, number> {
