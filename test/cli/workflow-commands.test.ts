@@ -33,17 +33,24 @@ afterAll(() => service.close());
 const dockerfile = (last: string) =>
   `FROM base:1 AS Build\nRUN echo first\nMAINTAINER me\nRUN ${last} \\\n  100%\n`;
 
+/** Writes a project with one image, and one that `bough bake` builds. Returns its directory. */
+function makeRepository(last: string): string {
+  const repository = temporaryDirectory();
+  mkdirSync(join(repository, ".git"));
+  const bake = { target: { default: { context: "app" } } };
+  writeFiles(repository, { "app/Dockerfile": dockerfile(last), "docker-bake.json": JSON.stringify(bake) });
+  return repository;
+}
+
 /** Returns the lines that GitHub would take for commands: what stands outside of a pause. */
 async function build(
   last: string,
   options: string[] = [],
   environment: Record<string, string> = { GITHUB_ACTIONS: "true" },
+  command: readonly string[] = ["build", "--docker", "app"],
 ) {
-  const repository = temporaryDirectory();
-  mkdirSync(join(repository, ".git"));
-  writeFiles(repository, { "app/Dockerfile": dockerfile(last) });
-  const words = ["--url", service.url, "--token", "t", "build", "--docker", "app", ...options];
-  const ended = await runBough(words, { workingDirectory: repository, environment });
+  const words = ["--url", service.url, "--token", "t", ...command, ...options];
+  const ended = await runBough(words, { workingDirectory: makeRepository(last), environment });
   let token: string | undefined;
   const commands: string[] = [];
   for (const line of ended.stderr.split("\n")) {
@@ -99,6 +106,15 @@ describe("a build in GitHub Actions", () => {
     expect(ended.commands).toEqual(
       named.map((name) => expect.stringMatching(new RegExp(`^::error .*${name}`))),
     );
+  });
+
+  test("of several targets marks no line, and lets no output be a command either", async () => {
+    const ended = await build("broken", [], { GITHUB_ACTIONS: "true" }, ["bake"]);
+    expect(ended).toMatchObject({ exitCode: 1, isPaused: false });
+    for (const line of hostile) expect(ended.stderr).toContain(line.trim());
+    expect(ended.commands).toEqual([
+      expect.stringMatching(/^::error title=RUN broken.*::target default .*app\/Dockerfile:4: /),
+    ]);
   });
 
   test.each<[string, string[], Record<string, string>]>([

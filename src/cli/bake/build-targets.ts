@@ -46,9 +46,7 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
   for (const place of metadata) requireWritable(place);
   // After a failure, too, none may be taken for a file of this bake.
   for (const place of metadata) removeOld(place);
-  // An annotation in a pipeline names the Dockerfile of a command line, of which there is none here.
-  const environment = { ...runtime.environment, GITHUB_ACTIONS: undefined };
-  const progress = await createProgress({ ...invocation, runtime: { ...runtime, environment } });
+  const progress = await createProgress(invocation, { hasOneDockerfile: false });
   const results = new Map<string, Built>();
   try {
     for (const target of targets.values()) await checkTarget(target, progress, invocation);

@@ -73,9 +73,10 @@ export function annotateFindings(
 
 /**
  * Returns a display that also marks lines that the build warns of, and the one at which it fails. No line of a command's output is a
- * workflow command: that of a base image or of a package's script must not set this job's outputs.
+ * workflow command: that of a base image or of a package's script must not set this job's outputs. Builds of several Dockerfiles mark
+ * no lines.
  */
-export function annotateBuild(progress: Progress, given: Given): Progress {
+export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile: boolean): Progress {
   const { stderr } = given.runtime;
   const mark = createMark(given);
   const { begin, end } = pausedCommands();
@@ -94,7 +95,7 @@ export function annotateBuild(progress: Progress, given: Given): Progress {
       progress.emit(event);
       isFinished ||= event.type === "finished";
       if (event.type === "step-failed" && event.abandoned !== true) failedStep ??= event.title;
-      const isShown = given.globals.logLevel !== "error";
+      const isShown = hasOneDockerfile && given.globals.logLevel !== "error";
       if (event.type !== "warning" || event.line === undefined || !isShown) return;
       const { message, line, rule = "bough build" } = event;
       const range = { start: line, end: line };
@@ -111,7 +112,9 @@ export function annotateBuild(progress: Progress, given: Given): Progress {
       resume();
       const known = failureOf(error);
       if (known.kind === "interrupted") return true;
-      const problems = problemsIn(error) ?? [{ message: known.message, range: undefined }];
+      const problems = (hasOneDockerfile ? problemsIn(error) : undefined) ?? [
+        { message: known.message, range: undefined },
+      ];
       for (const problem of problems)
         stderr.write(mark("error", { title: failedStep ?? "bough build", ...problem }));
       return true;

@@ -11,12 +11,15 @@ import { readProgressMode } from "./options/result-definitions.ts";
 type Mode = ReturnType<typeof readProgressMode>;
 
 /** Creates the display that `--progress` selects, and loads only its code. In GitHub Actions, log lines have annotations. */
-export async function createProgress(invocation: Invocation): Promise<Progress> {
+export async function createProgress(
+  invocation: Invocation,
+  { hasOneDockerfile = true } = {},
+): Promise<Progress> {
   const mode = chooseMode(invocation);
   const progress = await createDisplay(mode, invocation);
   if (mode !== "plain" || invocation.runtime.environment.GITHUB_ACTIONS !== "true") return progress;
   const { annotateBuild } = await import("./annotate.ts");
-  return annotateBuild(progress, invocation);
+  return annotateBuild(progress, invocation, hasOneDockerfile);
 }
 
 async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation): Promise<Progress> {
