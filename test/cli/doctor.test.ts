@@ -307,6 +307,11 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     { isRoot: false, hasVersionTwo: false, controllers: {} },
     { fix: "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1." },
   ],
+  [
+    "an ordinary user in a container",
+    { isRoot: false, isInContainer: true, hasVersionTwo: true, controllers: {} },
+    { fix: expect.stringContaining("The container's own limits hold for all RUNs together") },
+  ],
 ])("how the limits of a RUN are enforced: %s", (_, facts, expected) => {
   const finding = diagnoseLimits(facts, "failed");
   expect(finding).toMatchObject({ check: "engine's limits", status: "warning", ...expected });

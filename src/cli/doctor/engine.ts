@@ -101,8 +101,9 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
   const mount = cannotTry ? { overlay: "untried" as const } : await tryOverlay(runtime, needsNamespace);
   const { overlay } = mount;
+  const container = examineContainer(runtime, needsNamespace);
   return {
-    container: examineContainer(runtime, needsNamespace),
+    container,
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,
@@ -114,7 +115,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     runtime: started,
     // If no layer can be mounted, no command runs that would need a network.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
-    limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
+    limits: overlay === "mounted" ? examineLimits(!needsNamespace, container !== undefined) : "untried",
   };
 }
 

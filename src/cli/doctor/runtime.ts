@@ -129,6 +129,7 @@ function fixOf({ message, hint }: BoughError): string | undefined {
 export interface LimitFacts {
   controllers: Controllers;
   isRoot: boolean;
+  isInContainer?: boolean;
   /** True if the controllers that set limits are in control groups of version 2. */
   hasVersionTwo: boolean;
   /** The group of version 2 in which groups can be made, but not limited, since it has processes, as in a container. */
@@ -166,10 +167,18 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
   return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
 }
 
-function fixFor({ controllers, isRoot, hasVersionTwo, crowdedGroup: group }: LimitFacts): string {
+function fixFor({
+  controllers,
+  isRoot,
+  isInContainer,
+  hasVersionTwo,
+  crowdedGroup: group,
+}: LimitFacts): string {
   if (isRoot && group !== undefined)
     return `Move this container's processes into a group below: mkdir ${group}/init && xargs -rn1 < ${group}/cgroup.procs > ${group}/init/cgroup.procs`;
   if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
+  if (isInContainer)
+    return "The container's own limits hold for all RUNs together: docker run --memory, --pids-limit, --cpus. Limits of each RUN need --privileged.";
   // systemd gives a user's own groups some controllers, depending on its version.
   if (hasVersionTwo && Object.keys(controllers).length > 0)
     return "With systemd, as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload. Then log in again.";
@@ -178,12 +187,12 @@ function fixFor({ controllers, isRoot, hasVersionTwo, crowdedGroup: group }: Lim
   return "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1.";
 }
 
-export function examineLimits(isRoot: boolean): LimitFacts {
+export function examineLimits(isRoot: boolean, isInContainer: boolean): LimitFacts {
   // As the engine does.
   makeRoomBelow(ownHierarchies());
   const hierarchies = ownHierarchies();
   const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
   const usable = hierarchies.filter((each) => each.version === 2 && hasVersionTwo && canMakeGroup(each));
   const crowdedGroup = usable.map(containerParent).find(isCrowded);
-  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo, crowdedGroup };
+  return { controllers: usableControllers(hierarchies), isRoot, isInContainer, hasVersionTwo, crowdedGroup };
 }
