@@ -244,7 +244,8 @@ async function runAndSave(
         ? await (await import("../../builder/platform-builds.ts")).runForPlatforms(request, platforms)
         : await runBuild(request);
     remember(() => {
-      store.failedSteps.delete(session);
+      // It may be another target's, of the same context, which has just failed.
+      if (!request.services.signal.aborted) store.failedSteps.delete(session);
       hashes.save();
       if (!fileStates.isUsed) hashes.tidy();
       fileStates.save();
