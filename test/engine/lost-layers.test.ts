@@ -10,7 +10,7 @@ import { migrations } from "../../src/engine/records/schema.ts";
 import { noteFailedSync } from "../../src/engine/records/unsynced-layers.ts";
 import { createLayerCheck } from "../../src/engine/records/whole-layers.ts";
 import type { EngineState } from "../../src/engine/state.ts";
-import { keepLayers } from "../../src/engine/unpack/keep-layers.ts";
+import { keepLayers } from "../../src/engine/unpack/import-image.ts";
 import { placesOf } from "../../src/engine/unpack/unpack-layers.ts";
 import { bootId } from "../../src/lock-file.ts";
 import { openInput, TestEngine } from "../support/engine.ts";

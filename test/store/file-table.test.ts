@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createFileTable, FileColumns, type FileState, PendingFiles } from "../../src/store/file-table.ts";
-import { packMerged, unpackFiles } from "../../src/store/packed-files.ts";
+import { packMerged, unpackFiles } from "../../src/store/hashes.ts";
 import { state } from "../support/file-state.ts";
 import { runs } from "../support/random.ts";
 

@@ -1,6 +1,7 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
 import { startDeadline } from "../../programs/helper.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
@@ -14,16 +15,27 @@ import { openLocalImage } from "../import/open-image.ts";
 import { repositoryOf } from "../import/registry-settings.ts";
 import { requireAccepted } from "../import/signature-policy.ts";
 import { createBudget, measureRoom } from "../import-limits.ts";
+import { isAbsent } from "../records/absent-layers.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
+import { keepBlobs } from "../records/imported-blobs.ts";
+import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
+import {
+  addLayer,
+  disownContent,
+  findLayerByContent,
+  type LayerRecord,
+  type NewLayer,
+  restoreLayer,
+} from "../records/layers.ts";
 import type { Success } from "../records/operations.ts";
 import { requireNoFailedSync } from "../records/unsynced-layers.ts";
+import { createLayerCheck } from "../records/whole-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { EarlyLayers } from "./early-layers.ts";
-import { keepLayers, maySyncLater } from "./keep-layers.ts";
-import { planLayers } from "./layer-plan.ts";
+import { type LayerGroup, planLayers } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 interface ImportSpec {
   source: ImageSource;
@@ -118,4 +130,63 @@ async function bringImage(
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   return openLocalImage(source, platform, run.directory, budget, signal);
+}
+
+/** True if the engine may sync an import's layers later. A layer that replaces a damaged one must be synced at once. */
+function maySyncLater(groups: readonly LayerGroup[]): boolean {
+  return groups.every(
+    ({ existing }) =>
+      existing === undefined || existing.isAbsent === true || (existing.isWhole && existing.hasBlobs),
+  );
+}
+
+/** Records the unpacked directories as layers, and returns the uppermost one. Call it inside a transaction. */
+export function keepLayers(
+  state: EngineState,
+  groups: readonly LayerGroup[],
+  {
+    uuid,
+    directory,
+    marks,
+  }: Pick<OperationRun, "uuid" | "directory"> & {
+    marks: ReadonlyMap<LayerGroup, LayerMarks>;
+  },
+  createdAt: number,
+): number {
+  const syncsLater = maySyncLater(groups);
+  let top: LayerRecord | undefined;
+  for (const group of groups) {
+    const places = placesOf(directory, group);
+    const layer = {
+      content: group.content,
+      parent: top,
+      directory: places.content,
+      createdAt,
+      marks: marks.get(group) ?? noMarks,
+    };
+    const unsyncedIn = { boot: state.boot, operation: uuid };
+    top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn } : layer);
+    keepBlobs(state.layout, top.id, places.blobs);
+  }
+  if (syncsLater) state.layerSync.request();
+  if (top === undefined) throw new Error("an image has no layer");
+  return top.id;
+}
+
+function keepLayer(state: EngineState, layer: NewLayer & { content: string }): LayerRecord {
+  const { database, layout } = state;
+  const { content, parent, directory } = layer;
+  const existing = findLayerByContent(database, content);
+  const isHere = existing !== undefined && !isAbsent(database, existing.id);
+  if (isHere && createLayerCheck(state)(existing.id)) return existing;
+  if (!existsSync(directory))
+    throw new BoughError("a layer of the image was removed while it was being imported: import it again");
+  const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
+  if (existing !== undefined && stands) {
+    restoreLayer(database, layout, existing.id, layer);
+    return existing;
+  }
+  // Its record has another parent, so the layers built on it are lost.
+  if (existing !== undefined) disownContent(database, existing.id);
+  return addLayer(database, layout, layer);
 }

@@ -1,6 +1,6 @@
 /** Histories as trees. A case is edges `child<parent`; `*` marks the head. */
 import { describe, expect, test } from "bun:test";
-import { drawTree } from "../../src/terminal/tree.ts";
+import { drawTree } from "../../src/cli/sessions/show.ts";
 
 function draw(edges: string): string {
   const nodes = edges.split(" ").map((edge) => {
