@@ -60,7 +60,7 @@ test("bough build loads nothing that only an uncached step, another source or a 
 
 test("the engine loads nothing that only a command needs", () => {
   const loaded = loadedBy("engine/engine.ts");
-  expect(loaded).toContain("engine/routes/instances.ts");
+  expect(loaded).toContain("engine/routes/operations.ts");
   expect(
     loaded.filter((name) =>
       /^engine\/(instances\/(start-instance|perform|spec)|sandbox\/sandbox)\.ts/.test(name),

@@ -7,7 +7,7 @@ import { makeLayout } from "../../src/engine/layout.ts";
 import { Networks } from "../../src/engine/network/networks.ts";
 import { layerDirectory } from "../../src/engine/records/layers.ts";
 import { findCrun, groupProblem, RuntimeChoice } from "../../src/engine/sandbox/runtime/choice.ts";
-import { recallTrial } from "../../src/engine/sandbox/runtime/trial.ts";
+import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { usableRuntimes } from "../support/runtimes.ts";

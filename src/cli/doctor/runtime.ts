@@ -12,7 +12,7 @@ import {
 } from "../../engine/sandbox/limits/controllers.ts";
 import { makeRoomBelow } from "../../engine/sandbox/limits/own-groups.ts";
 import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts";
-import { recallTrial } from "../../engine/sandbox/runtime/trial.ts";
+import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
 import { findOptionalProgram, findProgram } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";

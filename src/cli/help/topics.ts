@@ -78,9 +78,8 @@ export function showTopics(output: Output): void {
   const rows = Object.entries(topics).map(([name, { summary }]) => [name, summary] as const);
   output.writeAlone((columns) =>
     [
-      wrapText("`bough help TOPIC` shows a topic, `bough help COMMAND` all options of a command.", columns),
-      renderRows("Topics", rows, columns),
-      "`bough -h` lists the commands.\n",
+      wrapText("`bough help TOPIC` shows a topic, `bough COMMAND -h` a command, `bough -h` all.", columns),
+      `${renderRows("Topics", rows, columns)}\n`,
     ].join("\n"),
   );
 }

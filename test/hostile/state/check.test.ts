@@ -136,7 +136,7 @@ const cases: Case[] = [
   },
   {
     name: "a tag without an image",
-    attack: ({ sql }) => sql("INSERT INTO tags VALUES ('lost:1', 'nobody')"),
+    attack: ({ sql }) => sql("INSERT INTO tags (tag, image) VALUES ('lost:1', 'nobody')"),
     damage: [{ kind: "tag", problem: "there is no image nobody", tags: ["lost:1"] }],
     isQuick: true,
   },

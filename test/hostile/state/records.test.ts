@@ -78,7 +78,7 @@ const attacks: Attack[] = [
   },
   {
     name: "a tag names a missing image",
-    sql: () => "INSERT INTO tags VALUES ('evil:1', '../../canary')",
+    sql: () => "INSERT INTO tags (tag, image) VALUES ('evil:1', '../../canary')",
     runs: [],
   },
 ];

@@ -19,10 +19,11 @@ import { grantedWith } from "../sandbox-process.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { invertedFilter } from "../seccomp.ts";
 import { Crun, type CrunFacts } from "./crun.ts";
+import { recallTrial, rememberTrial } from "./remembered-trial.ts";
 import { findRunc } from "./runc.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 import { openSealedCopy } from "./sealed-copy.ts";
-import { recallTrial, rememberTrial, type TrialResult } from "./trial.ts";
+import type { TrialResult } from "./trial.ts";
 
 /** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
 type Wanted = ContainerRuntime["name"] | undefined;
