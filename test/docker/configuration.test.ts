@@ -156,6 +156,20 @@ test.each([
   expect(await build(context, "--docker")).not.toBe(image);
 });
 
+// As Docker 28 writes it; Debian's (20.10) leaves out the values that come from before the first FROM.
+test("the history has the values that a stage's ARG takes from before the first FROM", async () => {
+  const image = await build(
+    contextOf("ARG G=1 H\nFROM busybox:1\nARG G H TARGETOS\nARG G=2\nRUN true"),
+    "--docker",
+  );
+  const { history } = await inspect(image);
+  expect(history.slice(-3).map(({ created_by }) => created_by)).toEqual([
+    "ARG G=1 H TARGETOS=linux",
+    "ARG G=2",
+    "RUN |3 G=2 H= TARGETOS=linux /bin/sh -c true # buildkit",
+  ]);
+});
+
 test("without --docker, an image keeps ENV, WORKDIR, USER and the configuration of its base", async () => {
   const text = "FROM configured:1\nARG S=1\nENV A=$S\nWORKDIR /w\nUSER 5\nCMD x\nLABEL a=b";
   const image = await build(contextOf(text), "--no-docker");

@@ -5,7 +5,7 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { healthcheckOf, portsOf, wordsOf } from "../docker/configuration.ts";
 import { pathInImage } from "../state/path-in-image.ts";
-import { lookUp, type StageScope } from "../state/scope.ts";
+import { type Arguments, lookUp, type StageScope } from "../state/scope.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
 
 interface Surroundings {
@@ -13,6 +13,8 @@ interface Surroundings {
   lookup: Lookup;
   escape: EscapeCharacter;
   buildArgs: ReadonlyMap<string, string>;
+  /** The ARGs before the first FROM, with the automatic ones: a stage's ARG without a value takes theirs. */
+  globals: Arguments;
 }
 
 /**
@@ -21,7 +23,7 @@ interface Surroundings {
  */
 export function createdBy(
   instruction: Instruction,
-  { stage, lookup, escape, buildArgs }: Surroundings,
+  { stage, lookup, escape, buildArgs, globals }: Surroundings,
 ): string | undefined {
   const { name } = instruction;
   const expand = (word: string) => expandWord(word, lookup, escape);
@@ -30,9 +32,10 @@ export function createdBy(
     case "ONBUILD":
       return undefined;
     case "ARG": {
-      const pairs = expandDeclarations(instruction, lookup, { buildArgs, escape }).map(({ key, value }) =>
-        value === undefined ? key : `${key}=${value}`,
-      );
+      const pairs = expandDeclarations(instruction, lookup, { buildArgs, escape }).map(({ key, value }) => {
+        const known = value ?? globals.get(key)?.value;
+        return known === undefined ? key : `${key}=${known}`;
+      });
       return `ARG ${pairs.join(" ")}`;
     }
     case "ENV":

@@ -104,7 +104,7 @@ export async function interpretInStage<Stage extends StageScope>(
   const { escape, buildArgs, dialect } = world;
   const scope = { ...loaded, inherited: loaded.inherited ?? world.assumed };
   const lookup = lookUp(scope);
-  const stage = world.noteStep(instruction, loaded, lookup);
+  const stage = world.noteStep(instruction, loaded, lookup, globals);
   const isKnown = createIsKnown(stage, escape);
   if (world.warnsAboutUndefined(instruction)) {
     for (const warning of undefinedVariables(instruction, { ...stage, globals }, escape))

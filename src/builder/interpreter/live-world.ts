@@ -14,7 +14,7 @@ import { type AskedBuild, type BuildJob, inDirectory } from "../job.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
-import { lookUp } from "../state/scope.ts";
+import { type Arguments, lookUp } from "../state/scope.ts";
 import { changeUser, type StageState } from "../state/state.ts";
 import { makeFilesLayer } from "../steps/files-step.ts";
 import { performRun } from "../steps/run-step.ts";
@@ -54,7 +54,8 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
     startFromImage: (reference, from, platform) => startFromImage(reference, from, platform, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
-    noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build.asked),
+    noteStep: (instruction, stage, lookup, globals) =>
+      noteStep(instruction, stage, { lookup, globals }, build.asked),
     async changeWorkdir(instruction, path = "/", stage) {
       const ordinal = nextOrdinal++;
       if (!(await build.services.supports.fileLayers()))
@@ -112,11 +113,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 function noteStep(
   instruction: Instruction,
   stage: StageState,
-  lookup: Lookup,
+  { lookup, globals }: { lookup: Lookup; globals: Arguments },
   { dialect, buildArgs, dockerfile: { escape } }: AskedBuild,
 ): StageState {
   if (isSkipped(instruction, dialect)) return stage;
-  const line = createdBy(instruction, { stage, lookup, escape, buildArgs });
+  const line = createdBy(instruction, { stage, lookup, escape, buildArgs, globals });
   if (line === undefined) return stage;
   return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }

@@ -47,7 +47,7 @@ export interface World<Stage extends StageScope> {
   /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
   /** Records an instruction for the image's history. */
-  noteStep(instruction: Instruction, stage: Stage, lookup: Lookup): Stage;
+  noteStep(instruction: Instruction, stage: Stage, lookup: Lookup, globals: Arguments): Stage;
   /** `path`: with variables replaced; `undefined` if only the image defines them. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
   changeUser(user: string | undefined, stage: Stage): Stage;
