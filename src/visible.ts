@@ -22,11 +22,11 @@ export function visibleLines(text: string): string {
   if (!text.includes("\n")) return visible(text);
   return text
     .split("\n")
-    .map((line, index) => (index > 0 && logLine.test(line) ? `  ${visible(line)}` : visible(line)))
+    .map((line, index) => (index > 0 && logLine.test(line) ? `  | ${visible(line)}` : visible(line)))
     .join("\n");
 }
 
-const logLine = /^\s*\[(?:DEBUG|INFO|WARN|ERROR)\]/;
+const logLine = /^\s*(?:\[(?:DEBUG|INFO|WARN|ERROR)\]|::)/;
 
 /** Returns `text` in double quotes for a message, cut if it is long. */
 export function quoted(text: string): string {

@@ -25,8 +25,8 @@ test.each([
 
 test.each([
   ["one\ntwo", "one\ntwo"],
-  ["one\n[INFO] two", "one\n  [INFO] two"],
-  ["one\n  [WARN] two\n[ERROR] three", "one\n    [WARN] two\n  [ERROR] three"],
+  ["one\n[INFO] two", "one\n  | [INFO] two"],
+  ["one\n  [WARN] two\n[ERROR] three", "one\n  |   [WARN] two\n  | [ERROR] three"],
   ["one\r[INFO] two", "one\\r[INFO] two"],
   ["[INFO] one", "[INFO] one"],
 ])("the lines of %j are %j", (text, lines) => expect(visibleLines(text)).toBe(lines));

@@ -77,6 +77,11 @@ function emitFor(emit: Emit, shift: (place: StepPlace) => StepPlace, at: number)
       return;
     }
     const shifted: BuildEvent = { ...event, ...shift(event) };
+    if (shifted.type === "step") {
+      // Also of a Dockerfile with one stage: a line must say which platform it is about.
+      emit({ ...shifted, inStage: shifted.inStage ?? { step: event.step, steps: shifted.steps } });
+      return;
+    }
     emit(shifted.type === "step-end" ? { ...shifted, record: shiftRecord(shifted.record, shift) } : shifted);
   };
 }

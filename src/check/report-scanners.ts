@@ -41,8 +41,8 @@ export function sarifOf(report: CheckReport, path: string, version: string) {
             {
               physicalLocation: {
                 artifactLocation: isRelative
-                  ? { uri: encodeURI(path), uriBaseId: "%SRCROOT%" }
-                  : { uri: `file://${encodeURI(path)}` },
+                  ? { uri: uriOf(path), uriBaseId: "%SRCROOT%" }
+                  : { uri: `file://${uriOf(path)}` },
                 region: regionOf(finding, line),
               },
             },
@@ -52,6 +52,10 @@ export function sarifOf(report: CheckReport, path: string, version: string) {
       },
     ],
   };
+}
+
+function uriOf(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
 }
 
 /** Returns GitLab's code quality report: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format */

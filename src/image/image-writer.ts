@@ -217,8 +217,7 @@ function configurationOf(
 }
 
 /** The parts of an image that take annotations (https://github.com/opencontainers/image-spec/blob/main/annotations.md), by the names of docker buildx. A descriptor is the part's entry in an index, or in a layout's list of images. */
-export const annotatedParts = ["manifest", "manifest-descriptor", "index", "index-descriptor"] as const;
-export type AnnotatedPart = (typeof annotatedParts)[number];
+export type AnnotatedPart = "manifest" | "manifest-descriptor" | "index" | "index-descriptor";
 
 export type Annotations = Readonly<Partial<Record<AnnotatedPart, ReadonlyMap<string, string>>>>;
 

@@ -39,12 +39,19 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
   const { kind, place } = parseAddress(address);
   if (kind === "dir:") return createDirectoryStore(place);
   const { location, mirrors } = usableSettings(place, dependencies);
+  const { registry, address: named } = parseRepository(place);
   const open = ({ reads, ...place }: Place, retries?: number) => {
-    const client = openClient(place, dependencies, retries);
+    // Given credentials are those of the registry that is named, and no other may see them.
+    const isNamed = place.repository.registry === registry;
+    const client = openClient(
+      place,
+      isNamed ? dependencies : { ...dependencies, credentials: undefined },
+      retries,
+    );
     return { client, store: createRegistryStore(client), reads };
   };
   return createMirroredSource(
-    parseRepository(place).address,
+    named,
     open(location),
     // Instead of another attempt, the next place is asked.
     mirrors.map((mirror) => open(mirror, 0)),

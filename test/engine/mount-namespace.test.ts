@@ -140,7 +140,7 @@ function runScript(prefix: readonly string[], ...lines: string[]) {
     import { readlinkSync } from "node:fs";
     import { mountForProcess } from ${source("sandbox/root/mount-for-process.ts")};
     import { startNamespace } from ${source("sandbox/root/mount-namespace.ts")};
-    import { libc } from ${source("system/libc.ts")};
+    import { libc } from ${source("../programs/libc.ts")};
     const layout = ${JSON.stringify(makeLayers())};
     const helper = startNamespace(layout, { PATH: process.env.PATH }, { forCommand: false });
     await helper.stdout[Symbol.asyncIterator]().next();

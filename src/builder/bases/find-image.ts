@@ -140,14 +140,15 @@ async function importBase(
   const declared =
     parsed.kind === "registry" ? await declareBase({ ...source, platform }, build.services) : undefined;
   if (declared !== undefined) {
-    if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: declared.uuid }, build);
+    if (stored !== undefined)
+      warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: declared.uuid }, build);
     rememberImage(reference, declared.uuid, build.services.store, platform);
     return declared;
   }
   const image = await importFrom(reference, { ...source, platform }, build).catch((error: unknown) => {
     throw withImportHint(error, reference, { stored, ...build.asked.dockerfile });
   });
-  if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
+  if (stored !== undefined) warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
   if (parsed.kind === "registry") rememberImage(reference, image, build.services.store, platform);
   return describeImported(image, build.services);
@@ -227,11 +228,11 @@ async function freeTag(
 
 /** A tag that an earlier import set moves silently. Any other image may be somebody's work. */
 function warnOfMovedTag(
-  reference: string,
+  { reference, platform }: WantedImage,
   { from, to }: { from: string; to: string },
   { services, emit }: BuildJob,
 ): void {
-  if (from === to || recallImage(reference, services.store) === from) return;
+  if (from === to || recallImage(reference, services.store, platform) === from) return;
   const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
   emit({ type: "warning", message, line: undefined });
 }

@@ -1,6 +1,7 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
-import type { Platform } from "../../image/platform.ts";
+import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob } from "../job.ts";
@@ -19,6 +20,7 @@ export async function startFromImage(
 ): Promise<StageState> {
   const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
+  requireWanted(image, platform);
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration
@@ -31,6 +33,20 @@ export async function startFromImage(
   const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.services.store));
   warnOfConfiguration(reference, config, instruction, build);
   return { ...stage, inherited: withDefaultPath(variablesIn(config)) };
+}
+
+/** Throws for an id of an image for another platform: what is built on it would be said to be for the wanted one. */
+function requireWanted(
+  { platform: found, reference }: BaseImage & { reference: string },
+  wanted: Platform | undefined,
+): void {
+  if (found === undefined || wanted === undefined) return;
+  const { os, architecture } = parsePlatform(found);
+  if (os === wanted.os && architecture === wanted.architecture) return;
+  throw new BoughError(`${reference} is an image for ${found}, and ${formatPlatform(wanted)} is wanted`, {
+    kind: "usage",
+    hint: "A tag may have an image for each platform, an id has one: name the image by its tag, or leave --platform out.",
+  });
 }
 
 /**

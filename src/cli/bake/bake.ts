@@ -133,7 +133,7 @@ async function runBake(invocation: Invocation): Promise<number> {
   }
   const resolved = resolveTargets(invocation, definition);
   if (!values.flag("print")) {
-    requireAllowed(resolved, values.list("allow"), runtime.workingDirectory);
+    requireAllowed(resolved, values.list("allow"), runtime);
     return (await import("./build-targets.ts")).buildTargets(resolved, invocation);
   }
   const { printBake } = await import("./resolve.ts");

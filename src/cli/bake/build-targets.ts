@@ -1,26 +1,31 @@
 import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
 import { createCompanions } from "../../builder/build.ts";
 import { AbandonedError } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
+import { readSharing } from "../builds/build-cache.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
 import { readBuildOptions } from "../builds/options/build-options.ts";
 import { readProgressMode } from "../builds/options/result-definitions.ts";
 import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
 import { createProgress } from "../builds/progress.ts";
-import { metadataOf } from "../builds/result-files.ts";
+import { metadataOf, refuseInput } from "../builds/result-files.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import {
   findPlace,
   printResult,
+  type ResultPlace,
   removeOld,
   requireWritable,
+  unusablePlace,
   writeAllOrNone,
 } from "../command-line/result.ts";
+import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
@@ -44,11 +49,13 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   });
   for (const place of metadata) requireWritable(place);
-  // After a failure, too, none may be taken for a file of this bake.
-  for (const place of metadata) removeOld(place);
   const progress = await createProgress(invocation, { hasOneDockerfile: false });
   const results = new Map<string, Built>();
   try {
+    for (const target of targets.values())
+      for (const place of metadata) refuseInputs(place, target, invocation);
+    // After a failure, too, none may be taken for a file of this bake.
+    for (const place of metadata) removeOld(place);
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
     if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
     writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results) })));
@@ -65,6 +72,18 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
 /** Stands for the image of another target until that is built. */
 const placeholder = "00000000-0000-0000-0000-000000000000";
 
+/** Throws for a file that would replace an input of a target. */
+function refuseInputs(place: ResultPlace, target: ResolvedTarget, invocation: Invocation): void {
+  const file = resolve(invocation.runtime.workingDirectory, target.origin.replace(/:\d+$/, ""));
+  if (isSameFile(file, place.path)) throw unusablePlace(place, "this is the bake file");
+  inTarget(target, () =>
+    refuseInput(
+      place,
+      invocationOf(target, () => placeholder, invocation),
+    ),
+  );
+}
+
 /** Throws for what can be seen to be wrong with a target before anything is run. */
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = invocationOf(target, () => placeholder, invocation);
@@ -77,6 +96,8 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
       keepsContext: false,
     });
     await readCheckedDockerfile(inputs, own);
+    inputs.secrets.load();
+    await readSharing(own, inputs);
   } catch (error) {
     throw withTarget(error, target);
   }

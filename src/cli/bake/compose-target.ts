@@ -70,7 +70,7 @@ function targetOf(service: string, { place, body }: Service, project: Project, i
   };
   for (const [key, value] of Object.entries(build)) {
     const where = below(at, key);
-    const bakeName = same[key];
+    const bakeName = Object.hasOwn(same, key) ? same[key] : undefined;
     if (bakeName !== undefined) fields = { ...fields, ...readField(bakeName, asList(key, value), where) };
     else if (Object.hasOwn(ignored, key))
       input.warn(`${placeError(where, `it is ignored: ${ignored[key]}`).message}`);
@@ -233,7 +233,7 @@ function withExtension(fields: Fields, given: unknown, place: Place): Fields {
   if (given === undefined || given === null) return fields;
   let extended = fields;
   for (const [key, value] of Object.entries(requireMap(given, place))) {
-    const name = extension[key];
+    const name = Object.hasOwn(extension, key) ? extension[key] : undefined;
     const at = below(place, key);
     if (name === undefined) {
       const meant = nearest(key, Object.keys(extension));

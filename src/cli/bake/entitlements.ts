@@ -2,8 +2,11 @@
 import { realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { usageError } from "../../errors.ts";
+import { layoutPath } from "../builds/options/layout-reference.ts";
+import { findContextSource } from "../contexts/context-source.ts";
+import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { isAddress, withTarget } from "./target-command.ts";
+import { withTarget } from "./target-command.ts";
 
 interface Reach {
   kind: "fs.read" | "fs.write";
@@ -26,7 +29,7 @@ const kinds = [
 export function requireAllowed(
   { targets }: ResolvedBake,
   given: readonly string[],
-  workingDirectory: string,
+  { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
 ): void {
   const allowed = given.map((text) => {
     const [, kind = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
@@ -41,7 +44,10 @@ export function requireAllowed(
     const isHost = target.fields.entitlements?.includes("network.host") === true;
     if (isHost && !allowed.some(({ kind }) => kind === "network.host"))
       throw refuse(target, "it asks for the machine's network", "network.host");
-    for (const { kind, path, field } of reachOf(target)) {
+    const agent = target.fields.ssh?.find(({ paths }) => paths === undefined);
+    if (agent !== undefined && !allowed.some(({ kind }) => kind === "ssh"))
+      throw refuse(target, `it asks for the SSH agent ${agent.id}`, "ssh");
+    for (const { kind, path, field } of reachOf(target, { workingDirectory, environment })) {
       const real = realPath(resolve(workingDirectory, path));
       const isInside = roots.some(
         (root) => (root.kind === "fs" || root.kind === kind) && isBelow(real, root.path),
@@ -57,35 +63,57 @@ function refuse(target: ResolvedTarget, what: string, option: string): unknown {
 }
 
 /** Returns the paths of this machine that a target names. */
-function reachOf({ fields }: ResolvedTarget): Reach[] {
+function reachOf(
+  { fields }: ResolvedTarget,
+  { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
+): Reach[] {
   const read = (field: string, path: unknown): Reach[] =>
     typeof path === "string" && path !== "" ? [{ kind: "fs.read", path, field }] : [];
   const write = (field: string, path: unknown): Reach[] =>
     typeof path === "string" && path !== "-" ? [{ kind: "fs.write", path, field }] : [];
   const { context, dockerfile } = fields;
-  const isLocal = !isAddress(context);
+  // As for the build: a directory wins, even if its name looks like an address.
+  const isPath = (text: string) => findSource(text, workingDirectory) === "directory";
+  const isLocal = isPath(context);
   const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
-  const own = isLocal ? join(isAbsolute(dockerfile) ? "/" : context, dockerfile) : undefined;
+  const own =
+    isLocal && !isAbsolute(dockerfile)
+      ? join(context, dockerfile)
+      : isLocal || isAbsolute(dockerfile)
+        ? dockerfile
+        : undefined;
   return [
     ...(isLocal ? read("context", context) : []),
-    ...(fields["dockerfile-inline"] === undefined ? read("dockerfile", local ?? own) : []),
+    ...(fields["dockerfile-inline"] === undefined
+      ? [...read("dockerfile", local ?? own), ...(isLocal ? read("dockerfile", local ?? dockerfile) : [])]
+      : []),
     ...Object.entries(fields.contexts ?? {}).flatMap(([name, value]) => {
-      const layout = /^oci-layout:\/\/([^@:]*)/.exec(value)?.[1];
       const path = value.replace(/^cwd:\/\//, "");
-      const isPath =
-        layout === undefined &&
-        !/^(target|docker-image|container-image|docker):/.test(path) &&
-        !isAddress(path);
-      return read(`contexts.${name}`, layout ?? (isPath ? path : undefined));
+      const layout = layoutPath(path);
+      const isImage = /^(target:|docker-image:\/\/|container-image:\/\/|docker:\/\/)/i.test(path);
+      const isLocalPath = layout === undefined && !isImage && isPath(path);
+      return read(`contexts.${name}`, layout ?? (isLocalPath ? path : undefined));
     }),
     ...(fields["cache-from"] ?? []).flatMap(({ src }) => read("cache-from", src)),
-    ...(fields.secret ?? []).flatMap(({ src }) => read("secret", src)),
+    // A secret without a source is the variable or file of its name.
+    ...(fields.secret ?? []).flatMap(({ id, src, env }) =>
+      read("secret", src ?? (env === undefined && environment[String(id)] === undefined ? id : undefined)),
+    ),
     ...(fields.ssh ?? []).flatMap(({ paths }) =>
       Array.isArray(paths) ? paths.flatMap((path) => read("ssh", path)) : [],
     ),
     ...(fields["cache-to"] ?? []).flatMap(({ dest }) => write("cache-to", dest)),
     ...(fields.output ?? []).flatMap(({ dest }) => write("output", dest)),
   ];
+}
+
+function findSource(text: string, workingDirectory: string): string | undefined {
+  try {
+    return findContextSource(text, workingDirectory)?.kind;
+  } catch {
+    // The build reports an invalid address.
+    return undefined;
+  }
 }
 
 function isBelow(path: string, root: string): boolean {

@@ -50,6 +50,8 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
         place,
         `an SSH agent has id and paths${unknown === undefined ? "" : `, not ${unknown}`}`,
       );
+    // It would name a socket.
+    if (id.includes("=")) throw placeError(place, `invalid id ${JSON.stringify(id)}`);
     return { id, ...(paths.length === 0 ? {} : { paths }) };
   }
   const texts = Object.entries(given).map(([key, value]): [string, string] => {
@@ -77,8 +79,9 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
 }
 
 /** Writes an entry as the value of an option of `bough build`; an SSH agent: see `agentText`. */
-export function entryText(entry: Entry): string {
-  return Object.entries(entry)
+export function entryText({ type, ...fields }: Entry): string {
+  // A cache begins with its type.
+  return Object.entries({ ...(type !== undefined && { type }), ...fields })
     .map(([key, value]) => {
       const pair = `${key}=${value}`;
       return /[",]/.test(pair) ? `"${pair.replaceAll('"', '""')}"` : pair;

@@ -10,7 +10,12 @@ export function matchesName(pattern: string, name: string): boolean {
       return RegExp.escape(part);
     },
   );
-  return new RegExp(`^(?:${source})$`, "s").test(name);
+  try {
+    return new RegExp(`^(?:${source})$`, "s").test(name);
+  } catch {
+    // As in Go, a pattern such as [z-a] matches nothing.
+    return false;
+  }
 }
 
 export function isPattern(text: string): boolean {

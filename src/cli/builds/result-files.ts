@@ -13,7 +13,7 @@ import {
   writeAllOrNone,
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
-import { locateInputs } from "./inputs.ts";
+import { type InlineDockerfile, locateInputs } from "./inputs.ts";
 import { findLock } from "./lock/open-lock.ts";
 
 /** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
@@ -70,6 +70,7 @@ const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
 /** Returns what `--metadata-file` has of a build. */
 export function metadataOf({
   image,
+  platforms,
   tags,
   session,
   steps,
@@ -78,7 +79,8 @@ export function metadataOf({
   exported,
 }: BuildResult): Record<string, unknown> {
   return {
-    ...{ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps, exported },
+    ...{ image, ...(platforms && { platforms }), tag: tags[0] ?? null, tags },
+    ...{ session, seconds, uploaded, steps, exported },
     ...asInBuildx(tags, exported),
   };
 }
@@ -95,7 +97,8 @@ function asInBuildx(tags: readonly string[], [first]: BuildResult["exported"]): 
   };
 }
 
-function refuseInput(place: ResultPlace, invocation: Invocation): void {
+/** Throws a usage BoughError if a file would replace an input of the build. */
+export function refuseInput(place: ResultPlace, invocation: Invocation & InlineDockerfile): void {
   const places = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
   const inputs = [

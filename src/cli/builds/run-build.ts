@@ -63,18 +63,31 @@ async function checkOnError({ values, runtime }: Invocation): Promise<void> {
 }
 
 /** Prints the result of a build. */
-function printImage(invocation: Invocation, { image, tags, session, exported }: BuildResult): void {
+function printImage(
+  invocation: Invocation,
+  { image, tags, session, exported, platforms }: BuildResult,
+): void {
   printResult(invocation, {
-    id: image,
+    id: platforms?.map((each) => each.image) ?? image,
     json: {
       image,
       tag: tags[0] ?? null,
       tags,
       session,
+      ...(platforms && { platforms }),
       digest: exported[0]?.descriptor.digest ?? null,
       exported,
     },
     table: () => {
+      if (platforms !== undefined) {
+        const named = tags.length === 0 ? [null] : tags;
+        const rows = named.flatMap((tag) =>
+          platforms.map((each) =>
+            [each.image, each.platform, tag, session].map((whole) => whole && { whole }),
+          ),
+        );
+        return { header: ["IMAGE", "PLATFORM", "TAG", "SESSION"], rows };
+      }
       const rows = (tags.length === 0 ? [null] : tags).map((tag) =>
         [image, tag, session].map((whole) => whole && { whole }),
       );

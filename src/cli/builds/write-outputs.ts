@@ -45,6 +45,7 @@ export async function writeBuildOutputs(
             images.length === 1
               ? destination.path
               : join(destination.path, await directoryOf(image, connection));
+          makeParents({ kind: "local", path: local });
           const from = { image, path: "/", meansContents: true };
           await copyDirectory(from, { local, endsWithSlash: true }, connection.service, {
             ...invocation,

@@ -2,10 +2,17 @@
 import { platformOf } from "../../builder/bases/base.ts";
 import type { ServiceSupport } from "../../builder/service-support.ts";
 import { messageOf, usageError } from "../../errors.ts";
-import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/image-writer.ts";
+import type { AnnotatedPart, Annotations } from "../../image/image-writer.ts";
 import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { listWords } from "../command-line/option-values.ts";
 import type { BuildOutput } from "./build-outputs.ts";
+
+const annotatedParts: readonly AnnotatedPart[] = [
+  "manifest",
+  "manifest-descriptor",
+  "index",
+  "index-descriptor",
+];
 
 export interface AnnotationOptions {
   parts: Annotations;

@@ -1,4 +1,5 @@
 import { BoughError, usageError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { openBlobSource, openBlobStore } from "../../registry/open-blob-store.ts";
@@ -65,16 +66,20 @@ async function createIndex(invocation: Invocation): Promise<void> {
   const annotations = Object.fromEntries(values.list("annotation").map(readAnnotation));
   const credentials = readCredentials(values);
   const to = openBlobStore(address, { ...dependenciesOf(runtime), credentials });
-  const read = async (text: string): Promise<FoundEntry[]> => {
-    const place = /^sha256:/.test(text) ? { address, reference: text } : parsePlace(text);
+  const read = async (text: string) => {
+    if (/^sha256:/.test(text) && !isDigest(text))
+      throw usageError(`${text} is no digest`, "It is sha256: and 64 hexadecimal digits.");
+    const place = isDigest(text) ? { address, reference: text } : parsePlace(text);
     const from = place.address === address ? to : openBlobSource(place.address, dependenciesOf(runtime));
-    return (await readEntries(from, place.reference, signal)).entries;
+    return readEntries(from, place.reference, signal);
   };
   const isThere = values.flag("append") && (await to.getManifest(tag, signal)) !== undefined;
   const found: FoundEntry[] = [];
-  for (const source of [...(isThere ? [given] : []), ...sources]) found.push(...(await read(source)));
+  const kept = isThere ? await read(given) : undefined;
+  found.push(...(kept?.entries ?? []));
+  for (const source of sources) found.push(...(await read(source)).entries);
   const entries = mergeEntries(found);
-  const index = encodeIndex(entries, annotations);
+  const index = encodeIndex(entries, { ...kept?.annotations, ...annotations });
   if (values.flag("dry-run")) {
     runtime.stdout.write(`${index.bytes.toString()}\n`);
     return;

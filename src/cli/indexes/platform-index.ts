@@ -9,7 +9,7 @@ import { readAtMost } from "../../streams.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
 export type IndexEntry = Descriptor & {
-  platform?: { os: string; architecture: string; variant?: string };
+  platform?: { os: string; architecture: string; variant?: string; "os.version"?: string };
   annotations?: Record<string, string>;
 };
 
@@ -28,7 +28,7 @@ export async function readEntries(
   from: BlobSource,
   reference: string,
   signal: AbortSignal,
-): Promise<{ manifest: StoredManifest; entries: FoundEntry[] }> {
+): Promise<{ manifest: StoredManifest; entries: FoundEntry[]; annotations: Record<string, string> }> {
   const name = `${from.address}${isDigest(reference) ? "@" : ":"}${reference}`;
   const manifest = await from.getManifest(reference, signal);
   if (manifest === undefined) throw new BoughError(`there is no image ${name}`);
@@ -36,14 +36,15 @@ export async function readEntries(
   const record = parse(bytes, name);
   if ([mediaTypes.index, dockerList].includes(mediaType)) {
     const listed = Array.isArray(record.manifests) ? record.manifests : [];
-    return { manifest, entries: listed.map((each) => ({ entry: readEntry(each, name), from })) };
+    const entries = listed.map((each) => ({ entry: readEntry(each, name), from }));
+    return { manifest, entries, annotations: readAnnotations(record) };
   }
   const described = readEntry(record.config, name);
   const { bytes: config } = await readAtMost(maxConfigBytes, await from.openBlob(described, signal));
-  const { os, architecture, variant } = parse(config, `the configuration of ${name}`);
-  const platform = platformFrom(os, architecture, variant);
+  const platform = platformFrom(parse(config, `the configuration of ${name}`));
   if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
-  return { manifest, entries: [{ entry: { mediaType, digest, size: bytes.byteLength, platform }, from }] };
+  const entry = { mediaType, digest, size: bytes.byteLength, platform };
+  return { manifest, entries: [{ entry, from }], annotations: {} };
 }
 
 /**
@@ -52,7 +53,7 @@ export async function readEntries(
  */
 export function mergeEntries(found: readonly FoundEntry[]): FoundEntry[] {
   const images = new Map<string, FoundEntry>();
-  for (const each of found) if (!isAttestation(each.entry)) images.set(platformOf(each.entry), each);
+  for (const each of found) if (!isAttestation(each.entry)) images.set(placeOf(each.entry), each);
   const digests = new Set([...images.values()].map(({ entry }) => entry.digest));
   const attestations = new Map<string, FoundEntry>();
   for (const each of found) {
@@ -61,6 +62,12 @@ export function mergeEntries(found: readonly FoundEntry[]): FoundEntry[] {
       attestations.set(each.entry.digest, each);
   }
   return [...images.values(), ...attestations.values()];
+}
+
+/** Returns what an index has one image for: Windows has images for several of its versions, and of what says nothing all are kept. */
+function placeOf(entry: IndexEntry): string {
+  const platform = platformOf(entry);
+  return platform === "unknown" ? entry.digest : `${platform} ${entry.platform?.["os.version"] ?? ""}`;
 }
 
 /** Returns the index as it is stored. */
@@ -123,22 +130,27 @@ function readEntry(value: unknown, name: string): IndexEntry {
   const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
   if (mediaType === undefined || !isDigest(digest) || size === undefined || size < 0)
     throw new BoughError(`${name} has a damaged descriptor`);
-  const { os, architecture, variant } = asRecord(record?.platform) ?? {};
-  const platform = platformFrom(os, architecture, variant);
-  const annotations = Object.entries(asRecord(record?.annotations) ?? {}).filter(
-    (each): each is [string, string] => typeof each[1] === "string",
-  );
+  const { platform: given, annotations: _, ...others } = record ?? {};
+  const platform = platformFrom(asRecord(given));
+  const annotations = readAnnotations(record);
   return {
+    ...others,
     ...{ mediaType, digest, size },
-    ...(platform && { platform }),
-    ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
+    ...(platform && { platform: { ...asRecord(given), ...platform } }),
+    ...(Object.keys(annotations).length > 0 && { annotations }),
   };
 }
 
-function platformFrom(os: unknown, architecture: unknown, variant: unknown): IndexEntry["platform"] {
-  const [system, processor, kind] = [asText(os), asText(architecture), asText(variant)];
-  if (system === undefined || processor === undefined) return undefined;
-  return { os: system, architecture: processor, ...(kind ? { variant: kind } : {}) };
+function readAnnotations(record: JsonRecord | undefined): Record<string, string> {
+  const given = Object.entries(asRecord(record?.annotations) ?? {});
+  return Object.fromEntries(given.filter((each): each is [string, string] => typeof each[1] === "string"));
+}
+
+function platformFrom(record: JsonRecord | undefined): IndexEntry["platform"] {
+  const [os, architecture] = [asText(record?.os), asText(record?.architecture)];
+  const [variant, version] = [asText(record?.variant), asText(record?.["os.version"])];
+  if (os === undefined || architecture === undefined) return undefined;
+  return { os, architecture, ...(variant && { variant }), ...(version && { "os.version": version }) };
 }
 
 function parse(bytes: Uint8Array, name: string): JsonRecord {

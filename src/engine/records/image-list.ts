@@ -45,12 +45,13 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
   if (filter.since !== undefined) where("created_at >= ?", filter.since);
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
+  const tag = filter.tagPrefix ?? "";
   const rows = database
     .query<RecordRow & { layer: number }, (string | number)[]>(
       `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON tags.image = images.uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, tag IS ? AND tags.platform = '' DESC, created_at DESC, images.rowid DESC, tag`,
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, tag IN (?, ?) AND tags.platform = '' DESC, created_at DESC, images.rowid DESC, tag`,
     )
-    .all(...parameters, filter.tagPrefix ?? "", filter.tagPrefix ?? "");
+    .all(...parameters, tag, tag, `${tag}:latest`);
   const isWhole = createLayerCheck(records);
   const sizeOf = createImageSizes(records);
   const ownLayers = filter.sizes ? createOwnLayers(records) : () => [];

@@ -19,7 +19,7 @@ const elfMachines: Readonly<Record<string, number>> = {
 };
 
 /** Architectures whose programs most machines of another one run without help. */
-const native: Readonly<Record<string, readonly string[]>> = { amd64: ["386"] };
+const native: Readonly<Record<string, readonly string[]>> = { amd64: ["386"], arm64: ["arm"] };
 
 /**
  * Returns why this machine can't run programs for a platform, and what mends it; `undefined` if it can, or if it can't be told:
@@ -57,6 +57,8 @@ function readInterpreters(directory: string): Interpreter[] | undefined {
     const names = readdirSync(directory);
     if (!names.includes("status")) return undefined;
     return names.flatMap((name) => {
+      // Nobody can read the first.
+      if (name === "register" || name === "status") return [];
       const text = readFileSync(join(directory, name), "utf8");
       const [, magic = ""] = /^magic ([0-9a-f]+)$/m.exec(text) ?? [];
       const bytes = Buffer.from(magic, "hex");
