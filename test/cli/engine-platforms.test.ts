@@ -212,6 +212,24 @@ test.each<[string, string[], string]>([
   expect(built.exitCode).not.toBe(0);
 });
 
+test("as in Docker, the result has the platform that is asked for, whatever its FROM names", async () => {
+  const bough = createHome();
+  const from = ["FROM --platform=$BUILDPLATFORM base", "COPY arm64 /f", "CMD cat", ""].join("\n");
+  writeFiles(directory, { "from-own": from });
+  const options = ["--dockerfile", "from-own", "-t", "own:1"];
+  expect((await bough(...fromLayout, ...options, "--platform", both, ".")).exitCode).toBe(0);
+  const records = (await bough("images", "own", "-f", "json")).json();
+  const platforms = records.map(({ platform }: { platform: string }) => platform);
+  expect(platforms.sort()).toEqual(both.split(",").sort());
+  for (const { uuid } of records)
+    expect((await bough("cat", `${uuid}:/platform`)).stdout).toBe(`${machine}\n`);
+  // Without --platform it is the base's.
+  writeFiles(directory, { "from-other": from.replace("$BUILDPLATFORM", `linux/${other}`) });
+  const built = await bough(...fromLayout, "--dockerfile", "from-other", "--format", "json", ".");
+  const { platform } = (await bough("inspect", built.json().image, "-f", "json")).json();
+  expect(platform).toBe(`linux/${other}`);
+});
+
 test("FROM scratch is for the platform that is asked for", async () => {
   const bough = createHome();
   const built = await bough(

@@ -1,5 +1,7 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type ImageConfig, variablesIn, withDefaultPath, withVariables } from "../../image/config.ts";
+import type { ImageOrigin } from "../../image/history.ts";
+import { formatPlatform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
 import { noteBase, noteConfiguration, noteOrigin } from "../cache/noted-images.ts";
@@ -35,7 +37,8 @@ export async function configureLayer(
   const hasPath = build.asked.dialect.keepsConfiguration || env.size > 0;
   const config = configurationOf(stage, hasPath ? withDefaultPath(variables) : variables);
   // The failed step is not part of the image's history.
-  const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
+  const storedOrigin =
+    keeps.origin && occasion === "result" ? { ...origin, ...(await targetPlatform(build)) } : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));
   const known = await build.services.layers.find(hash, layer);
   if (known !== undefined) return known;
@@ -47,6 +50,15 @@ export async function configureLayer(
     ...build.services.layers.put({ ...entry, operation: layer.operation ?? undefined }),
     cached: layer.cached,
   };
+}
+
+/** As in Docker, `--platform` is the platform of the result, whatever its FROM asks for. */
+async function targetPlatform({
+  asked: { platform },
+  services,
+}: BuildJob): Promise<Pick<ImageOrigin, "platform">> {
+  if (platform === undefined || !(await services.supports.platforms())) return {};
+  return { platform: formatPlatform(platform) };
 }
 
 /** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */

@@ -106,7 +106,8 @@ export function configureImage(
   { config, origin: given = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },
   createdAt: number,
 ): string {
-  const origin = { ...given, ...(originBefore.platform && { platform: originBefore.platform }) };
+  const platform = given.platform ?? originBefore.platform;
+  const origin = { ...given, ...(platform && { platform }) };
   if (Bun.deepEquals(before, config) && Bun.deepEquals(originBefore, origin)) return uuid;
   const text = JSON.stringify([layer, config, origin]);
   const configDigest = `configured:${sha256Of(text)}`;

@@ -107,13 +107,14 @@ export const imageRoutes: readonly Route[] = [
     path: "/v1/images/:uuid/config",
     async answer({ state, request, parameters }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["config", "author", "history"]);
+      refuseUnknown(body, ["config", "author", "history", "platform"]);
       const fields = optionalFields(body, "config") ?? refuse("config", "is missing");
       const config = parseImageConfig(fields, (problem) => refuse("config", problem));
       const malformed = (problem: string) => {
         throw new RequestError(400, problem);
       };
-      const origin = body.history == null ? undefined : parseOrigin(body, malformed);
+      const isGiven = body.history != null || body.platform != null;
+      const origin = isGiven ? parseOrigin(body, malformed) : undefined;
       return inTransaction(state.database, () => {
         const image = requireImage(state, parameters.uuid ?? "");
         const uuid = configureImage(state.database, image, { config, origin }, state.clock.now());
