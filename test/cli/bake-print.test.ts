@@ -43,6 +43,25 @@ describe("--print is that of docker buildx", () => {
     const { stdout } = await bake(join(cases, "monorepo"), ["--print", "api"], { WORKERS: "7", TAG: "v2" });
     const { api } = JSON.parse(stdout).target;
     expect([api.args.WORKERS, api.tags[0]]).toEqual(["7", "ghcr.io/example/app-api:v2"]);
+    const large = await bake(join(cases, "monorepo"), ["--print", "api"], { WORKERS: "9007199254740993" });
+    expect(JSON.parse(large.stdout).target.api.args.WORKERS).toBe("9007199254740993");
+  });
+
+  test("the env_file of a service that is included or extended is beside its file", async () => {
+    const directory = temporaryDirectory();
+    const service = (env: string) => `services: {base: {build: {context: ., args: [A]}, env_file: ${env}}}\n`;
+    writeFiles(directory, {
+      "compose.yaml":
+        "include: [lib/compose.yaml]\nservices: {app: {extends: {file: sub/base.yaml, service: base}, build: .}}\n",
+      "lib/compose.yaml": service("[{path: own.env}]"),
+      "lib/own.env": "A=lib\n",
+      "sub/base.yaml": service("own.env"),
+      "sub/own.env": "A=sub\n",
+      "own.env": "A=wrong\n",
+    });
+    const { stdout } = await bake(directory, ["--print"]);
+    const { target } = JSON.parse(stdout);
+    expect([target.app.args.A, target.base.args.A]).toEqual(["sub", "lib"]);
   });
 });
 
@@ -101,6 +120,21 @@ describe("a file that can't be used is refused with its place", () => {
       "a call",
       target('"tags": ["${upper(x)}"]'),
       "docker-bake.json:2: target.app.tags: unsupported expression: ${upper(x)}",
+    ],
+    [
+      "an integer that would change",
+      target('"args": {"A": 9007199254740993}'),
+      "docker-bake.json:2: target.app.args.A: the number is too large to be read as it is written\nPut it in quotes.",
+    ],
+    [
+      "an integer of a compose file that would change",
+      compose("build: {context: ., args: {A: 9007199254740993}}"),
+      "compose.yaml:3: services.app.build.args.A: the number is too large to be read as it is written\nPut it in quotes.",
+    ],
+    [
+      "a field with the name of an object's own",
+      compose("build: {toString: x}"),
+      "compose.yaml:3: services.app.build.toString: unknown field of build",
     ],
     [
       "an invalid name",
@@ -224,6 +258,7 @@ describe("an invalid command line is refused", () => {
     ["nope", "there is no target nope"],
     ["--set app.nope=1", 'unknown field "nope"'],
     ["--set nope.target=x", 'could not find any target matching "nope"'],
+    ["--set [z-a].target=x", 'could not find any target matching "[z-a]"'],
     ["--set api.args=x", "args needs a name: TARGET.args.NAME=VALUE"],
     ["--set api.tags", "a value is missing"],
     ["--set api.context+=x", "context is no list: += cannot be used"],

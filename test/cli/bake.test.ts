@@ -173,6 +173,45 @@ test("a failure ends the other targets, and says which, and what was done", asyn
   expect(existsSync(join(directory, "built.json"))).toBe(false);
 });
 
+test("services with one image and one build share it", async () => {
+  const build = "{image: 'shared:1', build: {dockerfile_inline: 'FROM base:1'}}";
+  const directory = makeProject({ "compose.yaml": `services: {one: ${build}, two: ${build}}\n` });
+  await expectDone(bough(directory, "bake"));
+});
+
+test("a file named - is no standard input, and a cache that bough lacks is left out with a warning", async () => {
+  const directory = makeProject({
+    ...bakeFile({
+      app: { dockerfile: "./-", "cache-to": ["type=gha,mode=max"], "cache-from": ["type=gha"] },
+    }),
+    "-": "FROM base:1\n",
+  });
+  const { stderr } = await expectDone(bough(directory, "bake"));
+  expect(stderr.match(/^\[WARN\] .*$/gm)).toEqual([
+    "[WARN] target app: cache-from: type=gha is not supported: it is left out",
+    "[WARN] target app: cache-to: type=gha is not supported: it is left out",
+  ]);
+});
+
+test.each(["first.json", "compose.yaml", "lib/compose.yaml", "lib/base.yaml", "Dockerfile"])(
+  "--metadata-file %s would replace what is baked",
+  async (path) => {
+    const directory = makeProject({
+      "first.json": "{}",
+      "last.json": '{"target": {"app": {"args": {"A": "b"}}}}',
+      "compose.yaml": "include: [lib/compose.yaml]\nservices: {app: {build: .}}\n",
+      "lib/compose.yaml": "services: {lib: {extends: {file: base.yaml, service: base}, build: ..}}\n",
+      "lib/base.yaml": "services: {base: {image: 'a:1'}}\n",
+      Dockerfile: "FROM base:1\n",
+    });
+    const before = readFileSync(join(directory, path), "utf8");
+    const files = ["-f", "first.json", "-f", "compose.yaml", "-f", "last.json"];
+    const { exitCode, stderr } = await bough(directory, "bake", ...files, "--metadata-file", path);
+    expect(stderr).toContain(`--metadata-file ${path}`);
+    expect([exitCode, readFileSync(join(directory, path), "utf8")]).toEqual([2, before]);
+  },
+);
+
 test("a compose file without a build is no mistake", async () => {
   const directory = makeProject({ "compose.yaml": "services: {db: {image: postgres}}\n" });
   const { stdout, stderr } = await expectDone(bough(directory, "bake"));
@@ -226,13 +265,49 @@ describe("before anything is run, a target is refused by its name and place", ()
       "output: ../out is outside of this directory",
       ["--allow", "fs.read=.."],
     ],
+    [
+      "a context that leads elsewhere through a name like an address's",
+      { context: "x://../.." },
+      "context: x://../.. is outside of this directory",
+    ],
+    [
+      "a further context that does",
+      { contexts: { x: "docker:/../.." } },
+      "contexts.x: docker:/../.. is outside of this directory",
+    ],
+    [
+      "a secret whose id is a file elsewhere",
+      { secret: [{ id: "/etc/hostname" }] },
+      "secret: /etc/hostname is outside of this directory",
+    ],
+    [
+      "a Dockerfile elsewhere for a context at an address",
+      { context: "https://host.example/app.git", dockerfile: "/etc/hostname" },
+      "dockerfile: /etc/hostname is outside of this directory",
+    ],
+    [
+      "an SSH agent",
+      { ssh: ["default"] },
+      "it asks for the SSH agent default\nIf you trust the file, allow it: --allow ssh",
+    ],
+    ["the tag of another target", { tags: ["good"] }, "the tag good is also that of the target good"],
+    [
+      "the output of another target",
+      { output: ["type=tar,dest=./out.tar"] },
+      "/out.tar is also that of the target good",
+    ],
+    ["a secret that is not there", { secret: ["id=s,src=nowhere"] }, "--secret id=s: cannot read nowhere"],
+    ["a cache of an unknown type", { "cache-from": ["type=floppy"] }, 'unknown type "floppy"'],
     ["the machine's network", { network: "host" }, "it asks for the machine's network", ["--allow", "fs=*"]],
     ["a check", { call: "check" }, "call=check: bough bake only builds"],
     ["standard input", { context: "-" }, "a bake file can't name standard input"],
   ])("%s", async (_, fields, message, words = []) => {
     const directory = makeProject({
       ...bakeFile({
-        good: inline("FROM base:1\nRUN exit 9\n"),
+        good: inline("FROM base:1\nRUN exit 9\n", {
+          tags: ["good:latest"],
+          output: ["type=tar,dest=out.tar"],
+        }),
         bad: { ...inline("FROM base:1\n"), ...fields },
       }),
       Dockerfile: "FROM base:1\n",

@@ -220,7 +220,7 @@ describe("--secret and --ssh", () => {
   const build = (options: readonly string[], environment: Record<string, string> = {}, text = lines) =>
     bough(
       ["--local", "build", ".", "--no-cache", ...options],
-      makeContext(text, { here: "of a file\n", s: "by its name" }),
+      makeContext(text, { here: "of a file\n", "with, comma": "of a comma\n", s: "by its name" }),
       environment,
     );
 
@@ -237,6 +237,7 @@ describe("--secret and --ssh", () => {
       {},
       "of a file\n",
     ],
+    ["a file with a comma in its name", ["--secret", 'id=s,"src=with, comma"'], {}, "of a comma\n"],
     ["a variable that is not set, which is empty as in Docker", ["--secret", "id=s,env=NOT_SET"], {}, ""],
   ])("%s", async (_, options, environment, expected) => {
     const built = await build(options, environment);

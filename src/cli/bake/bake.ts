@@ -1,10 +1,10 @@
 import { usageError } from "../../errors.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { splitCsv } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
 import { registryOptions } from "../service/registry-options.ts";
-import { splitCsv } from "./entries.ts";
 import type { Definition } from "./target.ts";
 
 export const bake = command({
@@ -71,9 +71,9 @@ export const bake = command({
       type: "string",
       refusesEmpty: true,
       multiple: true,
-      valueHint: "network.host|fs.read=PATH|fs.write=PATH|fs=PATH",
+      valueHint: "network.host|ssh|fs.read=PATH|fs.write=PATH|fs=PATH",
       description:
-        "Let the files use the machine's network, or name paths outside of this directory; * is every path",
+        "Let the files use the machine's network or its SSH agent, or name paths outside of this directory; * is every path",
     },
     jobs: {
       type: "string",
@@ -126,7 +126,7 @@ async function runBake(invocation: Invocation): Promise<number> {
     throw usageError("--print and --list cannot be used together");
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
   const { requireAllowed } = await import("./entitlements.ts");
-  const definition = await readDefinition(invocation);
+  const { definition, files } = await readDefinition(invocation);
   if (list !== undefined) {
     printList(list, definition, invocation);
     return 0;
@@ -134,7 +134,7 @@ async function runBake(invocation: Invocation): Promise<number> {
   const resolved = resolveTargets(invocation, definition);
   if (!values.flag("print")) {
     requireAllowed(resolved, values.list("allow"), runtime);
-    return (await import("./build-targets.ts")).buildTargets(resolved, invocation);
+    return (await import("./build-targets.ts")).buildTargets(resolved, files, invocation);
   }
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);

@@ -3,6 +3,8 @@ import { resolve } from "node:path";
 import { createCompanions } from "../../builder/build.ts";
 import { AbandonedError } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
+import { usageError } from "../../errors.ts";
+import { withLatest } from "../../service/images/reference.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
@@ -28,8 +30,9 @@ import {
 import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
+import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { type ImageOf, inTarget, invocationOf, isAddress, withTarget } from "./target-command.ts";
+import { type ImageOf, inTarget, invocationOf, isUnknownCache, withTarget } from "./target-command.ts";
 import { createTargetDisplays } from "./target-progress.ts";
 
 type Built = BuildResult & { printsImage: boolean };
@@ -38,7 +41,11 @@ type Built = BuildResult & { printsImage: boolean };
  * Builds all targets: each as `bough build --docker` would, at the same time, as far as they do not need each other. They share
  * the service, the slots of `--jobs`, and all layers. Returns the exit code.
  */
-export async function buildTargets({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {
+export async function buildTargets(
+  { targets }: ResolvedBake,
+  files: ReadonlySet<string>,
+  invocation: Invocation,
+): Promise<number> {
   const { values, runtime, globals, log } = invocation;
   if (targets.size === 0) log.warn("there is nothing to build: no service has a build");
   const jobs =
@@ -52,10 +59,11 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
   const progress = await createProgress(invocation, { hasOneDockerfile: false });
   const results = new Map<string, Built>();
   try {
-    for (const target of targets.values())
-      for (const place of metadata) refuseInputs(place, target, invocation);
+    for (const place of metadata) refuseInputs(place, targets, files, invocation);
+    refuseSameResults([...targets.values()], runtime.workingDirectory);
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
+    for (const target of targets.values()) warnOfCaches(target, progress.log);
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
     if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
     writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results) })));
@@ -72,16 +80,55 @@ export async function buildTargets({ targets }: ResolvedBake, invocation: Invoca
 /** Stands for the image of another target until that is built. */
 const placeholder = "00000000-0000-0000-0000-000000000000";
 
-/** Throws for a file that would replace an input of a target. */
-function refuseInputs(place: ResultPlace, target: ResolvedTarget, invocation: Invocation): void {
-  const file = resolve(invocation.runtime.workingDirectory, target.origin.replace(/:\d+$/, ""));
-  if (isSameFile(file, place.path)) throw unusablePlace(place, "this is the bake file");
-  inTarget(target, () =>
-    refuseInput(
-      place,
-      invocationOf(target, () => placeholder, invocation),
-    ),
-  );
+/** Throws for a file that would replace one that was read, or an input of a target. */
+function refuseInputs(
+  place: ResultPlace,
+  targets: ResolvedBake["targets"],
+  files: ReadonlySet<string>,
+  invocation: Invocation,
+): void {
+  for (const file of files)
+    if (isSameFile(resolve(invocation.runtime.workingDirectory, file), place.path))
+      throw unusablePlace(place, "this is a file of the bake");
+  for (const target of targets.values())
+    inTarget(target, () =>
+      refuseInput(
+        place,
+        invocationOf(target, () => placeholder, invocation),
+      ),
+    );
+}
+
+/** Throws if two targets would give one tag to different images, or write one file. Directories of files are written together. */
+function refuseSameResults(targets: readonly ResolvedTarget[], workingDirectory: string): void {
+  const owners = new Map<string, ResolvedTarget>();
+  for (const target of targets) {
+    const { tags = [], output = [] } = target.fields;
+    const places = output.flatMap(({ type, dest }) =>
+      type === "local" || typeof dest !== "string" || dest === "-" ? [] : [resolve(workingDirectory, dest)],
+    );
+    const results = [
+      ...(target.isLinked ? [] : tags.map((tag) => ({ key: withLatest(tag), shown: `the tag ${tag}` }))),
+      ...places.map((path) => ({ key: path, shown: `the output ${path}` })),
+    ];
+    for (const { key, shown } of results) {
+      const other = owners.get(key);
+      owners.set(key, target);
+      // Services of a compose file often share an image, and what it is built of.
+      const isSame = !places.includes(key) && Bun.deepEquals(other?.fields, target.fields);
+      if (other === undefined || other === target || isSame) continue;
+      throw withTarget(
+        usageError(`${shown} is also that of the target ${other.name}`, "Each needs its own."),
+        target,
+      );
+    }
+  }
+}
+
+function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): void {
+  for (const field of ["cache-from", "cache-to"] as const)
+    for (const { type } of (fields[field] ?? []).filter(isUnknownCache))
+      log.warn(`target ${name}: ${field}: type=${type} is not supported: it is left out`);
 }
 
 /** Throws for what can be seen to be wrong with a target before anything is run. */

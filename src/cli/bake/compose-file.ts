@@ -4,6 +4,7 @@ import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
 import type { BakeText } from "./json-file.ts";
+import { isAddress } from "./names.ts";
 import { below, type Place, placeError } from "./place.ts";
 import { isMap, readText, requireArray, requireFinite, requireMap } from "./target.ts";
 
@@ -288,7 +289,11 @@ const pairs = ["args", "labels", "additional_contexts", "extra_hosts", "ssh"];
 
 /** Gives `build` and its fields the forms that can be merged. */
 function normalize(body: Record<string, unknown>, place: Place): Record<string, unknown> {
-  const { build, environment, ...others } = body;
+  const { build, environment, env_file: files, ...rest } = body;
+  const others =
+    files === undefined || files === null
+      ? rest
+      : { ...rest, env_file: Array.isArray(files) ? files : [files] };
   const at = below(place, "build");
   const whole = typeof build === "string" ? { context: build } : build;
   const variables =
@@ -339,8 +344,15 @@ function merge(before: unknown, after: unknown): unknown {
 }
 
 /** Makes the paths of a service relative to the working directory. `isFirst`: false for one that is merged over another. */
-function rebase({ place, body }: Service, base: string, isFirst = true): Service {
-  const { build } = body;
+function rebase({ place, body: given }: Service, base: string, isFirst = true): Service {
+  const { build, env_file: files } = given;
+  const rebased = (path: unknown) => (typeof path === "string" ? joined(base, path) : path);
+  const body = Array.isArray(files)
+    ? {
+        ...given,
+        env_file: files.map((file) => (isMap(file) ? { ...file, path: rebased(file.path) } : rebased(file))),
+      }
+    : given;
   if (!isMap(build)) return { place, body };
   const contexts = isMap(build.additional_contexts) ? build.additional_contexts : {};
   return {
@@ -354,10 +366,7 @@ function rebase({ place, body }: Service, base: string, isFirst = true): Service
         }),
         ...(build.additional_contexts !== undefined && {
           additional_contexts: Object.fromEntries(
-            Object.entries(contexts).map(([name, path]) => [
-              name,
-              typeof path === "string" ? joined(base, path) : path,
-            ]),
+            Object.entries(contexts).map(([name, path]) => [name, rebased(path)]),
           ),
         }),
       },
@@ -367,7 +376,7 @@ function rebase({ place, body }: Service, base: string, isFirst = true): Service
 
 /** Joins a path to its directory. Absolute paths, addresses and names of services stay as they are. */
 function joined(base: string, path: string): string {
-  if (posix.isAbsolute(path) || /^[\w+.-]+:\/\/|^git@|^(service|target|docker-image|oci-layout):/.test(path))
+  if (posix.isAbsolute(path) || isAddress(path) || /^(service|target|docker-image|oci-layout):/.test(path))
     return path;
   const clean = posix.join(base, path);
   return clean.length > 1 ? clean.replace(/\/$/, "") : clean;

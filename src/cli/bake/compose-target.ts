@@ -1,7 +1,7 @@
 import { nearest } from "../../suggest.ts";
 import { type ComposeInput, listOf, type Project, type Service, withDotEnv } from "./compose-file.ts";
 import { requireName } from "./json-file.ts";
-import { targetName } from "./names.ts";
+import { attestationText, targetName } from "./names.ts";
 import { below, fileAndLine, type Place, placeError } from "./place.ts";
 import {
   type Definition,
@@ -82,8 +82,7 @@ function targetOf(service: string, { place, body }: Service, project: Project, i
   const attest = (["sbom", "provenance"] as const).flatMap((type) => {
     if (build[type] === undefined || build[type] === null) return [];
     const text = readText(build[type], below(at, type));
-    if (/^(true|1|t)$/i.test(text)) return [`type=${type}`];
-    return /^(false|0|f)$/i.test(text) ? [`type=${type},disabled=true`] : [`type=${type},${text}`];
+    return [attestationText(type, text)];
   });
   fields = {
     ...fields,

@@ -35,7 +35,7 @@ export function requireAllowed(
     const [, kind = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
     if (!kinds.includes(kind) || kind.startsWith("fs") !== (path !== undefined && path !== ""))
       throw usageError(
-        `--allow takes network.host, fs.read=PATH, fs.write=PATH or fs=PATH, not ${JSON.stringify(text)}`,
+        `--allow takes network.host, ssh, fs.read=PATH, fs.write=PATH or fs=PATH, not ${JSON.stringify(text)}`,
       );
     return { kind, path: path === "*" ? "/" : realPath(resolve(workingDirectory, path ?? "")) };
   });

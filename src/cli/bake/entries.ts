@@ -1,3 +1,5 @@
+import { splitCsv } from "../command-line/option-values.ts";
+import { parseBoolean } from "./names.ts";
 import { type Place, placeError } from "./place.ts";
 
 /** One output, cache, secret, attestation or SSH agent of a target. `paths` of `ssh` is a list, `disabled` of `attest` is true. */
@@ -74,14 +76,13 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
   const kept: Record<string, unknown> =
     field !== "attest" || disabled === undefined
       ? fields
-      : { ...others, ...(/^(true|1|t)$/i.test(disabled) && { disabled: true }) };
+      : { ...others, ...(parseBoolean(disabled) === true && { disabled: true }) };
   return Object.fromEntries(Object.entries(kept).sort(([one], [other]) => (one < other ? -1 : 1))) as Entry;
 }
 
 /** Writes an entry as the value of an option of `bough build`; an SSH agent: see `agentText`. */
-export function entryText({ type, ...fields }: Entry): string {
-  // A cache begins with its type.
-  return Object.entries({ ...(type !== undefined && { type }), ...fields })
+export function entryText(entry: Entry): string {
+  return Object.entries(entry)
     .map(([key, value]) => {
       const pair = `${key}=${value}`;
       return /[",]/.test(pair) ? `"${pair.replaceAll('"', '""')}"` : pair;
@@ -91,11 +92,4 @@ export function entryText({ type, ...fields }: Entry): string {
 
 export function agentText({ id, paths }: Entry): string {
   return Array.isArray(paths) ? `${id}=${paths.join(",")}` : String(id);
-}
-
-/** Splits comma-separated values, of which those in double quotes may contain commas. */
-export function splitCsv(text: string): string[] {
-  return [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
-    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
-  );
 }

@@ -1,6 +1,7 @@
 /** JSON bake files: https://docs.docker.com/build/bake/reference/. */
 import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import { parseBoolean } from "./names.ts";
 import { below, fileAndLine, type Place, placeError } from "./place.ts";
 import {
   type Definition,
@@ -184,11 +185,13 @@ function convert(value: unknown, type: string | undefined, place: Place): unknow
   const text = readText(value, place);
   if (type === "string") return text;
   if (type === "number") {
+    // A large integer stays as it is written.
+    if (/^-?\d+$/.test(text) && !Number.isSafeInteger(Number(text))) return text;
     if (text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
     throw placeError(place, `a number is required, not ${JSON.stringify(text)}`);
   }
-  if (/^(true|1|t)$/i.test(text)) return true;
-  if (/^(false|0|f)$/i.test(text)) return false;
+  const boolean = parseBoolean(text);
+  if (boolean !== undefined) return boolean;
   throw placeError(place, `true or false is required, not ${JSON.stringify(text)}`);
 }
 

@@ -7,6 +7,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
 import { type BakeText, isCompose, readJsonFiles } from "./json-file.ts";
+import { attestationText, isAddress, parseBoolean } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
 import { combine, type ResolvedBake, resolveBake } from "./resolve.ts";
 import type { Definition } from "./target.ts";
@@ -17,19 +18,29 @@ const defaultFiles = [
   ...["docker-bake.json", "docker-bake.hcl", "docker-bake.override.json", "docker-bake.override.hcl"],
 ];
 
-/** Reads the files that `-f` names, or those with a usual name. Throws a usage BoughError if there is none. */
-export async function readDefinition(invocation: Invocation): Promise<Definition> {
+/**
+ * Reads the files that `-f` names, or those with a usual name. Returns also the names of all that were read, with what they include.
+ * Throws a usage BoughError if there is none.
+ */
+export async function readDefinition(
+  invocation: Invocation,
+): Promise<{ definition: Definition; files: ReadonlySet<string> }> {
   const { values, runtime, log } = invocation;
   const { environment, workingDirectory } = runtime;
-  const files = await readFiles(invocation);
   const given = readVariables(values.list("var"));
-  const isShared = !/^(1|true|t)$/i.test(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "");
+  const isShared = parseBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
   const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
+  const files = await readFiles(invocation);
+  const read = new Set(files.map(({ file }) => file));
   const composeFiles = files.filter(({ isComposeFile }) => isComposeFile);
   const bakeFiles = files.filter(({ isComposeFile }) => !isComposeFile);
   const warned = new Set<string>();
   const input = {
-    readFile: (path: string) => readIfThere(path, workingDirectory),
+    readFile(path: string) {
+      const text = readIfThere(path, workingDirectory);
+      if (text !== undefined) read.add(path);
+      return text;
+    },
     environment: valueOf,
     warn(message: string) {
       if (!warned.has(message)) log.warn(message);
@@ -40,16 +51,17 @@ export async function readDefinition(invocation: Invocation): Promise<Definition
     BAKE_CMD_CONTEXT: "cwd://",
     BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
   };
-  return combine([
+  const definition = combine([
     ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
     ...(bakeFiles.length === 0 ? [] : [readJsonFiles(bakeFiles, { valueOf, builtIn })]),
   ]);
+  return { definition, files: read };
 }
 
 /** Returns the targets that the command line asks for, complete. */
 export function resolveTargets({ values, runtime }: Invocation, definition: Definition): ResolvedBake {
   const wanted = values.positionals.length === 0 ? ["default"] : values.positionals;
-  const address = wanted.find((name) => /^[\w+.-]+:\/\/|^git@/.test(name));
+  const address = wanted.find(isAddress);
   if (address !== undefined)
     throw usageError(
       `${address}: bake files at an address are not supported`,
@@ -63,9 +75,7 @@ export function resolveTargets({ values, runtime }: Invocation, definition: Defi
     ...(values.flag("pull") ? ["*.pull=true"] : []),
     ...["sbom", "provenance"].flatMap((type) => {
       const text = values.text(type);
-      if (text === undefined) return [];
-      if (/^(true|1|t)$/i.test(text)) return [`*.attest=type=${type}`];
-      return [`*.attest=type=${type},${/^(false|0|f)$/i.test(text) ? "disabled=true" : text}`];
+      return text === undefined ? [] : [`*.attest=${attestationText(type, text)}`];
     }),
   ];
   const overrides = readOverrides(sets, definition.targets, (name) => runtime.environment[name]);

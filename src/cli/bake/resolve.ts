@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import { isPattern, matchesName, targetName } from "./names.ts";
+import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import {
   type Definition,
@@ -188,7 +188,7 @@ function fieldsOf(
 /** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
 function cleanContext(context: string): string {
   const path = context.replace(/^cwd:\/\//, "");
-  if (/^[\w+.-]+:\/\/|^git@/.test(path)) return path;
+  if (isAddress(path)) return path;
   const normal = posix.normalize(path || ".");
   return normal.length > 1 ? normal.replace(/\/$/, "") : normal;
 }

@@ -6,9 +6,8 @@ import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { agentText, type Entry, entryText } from "./entries.ts";
+import { isAddress } from "./names.ts";
 import type { ResolvedTarget } from "./resolve.ts";
-
-export type TargetInvocation = Invocation & InlineDockerfile;
 
 /** Returns the image of another target. */
 export type ImageOf = (target: string) => string;
@@ -18,7 +17,7 @@ export function invocationOf(
   target: ResolvedTarget,
   imageOf: ImageOf,
   invocation: Invocation,
-): TargetInvocation {
+): Invocation & InlineDockerfile {
   const { fields, name } = target;
   const text = fields["dockerfile-inline"];
   return inTarget(target, () => {
@@ -49,11 +48,6 @@ export function withTarget(
   return new BoughError(`target ${name} (${origin}): ${message}`, { kind, hint, cause: error });
 }
 
-/** True for a context that is fetched. */
-export function isAddress(context: string): boolean {
-  return /^[\w+.-]+:\/\/|^git@/.test(context);
-}
-
 function commandLineOf(
   { fields, isLinked }: ResolvedTarget,
   imageOf: ImageOf,
@@ -70,6 +64,8 @@ function commandLineOf(
       name,
       Object.entries(given).map(([key, value]) => `${key}=${value}`),
     );
+  const caches = (name: "cache-from" | "cache-to") =>
+    fields[name]?.filter((entry) => !isUnknownCache(entry)).map(entryText);
   const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([name, value]) => {
@@ -85,8 +81,8 @@ function commandLineOf(
     ...options("annotation", outputs.length > 0 ? fields.annotations : []),
     ...options("attest", attests.map(entryText)),
     ...options("build-context", contexts),
-    ...options("cache-from", fields["cache-from"]?.map(entryText)),
-    ...options("cache-to", fields["cache-to"]?.map(entryText)),
+    ...options("cache-from", caches("cache-from")),
+    ...options("cache-to", caches("cache-to")),
     ...options("target", fields.target === undefined || fields.target === "" ? [] : [fields.target]),
     ...options("secret", fields.secret?.map(entryText)),
     ...options("ssh", fields.ssh?.map(agentText)),
@@ -114,9 +110,15 @@ function commandLineOf(
 function dockerfileOption(context: string, dockerfile: string): string[] {
   if (dockerfile === "Dockerfile") return [];
   const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
-  if (local !== undefined) return [`--dockerfile=${local}`];
-  if (isAddress(context) || dockerfile.startsWith("/")) return [`--dockerfile=${dockerfile}`];
-  return [`--dockerfile=${join(context, dockerfile)}`];
+  const isElsewhere = isAddress(context) || dockerfile.startsWith("/");
+  const path = local ?? (isElsewhere ? dockerfile : join(context, dockerfile));
+  // A dash alone would be standard input.
+  return [`--dockerfile=${path === "-" ? "./-" : path}`];
+}
+
+/** Caches that bough lacks. docker buildx leaves out some of them where they can't be reached. */
+export function isUnknownCache({ type }: Entry): boolean {
+  return ["gha", "s3", "azblob"].includes(String(type));
 }
 
 /** False for outputs that mean bough's own store: what docker would load, or keep in its cache. */

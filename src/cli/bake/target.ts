@@ -1,4 +1,5 @@
 import { type Entry, readEntries } from "./entries.ts";
+import { parseBoolean } from "./names.ts";
 import { type Place, placeError } from "./place.ts";
 
 /** A target of a bake file or a service of a compose file, as one file has it. A field that is not given is absent. */
@@ -31,7 +32,7 @@ export interface ShownVariable {
   value: string | null;
 }
 
-export type TextMap = Readonly<Record<string, string>>;
+type TextMap = Readonly<Record<string, string>>;
 
 /** The fields of a target, with the names and in the order of `docker buildx bake --print`. */
 export interface Fields {
@@ -202,14 +203,16 @@ export function sortedMap<Value>(map: Readonly<Record<string, Value>>): Record<s
 /** Reads a text. Numbers and booleans are texts, too, as in HCL and compose files. */
 export function readText(value: unknown, place: Place): string {
   if (typeof value === "string") return value;
+  if (Number.isInteger(value) && !Number.isSafeInteger(value))
+    throw placeError(place, "the number is too large to be read as it is written", "Put it in quotes.");
   if (typeof value === "number" || typeof value === "boolean") return String(value);
   throw placeError(place, `a string is required, not ${describe(value)}`);
 }
 
 export function readFlag(value: unknown, place: Place): boolean {
   if (typeof value === "boolean") return value;
-  if (typeof value === "string" && /^(true|1|t)$/i.test(value)) return true;
-  if (typeof value === "string" && /^(false|0|f)$/i.test(value)) return false;
+  const parsed = typeof value === "string" ? parseBoolean(value) : undefined;
+  if (parsed !== undefined) return parsed;
   throw placeError(place, `true or false is required, not ${describe(value)}`);
 }
 

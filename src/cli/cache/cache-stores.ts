@@ -75,8 +75,8 @@ function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) =>
         given.scopes.push(word);
         continue;
       }
-      // Each cache begins with its type, or with a reference.
-      if (name === "type" || fields === undefined || fields.has(name)) end();
+      // The fields of a cache have any order: what it has already is another one's.
+      if (fields?.has(name) === true) end();
       fields ??= new Map();
       fields.set(name, content);
     }

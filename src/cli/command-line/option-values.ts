@@ -1,4 +1,4 @@
-/** Values of options that take a number or one of several words. Sizes and times have files of their own. */
+/** Values of options that take a number, one of several words, or several values. Sizes and times have files of their own. */
 
 import type { Clock } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
@@ -28,6 +28,13 @@ export function oneOf<const Choice extends string>(
   const guess = nearest(text, choices);
   const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
   throw usageError(`${option} takes ${listWords(choices)}, not ${JSON.stringify(text)}`, hint);
+}
+
+/** Splits comma-separated values, of which those in double quotes may contain commas. */
+export function splitCsv(text: string): string[] {
+  return [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
+  );
 }
 
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;

@@ -3,6 +3,7 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { splitCsv } from "../command-line/option-values.ts";
 import {
   type Destination,
   goesToStandardOutput,
@@ -197,12 +198,8 @@ function readFields(text: string): Map<string, string> {
           ],
     );
   }
-  // The option is CSV: a field with a comma is quoted.
-  const fields = [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
-    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
-  );
   return new Map(
-    fields.map((field): [string, string] => {
+    splitCsv(text).map((field): [string, string] => {
       const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
       if (key === undefined || value === undefined)
         throw unusable(text, `${JSON.stringify(field)} is not KEY=VALUE`);

@@ -26,6 +26,7 @@ describe("sources", () => {
       ["docker://h.example/a 1", "dir:/c latest"],
     ],
     ["type=local,src=/a b", [], ["dir:/a b latest"]],
+    ["ref=h.example/a:1,type=registry,type=local,src=/c", [], ["docker://h.example/a 1", "dir:/c latest"]],
     ["", [], []],
   ])("%p", (value, scopes, stores) => {
     const given = parseSources([value], options);
@@ -52,6 +53,7 @@ describe("targets", () => {
     ],
     ["ref=h.example/a,mounts=*,mounts-max=1MB", { mounts: { ids: undefined, maxBytes: 1_000_000 } }],
     ["type=local,dest=x", { address: "dir:/work/x", name: "directory:latest" }],
+    ["mode=max,ref=h.example/a,type=registry", { mode: "max", address: "docker://h.example/a" }],
   ] as const)("%p", (value, expected) => {
     expect(parseTargets([value], options).stores).toMatchObject([expected]);
   });

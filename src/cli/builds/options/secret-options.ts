@@ -8,6 +8,7 @@ import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { splitCsv } from "../../command-line/option-values.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
@@ -76,7 +77,7 @@ function parseSecret(
   environment: Readonly<Record<string, string | undefined>>,
 ): [string, SecretSource] {
   const given: Partial<Record<(typeof fields)[number], string>> = {};
-  for (const field of text.split(",")) {
+  for (const field of splitCsv(text)) {
     const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(field) ?? [];
     const name = fields.find((known) => known === key.toLowerCase());
     if (value === undefined) throw badSecret(`invalid field '${field}' must be a key=value pair`);
