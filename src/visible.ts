@@ -11,7 +11,9 @@ const maxQuotationLength = 200;
 
 /** Returns `text` on one line, safe for a terminal. */
 export function visible(text: string): string {
-  return isPlain.test(text) ? text : text.replace(unprintable(), escapeOf);
+  const shown = isPlain.test(text) ? text : text.replace(unprintable(), escapeOf);
+  // GitHub's runner takes it for a command, wherever it stands in a line.
+  return shown.replaceAll("##[", "##\\x5b");
 }
 
 /**

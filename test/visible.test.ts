@@ -21,6 +21,7 @@ test.each([
   ["\u202e\u2066\u061c\u2028", "\\u202e\\u2066\\u061c\\u2028"],
   ["\u{e0041}", "\\u{e0041}"],
   ["\ud800", "\\ud800"],
+  ["a ##[error]b", "a ##\\x5berror]b"],
 ])("%j is shown as %j", (text, shown) => expect(visible(text)).toBe(shown));
 
 test.each([
@@ -29,13 +30,15 @@ test.each([
   ["one\n  [WARN] two\n[ERROR] three", "one\n  |   [WARN] two\n  | [ERROR] three"],
   ["one\r[INFO] two", "one\\r[INFO] two"],
   ["[INFO] one", "[INFO] one"],
+  ["one\n ::error::two", "one\n  |  ::error::two"],
+  ["one\ntwo ##[error]", "one\ntwo ##\\x5berror]"],
 ])("the lines of %j are %j", (text, lines) => expect(visibleLines(text)).toBe(lines));
 
 test("JSON text has no character that controls a terminal, and parses to the same value", () => {
-  const value = { "a\u009b\u202e": ["\u{e0041}\ufeff\u2028\n", "👩‍💻", "\ud800"] };
+  const value = { "a\u009b\u202e": ["##[error]", "\u{e0041}\ufeff\u2028\n", "👩‍💻", "\ud800"] };
   for (const indent of [0, 2]) {
     const text = jsonText(value, { indent });
-    expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+    expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|##\[/u);
     expect(JSON.parse(text)).toEqual(value);
   }
 });

@@ -25,6 +25,10 @@ add --label "$LABELS"
 add --build-arg "$BUILD_ARGS"
 add --build-context "$BUILD_CONTEXTS"
 add --output "$OUTPUTS"
+platforms=$(printf %s "$PLATFORMS" | tr -s ', \t\r\n' ',')
+platforms=${platforms#,} platforms=${platforms%,}
+[ -z "$platforms" ] || words+=("--platform=$platforms")
+[ -z "$LOCK" ] || words+=("--lock=$LOCK" --locked)
 [ "$PUSH" != true ] || words+=(--push)
 if [ "$PUSH" = true ] || [ -n "${OUTPUTS//[[:space:]]/}" ]; then words+=(--digest-file "$work/digest"); fi
 if [ "$CACHE" = true ]; then
@@ -32,28 +36,49 @@ if [ "$CACHE" = true ]; then
   mkdir -p "$cache"
   words+=("--cache-from=type=local,src=$cache" "--cache-to=type=local,dest=$cache,mode=max,keep=$CACHE_SIZE")
 fi
+# What is refused may be a value: it is not shown.
+refuse_secrets() {
+  echo "::error title=bough::$1"
+  exit 2
+}
 # A value stands in a file, never in a command line.
 number=0
+add_secret() {
+  case $1 in
+    id=* | type=*) words+=("--secret=$1") ;;
+    *=*)
+      [[ ${1%%=*} =~ ^[A-Za-z0-9_.-]+$ ]] ||
+        refuse_secrets "the input secrets has an id of other characters than letters, digits, _, . and -: a value of several lines is written in double quotes, \"ID=VALUE\""
+      number=$((number + 1))
+      printf %s "${1#*=}" >"$work/secret$number"
+      words+=("--secret=id=${1%%=*},src=$work/secret$number")
+      ;;
+    *) refuse_secrets "a line of the input secrets is not ID=VALUE" ;;
+  esac
+}
+# As for docker's action: an entry in double quotes may have several lines, and each double quote in it stands twice.
+entry=
 while IFS= read -r line || [ -n "$line" ]; do
   line=${line%$'\r'}
-  case $line in
-    *[![:space:]]*) ;;
-    *) continue ;;
-  esac
-  case $line in
-    id=* | type=*) words+=("--secret=$line") ;;
-    *=*)
-      number=$((number + 1))
-      printf %s "${line#*=}" >"$work/secret$number"
-      words+=("--secret=id=${line%%=*},src=$work/secret$number")
-      ;;
-    *)
-      # The line may be a value: it is not shown.
-      echo "::error title=bough::a line of the input secrets is not ID=VALUE"
-      exit 2
-      ;;
-  esac
+  if [ -n "$entry" ]; then
+    entry+=$newline$line
+  elif [ -n "${line//[[:space:]]/}" ]; then
+    entry=$line
+  else
+    continue
+  fi
+  if [ "${entry:0:1}" = '"' ]; then
+    quotes=${entry//[!\"]/}
+    [ $((${#quotes} % 2)) = 0 ] || continue
+    entry=${entry%"${entry##*[![:space:]]}"}
+    [ "${entry: -1}" = '"' ] || refuse_secrets "the input secrets has text behind a closing double quote"
+    entry=${entry:1:${#entry}-2}
+    entry=${entry//'""'/'"'}
+  fi
+  add_secret "$entry"
+  entry=
 done <<<"$SECRETS"
+[ -z "$entry" ] || refuse_secrets "a double quote in the input secrets is not closed"
 
 bough "${words[@]}" -- "$CONTEXT"
 

@@ -6,7 +6,12 @@ export function jsonText(
   value: unknown,
   options: { indent?: number; replace?: (key: string, value: unknown) => unknown } = {},
 ): string {
-  return JSON.stringify(value, options.replace, options.indent).replace(unseen, escapeUnits);
+  return (
+    JSON.stringify(value, options.replace, options.indent)
+      .replace(unseen, escapeUnits)
+      // GitHub's runner takes it for a command, wherever it stands in a line.
+      .replaceAll("##[", "##\\u005b")
+  );
 }
 
 /** Excludes line feeds, which come only from indentation: JSON escapes all others. */

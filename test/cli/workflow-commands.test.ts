@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const dockerfile = (last: string) =>
-  `FROM base:1 AS Build\nRUN echo first\nMAINTAINER me\nRUN ${last} \\\n  100%\n`;
+  `FROM base:1 AS Build\nRUN echo first\nMAINTAINER me ##[add-path]/evil\nRUN ${last} \\\n  100%\n`;
 
 /** Writes a project with one image, and one that `bough bake` builds. Returns its directory. */
 function makeRepository(last: string): string {
@@ -122,8 +122,9 @@ describe("a build in GitHub Actions", () => {
     ["where the variable is not true", [], { GITHUB_ACTIONS: "" }],
     ["among JSON events", ["--progress", "json"], { GITHUB_ACTIONS: "true" }],
   ])("there are no commands of bough's %s", async (_, options, environment) => {
-    const { exitCode, stderr } = await build("broken", options, environment);
+    const { exitCode, stderr, commands } = await build("broken", options, environment);
     expect(exitCode).toBe(1);
+    if (environment.GITHUB_ACTIONS === "true") expect(commands).toEqual([]);
     expect(stderr).not.toMatch(/::stop-commands|^::error|^::warning/m);
     if (options.length > 0)
       expect(
@@ -140,6 +141,8 @@ describe("--check in GitHub Actions", () => {
     const { exitCode, stdout, commands, stderr } = await build("works", ["--check"]);
     expect(exitCode).toBe(0);
     expect(stdout).toContain("Check complete, 2 warnings have been found!");
+    expect(stdout).toContain("MAINTAINER me ##\\x5badd-path]/evil");
+    expect(stdout).not.toMatch(/^\s*::|##\[/m);
     expect(commands.map((line) => line.replace(/::[^:]*$/, ""))).toEqual([
       "::warning file=app/Dockerfile,line=1,endLine=1,title=StageNameCasing",
       "::warning file=app/Dockerfile,line=3,endLine=3,title=MaintainerDeprecated",
@@ -148,6 +151,8 @@ describe("--check in GitHub Actions", () => {
   });
 
   test.each(["--format=json", "-q"])("marks none with %s", async (option) => {
-    expect(await build("works", ["--check", option])).toMatchObject({ exitCode: 0, stderr: "" });
+    const { exitCode, stdout, stderr } = await build("works", ["--check", option]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect(stdout).not.toMatch(/^\s*::|##\[/m);
   });
 });

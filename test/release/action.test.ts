@@ -139,10 +139,12 @@ test("installs a verified release, builds, and keeps the layers for another mach
     "COPY busybox /bin/cat",
     "ARG TITLE",
     'RUN --mount=type=secret,id=key cat /run/secrets/key > /value && echo "$TITLE" > /title',
+    `RUN --mount=type=secret,id=many [ "$(cat /run/secrets/many)" = "$(printf 'a "b"\\n\\nid=c')" ]`,
     "LABEL text=end-0",
     "FROM base AS other",
   ];
   writeFileSync(join(job.workspace, "ci.Dockerfile"), dockerfile.join("\n"));
+  writeFileSync(join(job.workspace, "bough.lock"), '{"version": 1, "references": []}');
   const evil = join(job.directory, "evil");
   const title = `"; touch ${evil}; $(touch ${evil}) \`touch ${evil}\` '${"$"}{HOME}`;
   const inputs = {
@@ -150,7 +152,9 @@ test("installs a verified release, builds, and keeps the layers for another mach
     tags: "app:1, app:2\napp:3\n",
     labels: `title=${title}\n`,
     "build-args": `TITLE=${title}\r\n\n`,
-    secrets: "key=val=ue $x\n",
+    secrets: 'key=val=ue $x\n"many=a ""b""\n\nid=c" \n',
+    platforms: `linux/${process.arch === "x64" ? "amd64" : process.arch},\n`,
+    lock: "bough.lock",
     outputs: "type=oci,dest=image.tar",
   };
   const first = await job.run(inputs);
@@ -169,7 +173,7 @@ test("installs a verified release, builds, and keeps the layers for another mach
   expect(steps.some((step: { cached: boolean }) => step.cached)).toBe(false);
 
   const second = await job.run(inputs, join(job.directory, "another"));
-  expect(second.output).toMatch(/3 of 3 layers cached/);
+  expect(second.output).toMatch(/4 of 4 layers cached/);
   expect(second.outputs.digest).toBe(first.outputs.digest ?? "");
   expect(readdirSync(job.cacheDirectory)).toContain("index.json");
 });
@@ -211,6 +215,19 @@ test.each<[string, (release: string) => void, Record<string, string>, string]>([
     { secrets: "hunter2" },
     "::error title=bough::a line of the input secrets is not ID=VALUE",
   ],
+  [
+    "a value of several lines without quotes, whose text is not shown",
+    () => {},
+    { secrets: "key=-----BEGIN\nhunter2/+=\n" },
+    "::error title=bough::the input secrets has an id of other characters",
+  ],
+  [
+    "a double quote that is not closed",
+    () => {},
+    { secrets: 'a=b\n"hunter2=c\n' },
+    "::error title=bough::a double quote in the input secrets is not closed",
+  ],
+  ["what a lock lacks", () => {}, { lock: "missing.lock" }, "missing.lock"],
 ])("refuses %s", async (_, change, inputs, message) => {
   const { release, server } = serveRelease();
   using __ = server;
