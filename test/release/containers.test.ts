@@ -175,6 +175,25 @@ describe("in row user", () => {
     const ended = await inContainer(`-e HIDDEN=value --tmpfs /home/bough ${hidden}`, `${build} peek`);
     expect(ended.stderr).toMatch(/bough build\n0\n/);
   }, 60_000);
+
+  test("with parts of /proc hidden, RUNs see nothing of each other: they run one at a time", async () => {
+    const look =
+      "for i in 1 2 3 4 5 6 7 8; do cat /proc/[0-9]*/environ 2>&- | tr '\\0' '\\n' | grep ^OTHER= >> /seen; sleep .1; done; cat /seen 2>&- > /all; echo seen: $(sort -u /seen)";
+    const stage = (name: string) => `FROM base AS ${name}\nENV OTHER=${name}\nRUN ${look}\n`;
+    writeFiles(join(work, "peers"), {
+      Dockerfile: `${stage("one")}${stage("two")}FROM base\nCOPY --from=one /all /1\nCOPY --from=two /all /2\n`,
+    });
+    const { stderr } = await inContainer(`--tmpfs /home/bough ${hidden}`, `${build} --no-cache peers`);
+    expect(stderr.match(/seen: (?!\$).*/g)?.toSorted()).toEqual(["seen: OTHER=one", "seen: OTHER=two"]);
+  }, 60_000);
+
+  test("with parts of /proc hidden, the engine is not served", async () => {
+    const { exitCode, stderr } = await inContainer(`--tmpfs /home/bough ${hidden}`, "bough serve");
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining("the engine can't be served where parts of /proc are hidden"),
+    });
+  }, 60_000);
 });
 
 test.each([

@@ -32,6 +32,7 @@ export async function startEngine(
 ): Promise<Engine> {
   const directory = await enterEngine(runtime);
   requireNoOverlay(directory, runtime);
+  if (options.isServer) await requireOwnProcessView();
   const { openEngine } = await import("../../engine/engine.ts");
   return openEngine({
     directory,
@@ -39,6 +40,16 @@ export async function startEngine(
     environment: runtime.environment,
     ...options,
   });
+}
+
+/** Throws if commands run one at a time, since they would see each other's processes: one client's could hold up all others. */
+async function requireOwnProcessView(): Promise<void> {
+  const { mountableViews } = await import("../../engine/system/kernel-views.ts");
+  if (mountableViews().proc) return;
+  throw usageError(
+    "the engine can't be served where parts of /proc are hidden, since commands of its clients could see each other's processes",
+    "In a container: start it with --security-opt systempaths=unconfined (Podman: unmask=ALL; Kubernetes: procMount: Unmasked).",
+  );
 }
 
 /** The type of overlayfs, from linux/magic.h. */

@@ -4,6 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { startDeadline } from "../../programs/helper.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
+import { createSlots } from "../../slots.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine, signalOf } from "../processes/exec-spec.ts";
@@ -18,7 +19,9 @@ import { ownHierarchies, ownMemoryLimit } from "../sandbox/limits/controllers.ts
 import { limitsFor } from "../sandbox/limits/limits.ts";
 import { readAccounts } from "../sandbox/root/accounts.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
+import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
+import { mountableViews } from "../system/kernel-views.ts";
 import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
@@ -79,9 +82,7 @@ async function runCommand(
   );
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
-  // A client counts the command's time from here: caches that are fetched may take long.
-  run.begin(runtime.name);
-  const outcome = await runInSandbox(state, {
+  const sandbox: SandboxRequest = {
     runtime,
     id: run.uuid,
     directory: run.directory,
@@ -123,6 +124,11 @@ async function runCommand(
     onKill: () => processes.terminal?.output.abandon(),
     onEnd: () => processes.end(),
     signal: run.signal,
+  };
+  const outcome = await inTurn(run.signal, () => {
+    // A client counts the command's time from here: caches that are fetched may take long.
+    run.begin(runtime.name);
+    return runInSandbox(state, sandbox);
   })
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => mounts.close());
@@ -132,6 +138,20 @@ async function runCommand(
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env, exitCode: outcome.exitCode }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
+}
+
+/** Taken by the command that runs where commands share this machine's `/proc`. */
+const turn = createSlots(1);
+
+/** Runs commands one at a time if they would see each other's processes, and through these the variables, files and secrets. */
+async function inTurn<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  if (mountableViews().proc) return work();
+  const release = await turn.take(signal);
+  try {
+    return await work();
+  } finally {
+    release();
+  }
 }
 
 /** The time that a runtime needs grows with the square of this number: a second or two here, hours for a million. */
