@@ -6,6 +6,7 @@ import type { Damage } from "./check/report.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
 import { dropDamagedFiles } from "./records/files.ts";
+import { removeTags, tagTables } from "./records/images.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
 import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
@@ -25,7 +26,7 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
       database.run("PRAGMA defer_foreign_keys = ON");
       for (const name of named("file").filter((name) => !isSha256(name)))
         remove(database, "files", "sha256", name);
-      for (const name of named("tag")) remove(database, "tags", "tag", name);
+      for (const name of named("tag")) removeLostTag(database, name);
       const inUse = imagesInUse({ database, layout });
       const damaged = new Set(named("layer").map((name) => Number.parseInt(name, 36)));
       return dropImages(database, damaged, new Set(named("image")), inUse);
@@ -71,7 +72,7 @@ function dropImages(
   const kept = doomed.filter(({ uuid }) => inUse.has(uuid));
   for (const { uuid } of doomed) {
     if (inUse.has(uuid)) continue;
-    remove(database, "tags", "image", uuid);
+    removeTags(database, uuid, undefined);
     remove(database, "images", "uuid", uuid);
   }
   const needed = new Set(kept.flatMap(({ layer }) => layerChain(database, layer)));
@@ -82,6 +83,12 @@ function dropImages(
     .filter((id) => !needed.has(id) && standsOnDamage(id));
   for (const id of layers) remove(database, "layers", "id", id);
   return { layers, kept: new Set(kept.map(({ uuid }) => uuid)) };
+}
+
+/** Removes a tag whose image is missing. It may name images for other platforms that are not. */
+function removeLostTag(database: Database, tag: string): void {
+  for (const table of tagTables)
+    database.query(`DELETE FROM ${table} WHERE tag = ? AND image NOT IN (SELECT uuid FROM images)`).run(tag);
 }
 
 function remove(database: Database, table: string, key: string, value: string | number): void {

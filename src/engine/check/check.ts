@@ -94,7 +94,9 @@ function checkImages(run: Omit<CheckRun, "pace">): void {
   const images = database
     .query<{ uuid: string; layer: number; config: string }, []>("SELECT uuid, layer, config FROM images")
     .all();
-  const tags = database.query<{ tag: string }, [string]>("SELECT tag FROM tags WHERE image = ? ORDER BY tag");
+  const tags = database.query<{ tag: string }, [string]>(
+    "SELECT tag FROM all_tags WHERE image = ? ORDER BY tag",
+  );
   for (const { uuid, layer, config } of images) {
     report.images++;
     const chain = layerChain(database, layer);
@@ -110,7 +112,7 @@ function checkImages(run: Omit<CheckRun, "pace">): void {
   }
   const lost = database
     .query<{ tag: string; image: string }, []>(
-      "SELECT tag, image FROM tags WHERE image NOT IN (SELECT uuid FROM images)",
+      "SELECT tag, image FROM all_tags WHERE image NOT IN (SELECT uuid FROM images)",
     )
     .all();
   for (const { tag, image } of lost)

@@ -43,7 +43,7 @@ export function readInventory(records: Records): Inventory {
   const { database, layout } = records;
   const all = <Row>(query: string) => database.query<Row, []>(query).all();
   const tags = Map.groupBy(
-    all<{ tag: string; image: string }>("SELECT tag, image FROM tags ORDER BY tag"),
+    all<{ tag: string; image: string }>("SELECT tag, image FROM all_tags ORDER BY tag"),
     ({ image }) => image,
   );
   const inUse = imagesInUse(records);

@@ -41,15 +41,15 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
     where("substr(tag, 1, length(?)) = ?", filter.tagPrefix, filter.tagPrefix);
   // Few images have a tag, and each row is large: a FROM must not read all of them.
   const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
-  const source = isTagged ? "tags CROSS JOIN images" : "images LEFT JOIN tags";
+  const source = isTagged ? "all_tags CROSS JOIN images" : "images LEFT JOIN all_tags";
   if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
   if (filter.since !== undefined) where("created_at >= ?", filter.since);
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
   const tag = filter.tagPrefix ?? "";
   const rows = database
     .query<RecordRow & { layer: number }, (string | number)[]>(
-      `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON tags.image = images.uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, tag IN (?, ?) AND tags.platform = '' DESC, created_at DESC, images.rowid DESC, tag`,
+      `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON image = uuid
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, ifnull(tag IN (?, ?) AND all_tags.platform = '', FALSE) DESC, created_at DESC, images.rowid DESC, tag`,
     )
     .all(...parameters, tag, tag, `${tag}:latest`);
   const isWhole = createLayerCheck(records);

@@ -58,7 +58,7 @@ function findRow(database: Database, reference: string): Pick<Image, "uuid" | "l
   const query =
     tag === undefined
       ? "SELECT uuid, layer FROM images WHERE uuid = ?"
-      : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ? ORDER BY platform";
+      : "SELECT uuid, layer FROM images JOIN all_tags ON image = uuid WHERE tag = ? ORDER BY platform";
   return (
     database.query<{ uuid: string; layer: number }, [string]>(query).get(tag ?? reference.toLowerCase()) ??
     undefined
@@ -131,28 +131,41 @@ export function layersOf(
 /** Sets or moves a tag. A tag names one image for each platform; an image may have several tags. */
 export function setTag(database: Database, tag: string, image: string): void {
   const { platform } = readDescription(database, image)?.origin ?? {};
-  database
-    .query<undefined, [string, string, string]>(
-      // An unchanged build writes nothing.
-      `INSERT INTO tags (tag, platform, image) VALUES (?, ?, ?)
-       ON CONFLICT (tag, platform) DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image`,
-    )
-    .run(tag, isMachines(platform) ? "" : (platform ?? ""), image);
+  // An unchanged build writes nothing.
+  const update = "DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image";
+  if (platform === undefined || isMachines(platform))
+    database
+      .query<undefined, [string, string]>(
+        `INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) ${update}`,
+      )
+      .run(tag, image);
+  else
+    database
+      .query<undefined, [string, string, string]>(
+        `INSERT INTO foreign_tags (tag, platform, image) VALUES (?, ?, ?) ON CONFLICT (tag, platform) ${update}`,
+      )
+      .run(tag, platform, image);
 }
 
 /** Removes one tag of an image, or all. Returns false if there was none. */
 export function removeTags(database: Database, image: string, tag: string | undefined): boolean {
-  const { changes } = database
-    .query<undefined, [string, string | null, string | null]>(
-      "DELETE FROM tags WHERE image = ? AND (? IS NULL OR tag = ?)",
-    )
-    .run(image, tag ?? null, tag ?? null);
-  return changes > 0;
+  const changes = tagTables.map(
+    (table) =>
+      database
+        .query<undefined, [string, string | null, string | null]>(
+          `DELETE FROM ${table} WHERE image = ? AND (? IS NULL OR tag = ?)`,
+        )
+        .run(image, tag ?? null, tag ?? null).changes,
+  );
+  return changes.some((count) => count > 0);
 }
+
+/** What the view `all_tags` shows. */
+export const tagTables = ["tags", "foreign_tags"] as const;
 
 /** Returns the first of an image's tags. */
 export function findTag(database: Database, image: string): string | null {
-  const query = "SELECT tag FROM tags WHERE image = ? ORDER BY tag LIMIT 1";
+  const query = "SELECT tag FROM all_tags WHERE image = ? ORDER BY tag LIMIT 1";
   return database.query<{ tag: string }, [string]>(query).get(image)?.tag ?? null;
 }
 

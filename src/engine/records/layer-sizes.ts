@@ -37,7 +37,7 @@ export function layerSize({ database, layout }: Records, id: number): number {
 export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
   const users = new Map<number, Set<string>>();
   const tagged = database
-    .query<OwnedImage, []>("SELECT DISTINCT uuid, layer FROM images JOIN tags ON tags.image = uuid")
+    .query<OwnedImage, []>("SELECT DISTINCT uuid, layer FROM images JOIN all_tags ON image = uuid")
     .all();
   for (const { uuid, layer } of tagged)
     for (const id of layerChain(database, layer)) users.set(id, (users.get(id) ?? new Set()).add(uuid));

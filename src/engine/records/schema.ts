@@ -107,15 +107,14 @@ export const migrations: readonly string[] = [
      diff_id TEXT NOT NULL,
      PRIMARY KEY (layer, position)
    ) STRICT;`,
-  // A tag names an image for each platform. The machine's own is the empty text.
-  `CREATE TABLE platform_tags (
+  // A tag names an image for each platform. `tags` has those of the machine's own: older processes that still run write to it.
+  `CREATE TABLE foreign_tags (
      tag TEXT NOT NULL,
-     platform TEXT NOT NULL DEFAULT '',
+     platform TEXT NOT NULL,
      image TEXT NOT NULL REFERENCES images (uuid) ON DELETE CASCADE,
      PRIMARY KEY (tag, platform)
    ) STRICT;
-   INSERT INTO platform_tags (tag, image) SELECT tag, image FROM tags;
-   DROP TABLE tags;
-   ALTER TABLE platform_tags RENAME TO tags;
-   CREATE INDEX tags_by_image ON tags (image);`,
+   CREATE INDEX foreign_tags_by_image ON foreign_tags (image);
+   CREATE VIEW all_tags AS
+     SELECT tag, '' AS platform, image FROM tags UNION ALL SELECT tag, platform, image FROM foreign_tags;`,
 ];

@@ -136,7 +136,19 @@ const cases: Case[] = [
   },
   {
     name: "a tag without an image",
-    attack: ({ sql }) => sql("INSERT INTO tags (tag, image) VALUES ('lost:1', 'nobody')"),
+    attack: ({ sql }) => {
+      // As older processes write it.
+      sql(
+        "INSERT INTO tags (tag, image) VALUES ('lost:1', 'nobody') ON CONFLICT (tag) DO UPDATE SET image = excluded.image",
+      );
+      sql("INSERT INTO foreign_tags SELECT 'lost:1', 'linux/s390x', uuid FROM images WHERE layer = 4");
+    },
+    damage: [{ kind: "tag", problem: "there is no image nobody", tags: ["lost:1"] }],
+    isQuick: true,
+  },
+  {
+    name: "another platform's tag without an image",
+    attack: ({ sql }) => sql("INSERT INTO foreign_tags VALUES ('lost:1', 'linux/s390x', 'nobody')"),
     damage: [{ kind: "tag", problem: "there is no image nobody", tags: ["lost:1"] }],
     isQuick: true,
   },
