@@ -29,6 +29,7 @@ const allowed: Record<string, readonly string[]> = {
     "image/history.ts",
     "image/layer-header.ts",
     "image/layer-writer.ts",
+    "image/platform.ts",
   ],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [

@@ -34,6 +34,50 @@ export function isSamePlatform(one: Platform, other: Platform): boolean {
   return formatPlatform(one) === formatPlatform(other);
 }
 
+/** Returns true for an image that runs where one of the `wanted` platform does. */
+export function isFor(image: Platform, wanted: Platform): boolean {
+  return suitability(image, wanted) !== undefined;
+}
+
+/** Throws for an image that its id or a lookup by it has found, if it is for another platform than the wanted one. */
+export function requireFor(found: string | undefined, wanted: string | undefined, reference: string): void {
+  if (found === undefined || wanted === undefined || isFor(parsePlatform(found), parsePlatform(wanted)))
+    return;
+  throw new BoughError(`${reference} is an image for ${found}, and ${wanted} is wanted`, {
+    kind: "usage",
+    hint: "A tag may have an image for each platform, an id has one: name the image by its tag, or leave --platform out.",
+  });
+}
+
+/** Returns the image that suits the `wanted` platform best; the first, if several do. `platform`: returns that of an image. */
+export function chooseFor<Image>(
+  images: readonly Image[],
+  wanted: Platform,
+  platform: (image: Image) => Platform,
+): Image | undefined {
+  const suitable = images.flatMap((image) => {
+    const level = suitability(platform(image), wanted);
+    return level === undefined ? [] : [{ image, level }];
+  });
+  return suitable.toSorted((one, other) => other.level - one.level)[0]?.image;
+}
+
+/** Returns a higher number for an image that suits better; `undefined` for one that can't run. Like containerd, takes older variants. */
+function suitability(image: Platform, wanted: Platform): number | undefined {
+  if (image.os !== wanted.os || image.architecture !== wanted.architecture) return undefined;
+  const [own, highest] = [levelOf(image), levelOf(wanted)];
+  if (own === highest || (typeof own === "number" && own <= Number(highest)))
+    return typeof own === "number" ? own : 1;
+  // Who names no variant leaves it to the machine.
+  return wanted.variant === "" ? 0 : undefined;
+}
+
+/** Returns the number of a variant, such as 7 of `v7`; otherwise the variant itself. */
+function levelOf({ architecture, variant }: Platform): number | string {
+  const text = variant === "" ? (usualVariants[architecture] ?? "") : variant;
+  return /^v\d+(\.\d+)?$/.test(text) ? Number(text.slice(1)) : text;
+}
+
 const systems = ["linux", "darwin", "macos", "windows", "freebsd"];
 
 /** Other names of an architecture, with the variant that they imply. */

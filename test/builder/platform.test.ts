@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { dependsOnPlatform, platformArguments } from "../../src/builder/state/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { formatPlatform, type Platform, parsePlatform } from "../../src/image/platform.ts";
+import { chooseFor, formatPlatform, type Platform, parsePlatform } from "../../src/image/platform.ts";
 
 describe("a platform is normalised as containerd does:", () => {
   test.each([
@@ -28,6 +28,21 @@ describe("a platform is normalised as containerd does:", () => {
     "%j is invalid",
     (given) => expect(() => parsePlatform(given)).toThrow("invalid platform"),
   );
+});
+
+test.each([
+  ["linux/arm/v7", ["linux/arm/v5", "linux/arm/v6", "linux/arm64"], "linux/arm/v6"],
+  ["linux/arm/v6", ["linux/arm/v7"], undefined],
+  ["linux/amd64/v2", ["linux/amd64/v3", "linux/amd64"], "linux/amd64"],
+  ["linux/amd64/v3", ["linux/amd64", "linux/amd64/v2"], "linux/amd64/v2"],
+  ["linux/arm64/v9", ["linux/arm64/v8.2", "linux/arm64"], "linux/arm64/v8.2"],
+  ["linux/arm64", ["linux/arm64/v9", "linux/arm64"], "linux/arm64"],
+  ["linux/amd64", ["linux/amd64/v2"], "linux/amd64/v2"],
+  ["linux/ppc64le/power9", ["linux/ppc64le/power8", "linux/ppc64le/power9"], "linux/ppc64le/power9"],
+  ["linux/ppc64le/power9", ["linux/ppc64le"], undefined],
+  ["linux/amd64", ["windows/amd64", "linux/386"], undefined],
+] as const)("for %s, the best of %j is %s", (wanted, images, best) => {
+  expect(chooseFor(images, parsePlatform(wanted), parsePlatform)).toBe(best);
 });
 
 test("TARGET and BUILD arguments tell the image's platform and the service's", () => {

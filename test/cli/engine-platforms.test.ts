@@ -101,6 +101,36 @@ test("a build for two platforms runs what is the same once, and writes one index
   // The machine's own comes first.
   expect((await bough("inspect", "app:1", "-f", "json")).json().platform).toBe(`linux/${machine}`);
 
+  // A name without a tag, and a newer variant, find the image for the platform; an id has one.
+  const [own, foreign] = [machine, other].map(
+    (architecture) =>
+      records.find(({ platform }: { platform: string }) => platform === `linux/${architecture}`).uuid,
+  );
+  await bough("tag", own, "plain");
+  await bough("tag", foreign, "plain");
+  const from = async (name: string, platform: string) => {
+    writeFiles(directory, { from: `FROM ${name}\nCOPY from /from\n` });
+    const ran = await bough("build", "--docker", "-q", "-f", "from", "--platform", platform, ".");
+    return ran.exitCode === 0 ? (await bough("cat", `${ran.stdout.trim()}:/copied`)).stdout : ran.stderr;
+  };
+  for (const name of ["plain", "app:1"])
+    for (const [platform, text] of [
+      [`linux/${other}`, `${other}\n`],
+      [`linux/${machine}`, `${machine}\n`],
+      [`linux/${other}/v9`, `${other}\n`],
+    ] as const)
+      expect([name, platform, await from(name, platform)]).toEqual([name, platform, text]);
+  const isOther = `${foreign} is an image for linux/${other}, and linux/s390x is wanted`;
+  expect(await from(foreign, "linux/s390x")).toContain(isOther);
+  const run = (...words: string[]) => bough("run", "--platform", ...words);
+  expect((await run("linux/s390x", foreign, "true")).stderr).toContain(isOther);
+  expect((await run("linux/s390x", foreign.slice(0, 13), "true")).stderr).toContain(
+    "and linux/s390x is wanted",
+  );
+  expect((await run(`linux/${machine}/v9`, "app:1", "cat", "/platform")).stdout).toBe(`${machine}\n`);
+  const has = "app:1 has no image for linux/s390x: it has linux/amd64, linux/arm64";
+  expect((await run("linux/s390x", "--pull", "never", "app:1", "true")).stderr).toContain(has);
+
   const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", ".");
   expect(again.stderr).not.toContain("spawned");
   const removed = await bough("rmi", "app:1", "-f", "json");
@@ -140,6 +170,11 @@ test("one other platform is built, tagged, pushed, and imported by platform", as
     expect((await elsewhere("cat", `${image}:/platform`)).stdout).toBe(`${architecture}\n`);
     expect((await elsewhere("inspect", image, "-f", "json")).json().platform).toBe(platform);
   }
+  const missing = await elsewhere("run", "--platform", "linux/s390x", name, "true");
+  expect(missing.stderr).toContain(
+    `${name} has no image for linux/s390x: it has linux/amd64, linux/arm64; importing docker://${name} failed: `,
+  );
+  expect(missing.stderr).not.toContain("Did you mean");
   const imported = await elsewhere("images", "import", name, "--platform", `linux/${other}`, "-f", "json");
   const records = (await elsewhere("images", name, "-f", "json")).json();
   expect(imported.json().image).toBe(

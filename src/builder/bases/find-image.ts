@@ -1,7 +1,13 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
-import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import {
+  defaultPlatform,
+  formatPlatform,
+  isFor,
+  type Platform,
+  parsePlatform,
+} from "../../image/platform.ts";
 import { otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -82,9 +88,7 @@ async function isForeign(
   if (found === undefined || found === "unsupported" || platform !== undefined || !isTag(reference))
     return false;
   if (found.platform === undefined) return false;
-  const own = await platformOf(supports);
-  const { os, architecture } = parsePlatform(found.platform);
-  return os !== own.os || architecture !== own.architecture;
+  return !isFor(parsePlatform(found.platform), await platformOf(supports));
 }
 
 /**

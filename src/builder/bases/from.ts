@@ -1,7 +1,6 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
-import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
-import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { formatPlatform, type Platform, requireFor } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob } from "../job.ts";
@@ -20,7 +19,7 @@ export async function startFromImage(
 ): Promise<StageState> {
   const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
-  requireWanted(image, platform);
+  requireFor(image.platform, platform && formatPlatform(platform), reference);
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration
@@ -30,23 +29,9 @@ export async function startFromImage(
   build.emit({ type: "resolved", reference, image: uuid });
   const layer = baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
-  const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.services.store));
+  const stage = startStage(layer, config, { ...notedOrigin(uuid, build.services.store), ...origin });
   warnOfConfiguration(reference, config, instruction, build);
   return { ...stage, inherited: withDefaultPath(variablesIn(config)) };
-}
-
-/** Throws for an id of an image for another platform: what is built on it would be said to be for the wanted one. */
-function requireWanted(
-  { platform: found, reference }: BaseImage & { reference: string },
-  wanted: Platform | undefined,
-): void {
-  if (found === undefined || wanted === undefined) return;
-  const { os, architecture } = parsePlatform(found);
-  if (os === wanted.os && architecture === wanted.architecture) return;
-  throw new BoughError(`${reference} is an image for ${found}, and ${formatPlatform(wanted)} is wanted`, {
-    kind: "usage",
-    hint: "A tag may have an image for each platform, an id has one: name the image by its tag, or leave --platform out.",
-  });
 }
 
 /**

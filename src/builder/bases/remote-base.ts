@@ -1,6 +1,6 @@
 import { isDigest } from "../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
-import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
@@ -59,7 +59,8 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const configuration = bytes.toString();
   const described = parse(bytes);
   // An import says which platform the image is for.
-  if (!isFor({ platform: described }, platform)) return undefined;
+  const own = readPlatform(described);
+  if (own === undefined || !isFor(own, platform)) return undefined;
   const diffIds = asRecord(described?.rootfs)?.diff_ids;
   if (!Array.isArray(diffIds) || diffIds.length !== blobs.length) return undefined;
   const layers = blobs.flatMap((blob, at) => {
@@ -80,26 +81,26 @@ export async function manifestFor(
 ): Promise<StoredManifest | undefined> {
   if (![mediaTypes.index, dockerList].includes(found.mediaType)) return found;
   const listed = parse(found.bytes)?.manifests;
-  const wanted = Array.isArray(listed)
-    ? listed.map(asRecord).find((entry) => isFor(entry, platform))
-    : undefined;
+  const described = Array.isArray(listed)
+    ? listed.map(asRecord).flatMap((entry) => {
+        const own = readPlatform(asRecord(entry?.platform));
+        return own === undefined ? [] : [{ digest: entry?.digest, own }];
+      })
+    : [];
+  const wanted = chooseFor(described, platform, ({ own }) => own);
   const digest = wanted?.digest;
   return isDigest(digest) ? store.getManifest(digest, signal) : undefined;
 }
 
 const dockerList: string = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-function isFor(entry: JsonRecord | undefined, platform: Platform): boolean {
-  const { os, architecture, variant } = asRecord(entry?.platform) ?? {};
-  const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined);
-  return written.length > 1 && isSame(written.join("/"), platform);
-}
-
-function isSame(written: string, platform: Platform): boolean {
+function readPlatform(record: JsonRecord | undefined): Platform | undefined {
+  const { os, architecture, variant } = record ?? {};
+  const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined && part !== "");
   try {
-    return formatPlatform(parsePlatform(written)) === formatPlatform(platform);
+    return written.length > 1 ? parsePlatform(written.join("/")) : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 

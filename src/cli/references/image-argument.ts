@@ -4,6 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageOrigin } from "../../image/history.ts";
+import { requireFor } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import { areEqualNames, isUuid, startsAlike, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -64,12 +65,21 @@ async function find(
   platform?: string,
 ): Promise<string | undefined> {
   const found = await findNamedImage(connection, reference, takesEqualNames, platform);
-  if (found === "unsupported") {
+  if (found !== "unsupported") requireFor(found?.platform, platform, reference);
+  else {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
-    const known = takesEqualNames ? recallImage(reference, connection.store) : undefined;
+    const known = takesEqualNames ? recallImage(reference, connection.store, platform) : undefined;
     return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   }
   return found?.uuid;
+}
+
+/** Returns the platforms of the images that have a tag. */
+export async function platformsOfTag({ service }: Pick<Known, "service">, tag: string): Promise<string[]> {
+  const images = await service.listImages({ tagged: true });
+  const name = tag.replace(/^tag:/, "");
+  const found = images.filter((image) => image.tag !== null && areEqualNames(image.tag, name));
+  return [...new Set(found.flatMap(({ platform }) => platform ?? []))].toSorted();
 }
 
 /** `otherwise`: the hint if there is no similar tag. */
@@ -109,7 +119,7 @@ async function findNamedImage(
   takesEqualNames: boolean,
   platform?: string,
 ): Promise<FoundImage | undefined | "unsupported"> {
-  const written = isDigest(reference) ? recallImage(reference, store) : undefined;
+  const written = isDigest(reference) ? recallImage(reference, store, platform) : undefined;
   const found = await service.findImage(written ?? reference, platform);
   if (found !== undefined && found !== "unsupported") return found;
   if (isUuid(reference) || isDigest(reference)) return found;
@@ -194,6 +204,6 @@ function descriptionOf(
 ): Description {
   return {
     config: notedConfiguration(image, store) ?? found?.config ?? {},
-    origin: notedOrigin(image, store) ?? found?.origin ?? {},
+    origin: { ...found?.origin, ...notedOrigin(image, store) },
   };
 }

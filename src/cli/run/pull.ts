@@ -7,7 +7,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { requirePlatforms } from "../images/import.ts";
 import { importOne } from "../images/import-references.ts";
-import { findImageArgument, noSuchImage } from "../references/image-argument.ts";
+import { findImageArgument, noSuchImage, platformsOfTag } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** The values of `--pull`. */
@@ -30,15 +30,19 @@ interface PulledImage {
 
 /** Finds the image that a command starts from. Like docker, imports one that is not stored. */
 export async function findOrPull(
-  { image, otherwise, pull = "never", platform }: PulledImage,
+  { image, otherwise, pull = "never", platform: wanted }: PulledImage,
   invocation: Invocation,
   connection: Connection,
 ): Promise<string> {
-  if (platform !== undefined) await requirePlatforms(connection.service, platform);
+  if (wanted !== undefined) await requirePlatforms(connection.service, wanted);
+  // Other services have images for one platform, which this one is, and know no such field.
+  const platform = (await supportOf(connection.service).platforms()) ? wanted : undefined;
   const stored = await findImageArgument(connection, image, platform);
   const source = pull === "never" ? undefined : sourceOf(image);
   if (stored !== undefined && (pull !== "always" || source === undefined)) return stored;
   if (source === undefined) {
+    const missing = await describeOthers(connection, image, platform);
+    if (missing !== undefined) throw new BoughError(missing, { hint: otherwise });
     const canImport = otherwise !== undefined && sourceOf(image) !== undefined;
     const hint = canImport ? `--pull missing imports it. ${otherwise}` : otherwise;
     throw await noSuchImage(connection, image, hint);
@@ -58,12 +62,23 @@ export async function findOrPull(
     return imported;
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;
-    const { hint } = await noSuchImage(connection, image, otherwise);
-    throw new BoughError(error.message, {
+    const missing = await describeOthers(connection, image, platform);
+    const hint = missing === undefined ? (await noSuchImage(connection, image, otherwise)).hint : undefined;
+    throw new BoughError(missing === undefined ? error.message : `${missing}; ${error.message}`, {
       hint: [hint, error.hint].filter((text) => text !== undefined).join("\n"),
       cause: error,
     });
   }
+}
+
+/** Returns what is wrong if a name's images are for other platforms only. */
+async function describeOthers(
+  connection: Connection,
+  image: string,
+  platform: string | undefined,
+): Promise<string | undefined> {
+  const has = platform === undefined ? [] : await platformsOfTag(connection, image);
+  return has.length === 0 ? undefined : `${image} has no image for ${platform}: it has ${has.join(", ")}`;
 }
 
 /** Returns what to import for a name; `undefined` if it can only mean an image that is stored, or is no name. */

@@ -1,7 +1,7 @@
 import { BoughError, messageOf } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
-import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { formatPlatform, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { maxLayers } from "../import-limits.ts";
 import { machineArchitecture, machinePlatform } from "../system/machine.ts";
@@ -75,11 +75,6 @@ export function contentDigestOf(diffIds: readonly string[]): string {
 /** Returns the platform that an import is to have: by default the machine's. */
 export function wantedPlatform(wanted: Platform | undefined): Platform {
   return wanted ?? parsePlatform(machinePlatform());
-}
-
-/** Returns true for an image that runs where one of the `wanted` platform does. A wanted variant has to be the image's. */
-export function isFor(image: Platform, wanted: Platform): boolean {
-  return isSamePlatform(wanted.variant === "" ? { ...image, variant: "" } : image, wanted);
 }
 
 /** Refuses an image for another platform than the `wanted` one, by default the machine's. `name`: the image's, for the message. */

@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
-import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
-import { isFor, wantedPlatform } from "./image-config.ts";
+import { chooseFor, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { wantedPlatform } from "./image-config.ts";
 import {
   asObject,
   asObjects,
@@ -118,9 +118,7 @@ function chooseByPlatform(manifests: readonly Json[], name: string, given: Platf
     const platform = readListed((manifest.platform ?? {}) as Json);
     return platform === undefined ? [] : [{ manifest, platform }];
   });
-  const found =
-    listed.find(({ platform }) => isSamePlatform(platform, wanted)) ??
-    listed.find(({ platform }) => isFor(platform, wanted));
+  const found = chooseFor(listed, wanted, ({ platform }) => platform);
   if (found !== undefined) return found.manifest;
   const has = listed
     .map(({ platform }) => formatPlatform(platform))

@@ -1,5 +1,6 @@
 /** Finding, importing and tagging images. */
 import { BoughError } from "../../errors.ts";
+import { chooseFor, parsePlatform } from "../../image/platform.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
@@ -70,9 +71,14 @@ export function createImages(options: ImagesOptions): Images {
     const complete = withLatest(name);
     const listed = await images.search({ tag: name }, ({ tag }) => tag === name || tag === complete);
     if (capabilities.lacks("imageList")) return "unsupported";
-    const suitable = platform === undefined ? listed : listed.filter((image) => image.platform === platform);
-    const found =
-      suitable.find((image) => image.tag === name) ?? suitable.find((image) => image.tag === complete);
+    const choose = (tag: string) => {
+      const named = listed.filter((image) => image.tag === tag);
+      if (platform === undefined) return named[0];
+      // A service that does not say it has images for one platform.
+      const wanted = parsePlatform(platform);
+      return chooseFor(named, wanted, (image) => parsePlatform(image.platform ?? platform));
+    };
+    const found = choose(name) ?? choose(complete);
     return found && foundImage(found, capabilities);
   }
 
