@@ -12,6 +12,9 @@ export interface Thread<Request, Answer, Note = never> {
   waiting(): number;
   /** True once its program is loaded. */
   isReady(): boolean;
+  /** True once its program has failed, or it is closed. It takes no requests then. */
+  isBroken(): boolean;
+  /** Ends it. Requests without a response are rejected. */
   close(): void;
 }
 
@@ -45,10 +48,11 @@ export function startThread<Request, Answer, Note = never>(
     else if ("answer" in data) waiting.shift()?.resolve(data.answer);
     else waiting.shift()?.reject(errorOf(data.failure));
   };
-  worker.onerror = ({ message }) => {
-    broken = new Error(message);
+  const fail = (error: Error) => {
+    broken ??= error;
     for (const { reject } of waiting.splice(0)) reject(broken);
   };
+  worker.onerror = ({ message }) => fail(new Error(message));
   return {
     ask(request, { transfer = [], onNote = () => {} } = {}) {
       if (broken !== undefined) return Promise.reject(broken);
@@ -59,7 +63,11 @@ export function startThread<Request, Answer, Note = never>(
     },
     waiting: () => waiting.length,
     isReady: () => isReady && broken === undefined,
-    close: () => worker.terminate(),
+    isBroken: () => broken !== undefined,
+    close() {
+      worker.terminate();
+      fail(new Error("the thread is closed"));
+    },
   };
 }
 

@@ -16,6 +16,7 @@ export async function runForPlatforms(
 ): Promise<BuildResult> {
   const companions = request.companions ?? createCompanions(request.asked.jobs);
   const failures: unknown[] = [];
+  const warned: Warned = new Map();
   const run = async (platform: Platform, at: number) => {
     const shift = shiftPlaces(request, platform, at);
     const { memory } = request.services;
@@ -24,7 +25,7 @@ export async function runForPlatforms(
       companions,
       asked: { ...request.asked, platform },
       services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
-      emit: emitFor(request.emit, shift, at),
+      emit: emitFor(request.emit, shift, { at, warned }),
     };
     try {
       const result = await runBuild(own);
@@ -68,10 +69,19 @@ function shiftPlaces({ asked: { dockerfile } }: BuildRequest, platform: Platform
   });
 }
 
-function emitFor(emit: Emit, shift: (place: StepPlace) => StepPlace, at: number): Emit {
+/** The platform whose build was the first with a warning, by its line and message. */
+type Warned = Map<string, number>;
+
+function emitFor(
+  emit: Emit,
+  shift: (place: StepPlace) => StepPlace,
+  { at, warned }: { at: number; warned: Warned },
+): Emit {
   return (event) => {
-    // The first platform's are enough.
-    if (at > 0 && event.type === "warning") return;
+    if (event.type === "warning") {
+      const key = JSON.stringify([event.line, event.message]);
+      if (warned.getOrInsert(key, at) !== at) return;
+    }
     if (event.step === undefined) {
       emit(event);
       return;

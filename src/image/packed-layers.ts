@@ -8,7 +8,7 @@ import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
 import { type OutputFiles, writeToDirectory } from "./output-files.ts";
 
 /** Disposing it removes all files. */
-export interface PackedLayers extends Disposable {
+interface PackedLayers extends Disposable {
   /** Packs one layer at a time, which keeps all threads busy. Rejects if `maxBytes` are not enough for its blob. */
   pack(layer: LayerContent, maxBytes?: number): Promise<PackedLayer>;
 }

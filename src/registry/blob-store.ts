@@ -25,7 +25,8 @@ export interface BlobStore {
   removeManifest(reference: string, signal: AbortSignal): Promise<void>;
   hasBlob(blob: Pick<Descriptor, "digest">, signal: AbortSignal): Promise<boolean>;
   /**
-   * The stream fails at its end if the content does not have the digest and size. Throws a MissingBlobError if there is none.
+   * The stream fails with a WrongBlobError, at its end, if the content does not have the digest and size. Throws a MissingBlobError
+   * if there is none.
    *
    * @param checks `size` for a reader that compares the digest itself
    */
@@ -57,6 +58,13 @@ export class MissingBlobError extends BoughError {
 /** What a store has of a blob does not have its digest or size. */
 export class WrongBlobError extends BoughError {
   override readonly name = "WrongBlobError";
+  /** True if it came from a mirror, which is not asked again: then another attempt may have the blob. */
+  readonly isOfMirror: boolean;
+
+  constructor(message: string, { isOfMirror = false } = {}) {
+    super(message);
+    this.isOfMirror = isOfMirror;
+  }
 }
 
 /** Passes a blob on. Throws a WrongBlobError if it is too long, or at its end if it does not have the size and the digest. */

@@ -1,5 +1,6 @@
 import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
+import { tap } from "../streams.ts";
 import { type BlobChecks, MissingBlobError, verified } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { RegistryError } from "./registry-error.ts";
@@ -11,6 +12,8 @@ interface DownloadOptions {
   checks: BlobChecks | undefined;
   /** Called for each registry that has failed, though another one is left. */
   onFailure?(client: RegistryClient, error: RegistryError): void;
+  /** Called with each chunk's registry. */
+  onChunk?(client: RegistryClient): void;
 }
 
 /**
@@ -20,7 +23,7 @@ interface DownloadOptions {
 export async function downloadBlob(
   clients: readonly [RegistryClient, ...RegistryClient[]],
   blob: Blob,
-  { signal, checks, onFailure = () => undefined }: DownloadOptions,
+  { signal, checks, onFailure = () => undefined, onChunk = () => undefined }: DownloadOptions,
 ): Promise<AsyncIterable<Uint8Array>> {
   const left = [...clients];
   const giveUp = (error: BoughError) => {
@@ -29,7 +32,10 @@ export async function downloadBlob(
   };
   const first = await openNext(left, blob, 0, { giveUp, signal });
   const places = clients.map(({ repository }) => repository.address).join(" or ");
-  return verified(continued(left, blob, first, { giveUp, signal }), blob, `${places}: the blob`, checks);
+  const chunks = tap(continued(left, blob, first, { giveUp, signal }), () => {
+    if (left[0] !== undefined) onChunk(left[0]);
+  });
+  return verified(chunks, blob, `${places}: the blob`, checks);
 }
 
 interface Continuation {

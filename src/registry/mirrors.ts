@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 import { isDigest } from "../image/digest.ts";
-import type { BlobSource, StoredManifest } from "./blob-store.ts";
+import { type BlobSource, type StoredManifest, WrongBlobError } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { downloadBlob } from "./download.ts";
 import type { Place } from "./registries-conf.ts";
@@ -55,15 +55,36 @@ export function createMirroredSource(
         });
       }
     },
-    // Content is checked, whoever has the blob.
-    openBlob: (blob, signal, checks) => {
+    async openBlob(blob, signal, checks) {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;
       const onFailure = (client: RegistryClient, { message }: Error) => {
         const mirror = mirrors.find((each) => each.client === client);
         if (mirror !== undefined) failures.set(mirror, message);
       };
-      return downloadBlob(clients, blob, { signal, checks, onFailure });
+      if (others.length === 0) return downloadBlob(clients, blob, { signal, checks });
+      const used = new Set<RegistryClient>();
+      const onChunk = (client: RegistryClient) => void used.add(client);
+      // Checked here for any reader: it can then begin again with the next place.
+      const chunks = await downloadBlob(clients, blob, { signal, checks: "digest", onFailure, onChunk });
+      return blaming(chunks, (message) => {
+        const guilty = working().filter(({ client }) => used.has(client));
+        for (const mirror of guilty) failures.set(mirror, message);
+        return guilty.length > 0;
+      });
     },
   };
+}
+
+/** Passes a blob on. Calls `blame` if it is wrong, which returns true if a mirror may be to blame. */
+async function* blaming(
+  chunks: AsyncIterable<Uint8Array>,
+  blame: (message: string) => boolean,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    if (!(error instanceof WrongBlobError)) throw error;
+    throw new WrongBlobError(error.message, { isOfMirror: blame(error.message) });
+  }
 }

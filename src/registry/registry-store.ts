@@ -33,6 +33,16 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
     return response.status === 201 ? undefined : uploadAddress(response, client);
   }
 
+  /** Ends an upload that is not needed. One that can't be ended is left to the registry, which forgets it some day. */
+  async function endUpload(session: URL, scopes: readonly string[], signal: AbortSignal): Promise<void> {
+    try {
+      await client.once({ method: "DELETE", path: session, scopes }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof RegistryError)) throw error;
+    }
+  }
+
   return {
     address,
     async getManifest(reference, signal) {
@@ -98,7 +108,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       try {
         const session = await client.repeat(() => begin(query, scopes, signal), signal);
         // A registry that can't mount it begins an upload. It may be a blob that the repository has, or that is packed first.
-        if (session !== undefined) await client.once({ method: "DELETE", path: session, scopes }, signal);
+        if (session !== undefined) await endUpload(session, scopes, signal);
         return session === undefined;
       } catch (error) {
         // The user may not be allowed to read the other repository, and what else fails need not concern the upload.

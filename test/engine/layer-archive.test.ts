@@ -84,10 +84,15 @@ describe("a layer's archive", () => {
 describe("a packed layer", () => {
   const job = { compression: "gzip", clampTo: undefined, onRead: () => {} } as const;
 
-  async function pack(directory: string, signal = new AbortController().signal) {
+  async function pack(
+    directory: string,
+    { signal, closing }: { signal: AbortSignal; closing: AbortController } = {
+      signal: new AbortController().signal,
+      closing: new AbortController(),
+    },
+  ) {
     const path = join(temporaryDirectory(), "packed");
     writeFileSync(path, "before");
-    const closing = new AbortController();
     try {
       const packer = openPacker(closing.signal);
       const layer = { directory, inUserNamespace: false };
@@ -121,14 +126,14 @@ describe("a packed layer", () => {
     await expect(pack(directory)).rejects.toThrow("/.wh.mine can't be in a layer");
   });
 
-  test("is given up when its signal is aborted", async () => {
+  test.each(["signal", "closing"] as const)("is given up when %s is aborted", async (which) => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "file"), "");
     // Sparse: it would take minutes.
     truncateSync(join(directory, "file"), 100_000_000_000);
-    const aborted = new AbortController();
-    const packed = pack(directory, aborted.signal);
-    setImmediate(() => aborted.abort(new Error("interrupted")));
+    const [signal, closing] = [new AbortController(), new AbortController()];
+    const packed = pack(directory, { signal: signal.signal, closing });
+    setImmediate(() => ({ signal, closing })[which].abort(new Error("interrupted")));
     await expect(packed).rejects.toThrow("interrupted");
   });
 });

@@ -52,6 +52,30 @@ test.each<[string, Respond, string, { tag: string; blob: string }]>([
   expect({ tag: asked("/manifests/"), blob: asked("/blobs/") }).toEqual(expected);
 });
 
+test.each([
+  ["other bytes", () => Buffer.alloc(blob.size, 1)],
+  ["too many", () => Buffer.concat([blob.bytes, blob.bytes])],
+])("of a mirror with %s, a blob is wrong once, and read from the registry then", async (_, content) => {
+  await using mirror = startFakeRegistry(({ target }) =>
+    target.includes("/blobs/") ? new Response(content()) : undefined,
+  );
+  await using origin = startFakeRegistry();
+  const home = temporaryDirectory();
+  writeFiles(home, {
+    "r.conf": `[[registry]]\nlocation = "${origin.host}"\n[[registry.mirror]]\nlocation = "${mirror.host}"\n`,
+  });
+  const environment = { CONTAINERS_REGISTRIES_CONF: join(home, "r.conf") };
+  const source = openBlobSource(`docker://${origin.host}/team/app`, {
+    fetch,
+    clock: systemClock,
+    environment,
+  });
+  const read = async () => Buffer.concat(await Array.fromAsync(await source.openBlob(blob, signal, "size")));
+  await expect(read()).rejects.toMatchObject({ name: "WrongBlobError", isOfMirror: true });
+  expect((await read()).equals(blob.bytes)).toBe(true);
+  expect(mirror.requests.filter(({ target }) => target.includes("/blobs/"))).toHaveLength(1);
+});
+
 test("a registry that wants a client certificate gets that of certs.d from bough and from skopeo", async () => {
   const secured = await Registry.start(undefined, undefined, { hasTls: true, wantsCertificates: true });
   try {

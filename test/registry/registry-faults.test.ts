@@ -201,6 +201,13 @@ test.each([
   expect(registry.calls().slice(since)).toEqual([mount, ...cancel]);
 });
 
+test("an upload that a mount has begun, and that can't be ended, is left to the registry", async () => {
+  await using registry = startFakeRegistry(({ method }) =>
+    method === "POST" ? status(202, { location: "http://127.0.0.1:1/upload" }) : undefined,
+  );
+  expect(await open(registry.host).mountBlob(blob, "team/base", signal)).toBe(false);
+});
+
 test.each([400, 404, 405])("a tag that can't be removed (%d) is removed by its digest", async (code) => {
   const manifest = JSON.stringify({ schemaVersion: 2 });
   await using registry = startFakeRegistry(({ method, target }) => {

@@ -71,8 +71,11 @@ const baseQuestions = { base: "base", url: "registry" } as const;
 
 type Memory = Pick<Store, "imports">;
 
-/** Remembers an image that this machine has imported or tagged, by its name, for a service that cannot be asked for that. */
-/** @param platform set for another one than the service's own */
+/**
+ * Remembers an image that this machine has imported or tagged, by its name, for a service that cannot be asked for that.
+ *
+ * @param platform set for another one than the service's own
+ */
 export function rememberImage(
   reference: string,
   image: string,

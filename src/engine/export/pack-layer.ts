@@ -8,7 +8,7 @@ import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { type LayerArchiveOptions, streamLayer } from "./layer-archive.ts";
 
 /** A layer to pack, and where. Plain data, since it is sent to a thread. */
-export interface PackTask extends LayerArchiveOptions {
+interface PackTask extends LayerArchiveOptions {
   directory: string;
   compression: Compression;
   path: string;
@@ -24,22 +24,28 @@ export interface Packer {
 
 /** Opens a packer, which ends with `closing`. */
 export function openPacker(closing: AbortSignal): Packer {
-  const packSmall = createPacking();
+  const small = createPacking();
   let thread: Thread<PackTask, LayerBlob, number> | undefined;
-  closing.addEventListener("abort", () => thread?.close(), { once: true });
+  const close = () => {
+    thread?.close();
+    small.close();
+  };
+  closing.addEventListener("abort", close, { once: true });
   return {
     async pack(layer, { signal, onRead, ...job }) {
       signal.throwIfAborted();
+      closing.throwIfAborted();
       const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
       const end = () => void Atomics.store(new Int32Array(stop), 0, 1);
       signal.addEventListener("abort", end, { once: true });
       try {
         const task = { ...layer, ...job, stop };
-        if (isSmall(layer.directory)) return await packSmall(task, onRead);
-        thread ??= startThread("./engine/export/pack-thread.ts");
+        if (isSmall(layer.directory)) return await small.pack(task, onRead);
+        if (thread?.isBroken() !== false) thread = startThread("./engine/export/pack-thread.ts");
         return await thread.ask(task, { onNote: onRead });
       } catch (error) {
         signal.throwIfAborted();
+        closing.throwIfAborted();
         throw error;
       } finally {
         signal.removeEventListener("abort", end);
@@ -69,10 +75,10 @@ function isSmall(directory: string): boolean {
 /** The number of bytes between two notes of how much has been read. */
 const notedBytes = 4 * 1024 * 1024;
 
-/** Returns a function that packs a layer into a file, and hashes it before and after compression meanwhile. */
+/** `pack` packs a layer into a file, and hashes it before and after compression meanwhile. `close` ends the threads of that. */
 export function createPacking() {
   const compressors = new Map<Compression, Compressor>();
-  return async (
+  const pack = async (
     { directory, compression, path, position, stop, ...options }: PackTask,
     onRead: (bytes: number) => void,
   ): Promise<LayerBlob> => {
@@ -100,4 +106,9 @@ export function createPacking() {
       closeSync(file);
     }
   };
+  const close = () => {
+    for (const compressor of compressors.values()) compressor[Symbol.dispose]();
+    compressors.clear();
+  };
+  return { pack, close };
 }

@@ -2,4 +2,4 @@
 import { serveThread } from "../../thread.ts";
 import { createPacking } from "./pack-layer.ts";
 
-serveThread(createPacking());
+serveThread(createPacking().pack);

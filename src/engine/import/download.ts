@@ -96,8 +96,8 @@ function overrides(platform: Platform | undefined): string[] {
   if (platform === undefined) return [];
   const { os, architecture, variant } = platform;
   return [
-    ...["--override-os", os, "--override-arch", architecture],
-    ...(variant === "" ? [] : ["--override-variant", variant]),
+    ...[`--override-os=${os}`, `--override-arch=${architecture}`],
+    ...(variant === "" ? [] : [`--override-variant=${variant}`]),
   ];
 }
 

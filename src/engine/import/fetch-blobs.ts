@@ -1,4 +1,4 @@
-import { closeSync, constants, lstatSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, constants, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
@@ -124,19 +124,8 @@ export class BlobFetch {
     const unfinished = `${this.#pathOf(blob.digest)}.unfinished`;
     try {
       const { store } = await opening;
-      // The thread that unpacks it compares the digest.
-      const chunks = await store.openBlob(blob, signal, "size");
-      const file = openSync(unfinished, "wx", 0o600);
-      try {
-        for await (const chunk of chunks) {
-          signal.throwIfAborted();
-          for (let done = 0; done < chunk.byteLength; ) done += writeSync(file, chunk, done);
-          this.#received += chunk.byteLength;
-          report();
-        }
-      } finally {
-        closeSync(file);
-      }
+      for (let isDone = false; !isDone; )
+        isDone = await this.#receive(store, blob, unfinished, { signal, report });
     } catch (error) {
       if (signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
       const reason = (await opening.catch(() => undefined))?.reasonOf(messageOf(error));
@@ -146,6 +135,35 @@ export class BlobFetch {
     const path = this.#pathOf(blob.digest);
     renameSync(unfinished, path);
     onBlob(blob.digest, path);
+  }
+
+  /** Writes a blob to a file. Returns false if a mirror had another one under its digest: another place may have it. */
+  async #receive(
+    store: OpenedSource["store"],
+    blob: AbsentBlob,
+    path: string,
+    { signal, report }: { signal: AbortSignal; report: () => void },
+  ): Promise<boolean> {
+    // The thread that unpacks it compares the digest.
+    const chunks = await store.openBlob(blob, signal, "size");
+    const before = this.#received;
+    const file = openSync(path, "wx", 0o600);
+    try {
+      for await (const chunk of chunks) {
+        signal.throwIfAborted();
+        for (let done = 0; done < chunk.byteLength; ) done += writeSync(file, chunk, done);
+        this.#received += chunk.byteLength;
+        report();
+      }
+      return true;
+    } catch (error) {
+      if (!(error instanceof WrongBlobError) || !error.isOfMirror) throw error;
+      this.#received = before;
+      rmSync(path);
+      return false;
+    } finally {
+      closeSync(file);
+    }
   }
 
   /** Reports from time to time how much has come. */

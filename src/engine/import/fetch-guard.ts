@@ -54,20 +54,17 @@ interface GuardedFetch {
 export async function startGuardedFetch(environment: Environment): Promise<GuardedFetch> {
   const guard = createProxy(environment);
   const port = await guard.listen({ host: "127.0.0.1", port: 0 });
-  let refused: LocalAddressError | undefined;
   return {
     async fetch(input, init) {
       // The reason is known at once, without further attempts.
       const { hostname } = new URL(typeof input === "string" ? input : input.url);
       await resolveRemote(hostname).catch((error: unknown) => {
-        if (!(error instanceof LocalAddressError)) return;
-        refused ??= error;
-        throw error;
+        if (error instanceof LocalAddressError) throw error;
       });
       const options = { ...init, redirect: "manual" as const, proxy: guard.urlAt(port) };
       return withoutExceptions(() => fetch(input, options));
     },
-    reasonOf: (message) => refused ?? guard.reasonOf(message),
+    reasonOf: guard.reasonOf,
     close: guard.close,
   };
 }
@@ -92,7 +89,7 @@ function createProxy(environment: Environment) {
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
   const authorization = `Basic ${Buffer.from(`bough:${password}`).toString("base64")}`;
   const sockets = new Set<Socket>();
-  let refused: LocalAddressError | undefined;
+  const refused = new Map<string, LocalAddressError>();
   let lost: BoughError | undefined;
 
   const track = (socket: Socket) => {
@@ -131,7 +128,7 @@ function createProxy(environment: Environment) {
         upstream.on("close", () => client.destroy());
         client.on("close", () => upstream.destroy());
       } catch (error) {
-        if (error instanceof LocalAddressError) refused ??= error;
+        if (error instanceof LocalAddressError) refused.set(request.host, error);
         else if (error instanceof BoughError) lost ??= error;
         refuse(client, error instanceof LocalAddressError ? 403 : 502);
       }
@@ -149,8 +146,14 @@ function createProxy(environment: Environment) {
     },
     urlAt: (port: number) => `http://bough:${password}@127.0.0.1:${port}`,
     reasonOf(message: string): BoughError | undefined {
-      const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(message) ?? [];
-      return refused ?? (dialled === undefined ? lost : new LocalAddressError(dialled, dialled));
+      // What a mirror has said is not why the registry itself failed.
+      const said = message.replace(/\(Mirrors also failed: .*\]\): /s, "");
+      const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(said) ?? [];
+      if (dialled !== undefined) return new LocalAddressError(dialled, dialled);
+      const all = [...refused];
+      const [, named] = all.find(([host]) => said.includes(host)) ?? [];
+      // A response of this proxy has its status only, and a redirect may have led to it.
+      return named ?? (/\b403\b|Forbidden/.test(said) ? all.at(-1)?.[1] : undefined) ?? lost;
     },
     close(): void {
       server.close();

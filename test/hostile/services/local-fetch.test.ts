@@ -242,3 +242,21 @@ test.each([
     await free.close();
   }
 });
+
+test("a refused mirror is not the reason why the registry itself failed", async () => {
+  const guard = await startGuardedFetch({});
+  try {
+    const url = "http://127.0.0.1:1/v2/";
+    await expect(guard.fetch(url)).rejects.toThrow(
+      "a client of this server cannot make it connect to 127.0.0.1",
+    );
+    expect(guard.reasonOf("GET https://r.example/v2/: 404 Not Found")).toBeUndefined();
+    const mirrors = "(Mirrors also failed: [127.0.0.1/x:1: dial tcp 127.0.0.1:443: refused]): ";
+    expect(guard.reasonOf(`initializing source: ${mirrors}r.example/x:1: manifest unknown`)).toBeUndefined();
+    expect(guard.reasonOf('Get "http://localhost/": dial tcp 127.0.0.1:80: refused')?.message).toContain(
+      "127.0.0.1",
+    );
+  } finally {
+    guard.close();
+  }
+});
