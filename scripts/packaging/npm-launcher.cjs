@@ -47,11 +47,12 @@ function findProgram() {
 }
 
 const program = findProgram();
-const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 // A signal of the terminal reaches both processes; bough takes a second one at once for an echo.
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
 const forward = (signal) => child.kill(signal);
+// Before the program starts: it gets even a signal that comes at once.
 for (const signal of signals) process.on(signal, forward);
+const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 child.on("error", (error) =>
   fail(`cannot run ${program}: ${error.message}`, "Does the package belong to this system?"),
 );

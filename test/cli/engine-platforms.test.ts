@@ -1,6 +1,6 @@
 /** Images for several platforms on bough's own engine. The foreign stages only copy: a machine may have no emulator. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -53,6 +53,8 @@ const fromLayout = ["build", "--docker", "--allow-local-from", "--build-context"
 
 test("a build for two platforms runs what is the same once, and writes one index", async () => {
   const bough = createHome();
+  const files = ["--iidfile", "iid", "--metadata-file", "metadata.json", "--format", "json"];
+  const readText = (path: string) => readFileSync(join(directory, path), "utf8");
   const built = await bough(
     ...fromLayout,
     "--platform",
@@ -61,6 +63,7 @@ test("a build for two platforms runs what is the same once, and writes one index
     "app:1",
     "-o",
     "type=oci,dest=out,tar=false",
+    ...files,
     ".",
   );
   expect(built.exitCode).toBe(0);
@@ -70,6 +73,15 @@ test("a build for two platforms runs what is the same once, and writes one index
     JSON.parse(readFileSync(join(directory, "out/blobs/sha256", digest.slice("sha256:".length)), "utf8"));
   const top = JSON.parse(readFileSync(join(directory, "out/index.json"), "utf8"));
   const index = read(top.manifests[0].digest);
+  expect(readText("iid")).toBe(top.manifests[0].digest);
+  const { platforms: images, image, ...metadata } = JSON.parse(readText("metadata.json"));
+  expect(metadata).toMatchObject({ "containerimage.digest": top.manifests[0].digest, "image.name": "app:1" });
+  expect(metadata).not.toContainKey("containerimage.config.digest");
+  expect(images).toEqual(
+    both.split(",").map((platform) => ({ platform, image: expect.stringMatching(/^[0-9a-f-]{36}$/) })),
+  );
+  expect(image).toBe(images[0].image);
+  expect(built.json()).toMatchObject({ image, platforms: images });
   const found = index.manifests.map(({ platform, digest }: { platform: object; digest: string }) => {
     const config = read(read(digest).config.digest);
     return { platform, architecture: config.architecture, os: config.os, cmd: config.config.Cmd };
@@ -131,8 +143,14 @@ test("a build for two platforms runs what is the same once, and writes one index
   const has = "app:1 has no image for linux/s390x: it has linux/amd64, linux/arm64";
   expect((await run("linux/s390x", "--pull", "never", "app:1", "true")).stderr).toContain(has);
 
-  const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", ".");
+  const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", "--iidfile", "iid", ".");
   expect(again.stderr).not.toContain("spawned");
+  expect(readText("iid")).toBe(image);
+  expect(again.stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 3))).toEqual([
+    ["IMAGE", "PLATFORM", "TAG"],
+    ...images.map((each: { platform: string; image: string }) => [each.image, each.platform, "app:1"]),
+    [""],
+  ]);
   const removed = await bough("rmi", "app:1", "-f", "json");
   expect(removed.json()).toHaveLength(2);
   expect((await bough("images", "app", "-q")).stdout).toBe("");
@@ -199,7 +217,7 @@ test("images of a registry are joined to an index, which replaces them by platfo
   expect(JSON.parse(dry.stdout).manifests).toMatchObject([
     { digest: own, platform: { architecture: machine } },
   ]);
-  expect((await bough("index", "inspect", joined)).stderr).toContain("there is no image");
+  expect((await bough("index", "inspect", joined)).stderr).toMatch(/there is no image .*\nCheck its name/);
 
   expect((await create(joined, `${registry.host}/one-${machine}:1`)).exitCode).toBe(0);
   expect((await create(joined, "--append", `${registry.host}/one-${other}@${foreign}`)).exitCode).toBe(0);
@@ -215,12 +233,38 @@ test("images of a registry are joined to an index, which replaces them by platfo
   const replaced = await manifestOf("joined");
   expect(replaced).toMatchObject({ annotations: { a: "b" } });
   expect(replaced.manifests).toEqual((await manifestOf("base")).manifests);
+  // An index in an index is taken apart.
+  const type = "application/vnd.oci.image.index.v1+json";
+  const raw = (await bough("index", "inspect", joined, "--raw")).stdout;
+  const digest = `sha256:${new Bun.CryptoHasher("sha256").update(raw).digest("hex")}`;
+  const inner = { mediaType: type, digest, size: raw.length };
+  const nested = JSON.stringify({ schemaVersion: 2, mediaType: type, manifests: [inner] });
+  const put = { method: "PUT", body: nested, headers: { "content-type": type } };
+  expect((await fetch(`http://${registry.host}/v2/joined/manifests/nested`, put)).status).toBe(201);
+  expect((await create(`${registry.host}/flat:1`, `${registry.host}/joined:nested`)).exitCode).toBe(0);
+  expect((await manifestOf("flat")).manifests).toEqual(replaced.manifests);
   // What it names has been copied: an empty home runs from it.
   const elsewhere = createHome();
   expect((await elsewhere("run", joined, "cat", "/platform")).stdout).toBe(`${machine}\n`);
   expect((await elsewhere("run", "--platform", "linux/riscv64", joined, "true")).stderr).toContain(
     `\`bough index inspect ${joined}\` lists the platforms`,
   );
+});
+
+test("a failure names its platform, and files of all platforms go to a directory that is made", async () => {
+  const bough = createHome();
+  writeFiles(directory, {
+    "own-only": `FROM base\nARG TARGETARCH\nCOPY only-$TARGETARCH /f\n`,
+    [`only-${machine}`]: "x",
+    small: "FROM scratch\nARG TARGETARCH\nCOPY arm64 /$TARGETARCH\n",
+  });
+  const failed = await bough(...fromLayout, "--dockerfile", "own-only", "--platform", both, ".");
+  expect(failed.exitCode).not.toBe(0);
+  expect(failed.stderr).toContain(`[ERROR] linux/${other}: own-only:3: `);
+  const output = ["-o", "type=local,dest=new/deep/out"];
+  const built = await bough("build", "--docker", "-f", "small", "--platform", both, ...output, ".");
+  expect(built.exitCode).toBe(0);
+  expect(readdirSync(join(directory, "new/deep/out")).sort()).toEqual(["linux_amd64", "linux_arm64"]);
 });
 
 test.each<[string, string[], string]>([

@@ -154,17 +154,21 @@ test.each(["SIGSTOP", "SIGTSTP"])(
   },
 );
 
-test("a missing image is an error without the message about changes", async () => {
-  const ended = await runBough(["--local", "shell", "nowhere:1"], {
-    workingDirectory: home,
-    environment: { BOUGH_HOME: state },
-    hasInputTerminal: true,
-    terminalColumns: 80,
-  });
-  expect(ended.exitCode).toBe(1);
-  expect(ended.stderr).toContain("has no image nowhere:1");
-  expect(ended.stderr).not.toContain("thrown away");
-});
+test.each<[string[]]>([[["nowhere:1"]], [["base:1", "--platform", "linux/riscv64"]]])(
+  "a missing image is an error without the message about changes: %j",
+  async ([image = "", ...options]) => {
+    const ended = await runBough(["--local", "shell", image, ...options], {
+      workingDirectory: home,
+      environment: { BOUGH_HOME: state },
+      hasInputTerminal: true,
+      terminalColumns: 80,
+    });
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).toContain("has no image ");
+    expect(ended.stderr).toContain(image);
+    expect(ended.stderr).not.toContain("thrown away");
+  },
+);
 
 test("a missing program is reported at the terminal", async () => {
   const shown = await open();
@@ -187,6 +191,11 @@ test.each([
     ["shell", "-f", "json", "base:1"],
     { hasInputTerminal: true, terminalColumns: 80 },
     "-f json is not supported",
+  ],
+  [
+    ["shell", "--platform", "linux/arm64"],
+    { hasInputTerminal: true, terminalColumns: 80 },
+    "--platform needs an IMAGE",
   ],
   [["run", "-it", "-f", "json", "base:1"], {}, "-it cannot be used with -f json"],
   [

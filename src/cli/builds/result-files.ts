@@ -63,8 +63,10 @@ export function findResultFiles(invocation: Invocation) {
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
   "metadata-file": (result) => `${jsonText(metadataOf(result), { indent: 2 })}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
-  // docker build writes no line end either, and the digest of the configuration, which is known of an image that was written.
-  iidfile: ({ image, exported }) => exported[0]?.configDigest ?? image,
+  // docker build writes no line end either, and the digest of the configuration, which is known of an image that was written; for
+  // several platforms, that of their index.
+  iidfile: ({ image, platforms, exported: [first] }) =>
+    (platforms === undefined ? first?.configDigest : first?.descriptor.digest) ?? image,
 };
 
 /** Returns what `--metadata-file` has of a build. */
@@ -81,15 +83,19 @@ export function metadataOf({
   return {
     ...{ image, ...(platforms && { platforms }), tag: tags[0] ?? null, tags },
     ...{ session, seconds, uploaded, steps, exported },
-    ...asInBuildx(tags, exported),
+    ...asInBuildx(tags, platforms !== undefined, exported),
   };
 }
 
-/** The keys of docker buildx, which has no digest either if the image went nowhere. */
-function asInBuildx(tags: readonly string[], [first]: BuildResult["exported"]): Record<string, unknown> {
+/** The keys of docker buildx, which has no digest either if the image went nowhere. An index has no configuration. */
+function asInBuildx(
+  tags: readonly string[],
+  isIndex: boolean,
+  [first]: BuildResult["exported"],
+): Record<string, unknown> {
   return {
     ...(first && {
-      "containerimage.config.digest": first.configDigest,
+      ...(!isIndex && { "containerimage.config.digest": first.configDigest }),
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),

@@ -17,6 +17,7 @@ import {
   mergeEntries,
   platformOf,
   readEntries,
+  readImageEntries,
 } from "./platform-index.ts";
 
 export const create = command({
@@ -71,7 +72,7 @@ async function createIndex(invocation: Invocation): Promise<void> {
       throw usageError(`${text} is no digest`, "It is sha256: and 64 hexadecimal digits.");
     const place = isDigest(text) ? { address, reference: text } : parsePlace(text);
     const from = place.address === address ? to : openBlobSource(place.address, dependenciesOf(runtime));
-    return readEntries(from, place.reference, signal);
+    return readImageEntries(from, place.reference, signal);
   };
   const isThere = values.flag("append") && (await to.getManifest(tag, signal)) !== undefined;
   const found: FoundEntry[] = [];

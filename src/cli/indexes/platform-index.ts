@@ -8,7 +8,7 @@ import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http
 import { readAtMost } from "../../streams.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
-export type IndexEntry = Descriptor & {
+type IndexEntry = Descriptor & {
   platform?: { os: string; architecture: string; variant?: string; "os.version"?: string };
   annotations?: Record<string, string>;
 };
@@ -31,10 +31,13 @@ export async function readEntries(
 ): Promise<{ manifest: StoredManifest; entries: FoundEntry[]; annotations: Record<string, string> }> {
   const name = `${from.address}${isDigest(reference) ? "@" : ":"}${reference}`;
   const manifest = await from.getManifest(reference, signal);
-  if (manifest === undefined) throw new BoughError(`there is no image ${name}`);
+  if (manifest === undefined)
+    throw new BoughError(`there is no image ${name}`, {
+      hint: "Check its name and its tag. `bough push` and `bough build --push` send an image to a registry.",
+    });
   const { mediaType, digest, bytes } = manifest;
   const record = parse(bytes, name);
-  if ([mediaTypes.index, dockerList].includes(mediaType)) {
+  if (isIndex(mediaType)) {
     const listed = Array.isArray(record.manifests) ? record.manifests : [];
     const entries = listed.map((each) => ({ entry: readEntry(each, name), from }));
     return { manifest, entries, annotations: readAnnotations(record) };
@@ -45,6 +48,30 @@ export async function readEntries(
   if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
   const entry = { mediaType, digest, size: bytes.byteLength, platform };
   return { manifest, entries: [{ entry, from }], annotations: {} };
+}
+
+const maxDepth = 4;
+
+/** Reads the same, with the entries of indexes in an index in their place: many programs look only into the first one. */
+export async function readImageEntries(
+  from: BlobSource,
+  reference: string,
+  signal: AbortSignal,
+  depth = 1,
+): Promise<Pick<Awaited<ReturnType<typeof readEntries>>, "entries" | "annotations">> {
+  if (depth > maxDepth) throw new BoughError(`${from.address}@${reference}: indexes in indexes in indexes`);
+  const { entries, annotations } = await readEntries(from, reference, signal);
+  const images: FoundEntry[] = [];
+  for (const found of entries) {
+    const { mediaType, digest } = found.entry;
+    if (!isIndex(mediaType)) images.push(found);
+    else images.push(...(await readImageEntries(from, digest, signal, depth + 1)).entries);
+  }
+  return { entries: images, annotations };
+}
+
+function isIndex(mediaType: string): boolean {
+  return [mediaTypes.index, dockerList].includes(mediaType);
 }
 
 /**

@@ -3,7 +3,6 @@ import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
-import { readPlatform } from "../images/import.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { readTimeout } from "../service/timeout.ts";
@@ -11,7 +10,13 @@ import { runDetached } from "./detached.ts";
 import { type AskedRun, refuseInteractiveShell, whichCommand } from "./image-command.ts";
 import { readScript } from "./input.ts";
 import { pullPolicies, readPullPolicy } from "./pull.ts";
-import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import {
+  platformDefinition,
+  readFailedStep,
+  readImagePlatform,
+  readSurroundings,
+  surroundingsDefinitions,
+} from "./surroundings-options.ts";
 import { requireTerminal } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
@@ -75,12 +80,7 @@ export const run = command({
       valueHint: "WHEN",
       description: "Import IMAGE from its registry: missing (default), always or never",
     },
-    platform: {
-      type: "string",
-      refusesEmpty: true,
-      valueHint: "PLATFORM",
-      description: "IMAGE for this platform, such as linux/arm64 (default: the service's own)",
-    },
+    platform: platformDefinition,
     detach: {
       type: "boolean",
       alias: "d",
@@ -168,13 +168,11 @@ function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun[
 function readPlace(values: Values): AskedRun["place"] {
   const use = values.text("use");
   const asked = readPullPolicy(values.text("pull"));
-  const platform = readPlatform(values.text("platform"));
   const [place] = values.positionals;
+  const platform = readImagePlatform(values, use ?? place);
   // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && (place === undefined || values.text("script") !== undefined))
     return { kind: "image", image: use, pull: asked ?? "never", platform };
-  if (place === undefined && platform !== undefined)
-    throw usageError("--platform needs an IMAGE", "The session's image has the platform that it has.");
   if (place === undefined) return { kind: "session" };
   if (use !== undefined) {
     throw usageError(

@@ -4,7 +4,13 @@ import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { type AskedRun, withStored } from "./image-command.ts";
 import { startImage } from "./request.ts";
-import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import {
+  platformDefinition,
+  readFailedStep,
+  readImagePlatform,
+  readSurroundings,
+  surroundingsDefinitions,
+} from "./surroundings-options.ts";
 import { requireTerminal } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
@@ -23,6 +29,7 @@ export const shell = command({
       type: "boolean",
       description: "Keep the changes: the result is the session's new image, as with `run`",
     },
+    platform: platformDefinition,
     ...surroundingsDefinitions,
   },
   run: openShell,
@@ -73,12 +80,14 @@ async function findPlace(
   invocation: Invocation,
   { service, store }: Connection,
 ): Promise<Pick<AskedRun, "key" | "place">> {
-  const [given] = invocation.values.positionals;
+  const { values } = invocation;
+  const [given] = values.positionals;
   const key = sessionKey(invocation);
+  const platform = readImagePlatform(values, given);
   if (given === undefined) return { key, place: { kind: "session" } };
-  if (store.sessions.history(given) !== undefined) {
+  if (platform === undefined && store.sessions.history(given) !== undefined) {
     const image = await service.findImage(given);
     if (image === undefined || image === "unsupported") return { key: given, place: { kind: "session" } };
   }
-  return { key, place: { kind: "image", image: given } };
+  return { key, place: { kind: "image", image: given, platform } };
 }

@@ -2,12 +2,20 @@
 import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
+import { readPlatform } from "../images/import.ts";
 import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
 import { parseFileArgument, parseVolume } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";
 import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
 import { hostsDefinition, networkDefinition, readHosts, readNetworkMode } from "./network-option.ts";
+
+export const platformDefinition: ArgumentDefinition = {
+  type: "string",
+  refusesEmpty: true,
+  valueHint: "PLATFORM",
+  description: "IMAGE for this platform, such as linux/arm64 (default: the service's own)",
+};
 
 export const surroundingsDefinitions: ArgumentDefinitions = {
   env: {
@@ -88,13 +96,21 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
 /** Reads `--failed-step`. */
 export function readFailedStep(values: Values): LatestStep | undefined {
   if (!values.flag("failed-step")) return undefined;
-  if (values.positionals.length > 0 || values.text("use") !== undefined) {
+  if (values.positionals.length > 0 || ["use", "platform"].some((name) => values.text(name) !== undefined)) {
     throw usageError(
       "--failed-step runs in that step's image: no other image can be given",
       "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
     );
   }
   return { kind: "latest step" };
+}
+
+/** Reads `--platform`, which says which image of a name is meant. */
+export function readImagePlatform(values: Values, image: string | undefined): string | undefined {
+  const platform = readPlatform(values.text("platform"));
+  if (platform !== undefined && image === undefined)
+    throw usageError("--platform needs an IMAGE", "The session's image has the platform that it has.");
+  return platform;
 }
 
 type AskedSurroundings = Pick<

@@ -60,7 +60,7 @@ function readText({ path, given }: ResultPlace): string | undefined {
   }
 }
 
-export function parseLock(text: string, given: string): LockEntry[] {
+function parseLock(text: string, given: string): LockEntry[] {
   const refuse = (problem: string, cause?: unknown) =>
     new BoughError(`--lock ${given}: this is not a lock of bough: ${problem}`, {
       kind: "usage",
@@ -121,7 +121,7 @@ function readEntry(record: JsonRecord): LockEntry | string {
   return { kind, pin: { commit, ref }, ...common };
 }
 
-export function formatLock(entries: readonly LockEntry[]): string {
+function formatLock(entries: readonly LockEntry[]): string {
   const sorted = entries.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
   const references = sorted.map((entry) => ({
     ...{ kind: entry.kind, name: entry.name },

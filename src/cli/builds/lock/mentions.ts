@@ -10,7 +10,7 @@ import { BoughError } from "../../../errors.ts";
 import type { Kind, LockEntry } from "./lock-file.ts";
 
 /** Says whether a Dockerfile has a line that means a reference: for certain, or only with some value of a variable. */
-export type Mention = "certain" | "possible" | undefined;
+type Mention = "certain" | "possible" | undefined;
 
 /** Looks at all lines, whatever a build performs. Returns a function that says which references they may mean. */
 export function mentionsIn({

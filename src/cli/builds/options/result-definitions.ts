@@ -86,7 +86,8 @@ export const resultDefinitions: ArgumentDefinitions = {
     type: "string",
     completes: "file",
     valueHint: "PATH",
-    description: "Write the image's UUID, once the build has succeeded",
+    description:
+      "Write the image's UUID, or its digest if it is written or pushed, once the build has succeeded; of several platforms, the first one's UUID or the index's digest",
   },
 };
 
