@@ -94,8 +94,8 @@ const dockerfile = [
 async function report(format: "sarif" | "gitlab", text = dockerfile, ...options: string[]) {
   const repository = temporaryDirectory();
   mkdirSync(join(repository, ".git"));
-  writeFiles(repository, { "my app/Dockerfile": text });
-  const words = ["build", "--check", "--format", format, ...options, "my app"];
+  writeFiles(repository, { "my #app/Dockerfile": text });
+  const words = ["build", "--check", "--format", format, ...options, "my #app"];
   const ended = await runBough(words, {
     workingDirectory: repository,
     environment: { GITHUB_ACTIONS: "true" },
@@ -118,7 +118,7 @@ test("-f sarif is SARIF, with each rule and its page once, lines, columns, and a
   // The file does not parse: nothing else is known of it.
   expect({ exitCode, results: results.map(brief) }).toEqual({
     exitCode: 2,
-    results: [["error", "ParseError", "my%20app/Dockerfile", "2:5-2:22"]],
+    results: [["error", "ParseError", "my%20%23app/Dockerfile", "2:5-2:22"]],
   });
 });
 
@@ -133,13 +133,13 @@ test("warnings have Docker's pages, and lines of a whole instruction", async () 
   const [{ tool, results }] = json.runs;
   expect(exitCode).toBe(2);
   expect(results.map(brief)).toEqual([
-    ["error", "InvalidSource", "my%20app/Dockerfile", "3:-4:"],
-    ["warning", "UnusedBuildArg", "my%20app/Dockerfile", "1:-1:"],
-    ["warning", "StageNameCasing", "my%20app/Dockerfile", "1:-1:"],
-    ["warning", "LegacyKeyValueFormat", "my%20app/Dockerfile", "5:-5:"],
-    ["warning", "UndefinedVar", "my%20app/Dockerfile", "5:-5:"],
-    ["warning", "LegacyKeyValueFormat", "my%20app/Dockerfile", "6:-6:"],
-    ["warning", "UndefinedVar", "my%20app/Dockerfile", "6:-6:"],
+    ["error", "InvalidSource", "my%20%23app/Dockerfile", "3:-4:"],
+    ["warning", "UnusedBuildArg", "my%20%23app/Dockerfile", "1:-1:"],
+    ["warning", "StageNameCasing", "my%20%23app/Dockerfile", "1:-1:"],
+    ["warning", "LegacyKeyValueFormat", "my%20%23app/Dockerfile", "5:-5:"],
+    ["warning", "UndefinedVar", "my%20%23app/Dockerfile", "5:-5:"],
+    ["warning", "LegacyKeyValueFormat", "my%20%23app/Dockerfile", "6:-6:"],
+    ["warning", "UndefinedVar", "my%20%23app/Dockerfile", "6:-6:"],
   ]);
   const pages = tool.driver.rules.map(({ id, helpUri }: { id: string; helpUri?: string }) => [id, helpUri]);
   expect(pages).toContainEqual(["UnusedBuildArg", undefined]);
@@ -162,7 +162,7 @@ test("-f gitlab is GitLab's code quality report; fingerprints differ, and stay w
     { begin: 3, end: 4 },
     { begin: 5, end: 6 },
   ]);
-  expect(before.json[0]).toMatchObject({ severity: "critical", location: { path: "my app/Dockerfile" } });
+  expect(before.json[0]).toMatchObject({ severity: "critical", location: { path: "my #app/Dockerfile" } });
 });
 
 test("a clean Dockerfile gives an empty report; such a format is refused elsewhere", async () => {

@@ -137,6 +137,16 @@ describe("a file that can't be used is refused with its place", () => {
       "compose.yaml:3: services.app.build.toString: unknown field of build",
     ],
     [
+      "a field of x-bake with the name of an object's own",
+      compose("build: {x-bake: {constructor: x}}"),
+      "compose.yaml:3: services.app.build.x-bake.constructor: unknown field of x-bake",
+    ],
+    [
+      "the id of an SSH agent that names a socket",
+      target('"ssh": [{"id": "default=/socket"}]'),
+      'docker-bake.json:2: target.app.ssh.0: invalid id "default=/socket"',
+    ],
+    [
       "an invalid name",
       bakeFile('{"target": {"a/b": {}}}'),
       'docker-bake.json:1: target.a/b: invalid name "a/b"',

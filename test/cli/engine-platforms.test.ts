@@ -243,6 +243,24 @@ test("images of a registry are joined to an index, which replaces them by platfo
   expect((await fetch(`http://${registry.host}/v2/joined/manifests/nested`, put)).status).toBe(201);
   expect((await create(`${registry.host}/flat:1`, `${registry.host}/joined:nested`)).exitCode).toBe(0);
   expect((await manifestOf("flat")).manifests).toEqual(replaced.manifests);
+  // What it does not know stays; Windows has an image for each of its versions.
+  const windows = ["10.0.1", "10.0.2"].map((version, at) => ({
+    ...replaced.manifests[at],
+    artifactType: "a/b",
+    platform: { os: "windows", architecture: "amd64", "os.version": version, "os.features": ["x"] },
+  }));
+  const body = JSON.stringify({ schemaVersion: 2, mediaType: type, manifests: windows });
+  await fetch(`http://${registry.host}/v2/joined/manifests/windows`, { ...put, body });
+  for (const source of [`${registry.host}/joined:windows`, own])
+    expect((await create("--append", joined, source)).exitCode).toBe(0);
+  const kept = await manifestOf("joined");
+  expect(kept).toMatchObject({ annotations: { a: "b" } });
+  expect(kept.manifests).toHaveLength(4);
+  expect(kept.manifests).toEqual(expect.arrayContaining(windows));
+  expect(await create("--append", joined, "sha256:12")).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("sha256:12 is no digest"),
+  });
   // What it names has been copied: an empty home runs from it.
   const elsewhere = createHome();
   expect((await elsewhere("run", joined, "cat", "/platform")).stdout).toBe(`${machine}\n`);
@@ -264,6 +282,7 @@ test("a failure names its platform, and files of all platforms go to a directory
   const output = ["-o", "type=local,dest=new/deep/out"];
   const built = await bough("build", "--docker", "-f", "small", "--platform", both, ...output, ".");
   expect(built.exitCode).toBe(0);
+  expect(built.stderr).toMatch(new RegExp(`^\\[INFO\\] \\[linux/${other} \\d/\\d\\] COPY`, "m"));
   expect(readdirSync(join(directory, "new/deep/out")).sort()).toEqual(["linux_amd64", "linux_arm64"]);
 });
 
