@@ -343,3 +343,49 @@ test("FROM scratch is for the platform that is asked for", async () => {
   );
   expect((await bough("inspect", built.json().image, "-f", "json")).json().platform).toBe("linux/riscv64");
 });
+
+test("an image for an older variant suits, if the registry has none for the newer one", async () => {
+  const name = `${registry.host}/variants:1`;
+  writeFiles(directory, {
+    v6: "v6",
+    v7: "v7",
+    variants: "FROM scratch\nARG TARGETVARIANT\nCOPY $TARGETVARIANT /which\n",
+    "from-variants": `FROM ${name}\nCOPY v6 /f\n`,
+  });
+  const push = ["-f", "variants", "--platform", "linux/arm/v6,linux/arm/v7", "-t", name, "--push", "."];
+  expect((await createHome()("build", "--docker", ...push)).exitCode).toBe(0);
+  const bough = createHome();
+  for (const [variant, which, imports] of [
+    ["v6", "v6", true],
+    ["v7", "v7", true],
+    ["v8", "v7", true],
+    ["v8", "v7", false],
+  ] as const) {
+    const built = await bough(
+      "build",
+      "-f",
+      "json",
+      "--dockerfile",
+      "from-variants",
+      "--platform",
+      `linux/arm/${variant}`,
+      ".",
+    );
+    expect([variant, built.stderr.includes("importing")]).toEqual([variant, imports]);
+    expect((await bough("cat", `${built.json().image}:/which`)).stdout).toBe(which);
+  }
+});
+
+test("warnings of each platform are shown, and those of several once", async () => {
+  const stage = (architecture: string) => `FROM scratch AS ${architecture}\nENV A=$NONE`;
+  writeFiles(directory, {
+    warned: `${stage("amd64")}\n${stage("arm64")}\nENV B=$OTHER\nFROM $TARGETARCH\nENV C=$BOTH\n`,
+  });
+  const { stderr } = await createHome()("build", "--docker", "-f", "warned", "--platform", both, ".");
+  expect(stderr.match(/line \d+: Usage of undefined variable '\$\w+'/g)?.toSorted()).toEqual([
+    "line 2: Usage of undefined variable '$NONE'",
+    "line 4: Usage of undefined variable '$NONE'",
+    "line 5: Usage of undefined variable '$OTHER'",
+    "line 7: Usage of undefined variable '$BOTH'",
+  ]);
+});

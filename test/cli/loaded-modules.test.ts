@@ -54,7 +54,7 @@ test("bough build loads nothing that only an uncached step, another source or a 
   const loaded = loadedBy("start.ts", "cli/builds/build.ts", "cli/builds/run-build.ts");
   expect(loaded).toContain("builder/steps/find-or-make.ts");
   const needless =
-    /^(bun:ffi|node:url|engine\/|cli\/builds\/failed-result|builder\/(commands\/run-for-layer|operations\/(operation|ask-image)|remote-files\/(download|fetch-url)))/;
+    /^(bun:ffi|node:url|engine\/|cli\/builds\/(failed-result|lock)|image\/image-writer|builder\/(bases\/remote-base|commands\/run-for-layer|operations\/(operation|ask-image)|remote-files\/(download|fetch-url)))/;
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 

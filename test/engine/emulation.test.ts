@@ -46,6 +46,18 @@ test.each<[string, Record<string, string>, string, string | undefined]>([
     riscv.platform,
     "install qemu-user-static",
   ],
+  [
+    "a file of the list can't be read",
+    { status: "enabled", "register/write-only": "", q: handler(riscv.magic, "F") },
+    riscv.platform,
+    undefined,
+  ],
+  [
+    "all are disabled",
+    { status: "disabled\n", q: handler(riscv.magic, "F") },
+    riscv.platform,
+    "install qemu-user-static",
+  ],
   ["the kernel's list is not mounted", {}, riscv.platform, undefined],
   ["nobody knows such programs", { status: "" }, "linux/unheard-of", undefined],
   [

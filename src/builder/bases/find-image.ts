@@ -14,7 +14,6 @@ import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import type { ServiceSupport } from "../service-support.ts";
 import { platformOf, requireBase, scratch } from "./base.ts";
 import { localBaseUrl } from "./local-base.ts";
 
@@ -52,7 +51,13 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
   }
   const stored = await findStored(wanted, build);
   const mayImport = stored === undefined || (build.asked.pullsImages && isMutable(reference));
-  const found = mayImport ? await importBase(wanted, stored, build) : stored;
+  if (!mayImport) return withIdentity(stored, wanted);
+  const found = await importBase(wanted, stored, build).catch(async (error: unknown) => {
+    const older =
+      error instanceof BoughError && stored === undefined ? await findOlder(wanted, build) : undefined;
+    if (older === undefined) throw error;
+    return older;
+  });
   return withIdentity(found, wanted);
 }
 
@@ -64,7 +69,7 @@ export async function findStored(wanted: WantedImage, build: BuildJob): Promise<
   const finding = service.findImage(written ?? reference, platform);
   const other = findUnderOtherName(wanted, build);
   const listed = await finding;
-  const found = (await isForeign(listed, wanted, supports)) ? undefined : listed;
+  const found = (await isForeign(listed, wanted, build.services)) ? undefined : listed;
   if (found !== undefined && found !== "unsupported") {
     if (isTag(reference)) store.facts.listedNames.add(reference);
     return found;
@@ -79,15 +84,28 @@ export async function findStored(wanted: WantedImage, build: BuildJob): Promise<
   return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
 }
 
+/**
+ * Finds an image for an older variant of the platform, which runs there as well. Its registry comes first, since it may have one for
+ * this variant.
+ */
+async function findOlder({ reference, platform }: WantedImage, { services }: BuildJob) {
+  if (platform === undefined || !isTag(reference)) return undefined;
+  services.signal.throwIfAborted();
+  const found = await services.service.findImage(reference, platform);
+  return found === "unsupported" ? undefined : found;
+}
+
 /** Returns true for an image that has the tag for another platform only. */
 async function isForeign(
   found: FoundImage | undefined | "unsupported",
   { reference, platform }: WantedImage,
-  supports: Pick<ServiceSupport, "platform">,
+  { supports, store }: Pick<BuildServices, "supports" | "store">,
 ): Promise<boolean> {
-  if (found === undefined || found === "unsupported" || platform !== undefined || !isTag(reference))
-    return false;
+  if (found === undefined || found === "unsupported" || !isTag(reference)) return false;
   if (found.platform === undefined) return false;
+  // An older variant has been imported for this one if its registry has nothing better.
+  if (platform !== undefined)
+    return found.platform !== platform && recallImage(reference, store, platform) !== found.uuid;
   return !isFor(parsePlatform(found.platform), await platformOf(supports));
 }
 
@@ -101,7 +119,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
   const find = async () => {
     if (other === undefined) return undefined;
     const found = await service.findImage(other, platform);
-    const isOther = await isForeign(found, { reference: other, platform }, services.supports);
+    const isOther = await isForeign(found, { reference: other, platform }, services);
     return found === "unsupported" || isOther ? undefined : found;
   };
   // Who shares layers with others most likely shares the image as well.

@@ -1,7 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
-import { RegistryError } from "../../registry/registry-error.ts";
 import { asRecord, asText } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -10,7 +9,6 @@ import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import type { ReferenceLock } from "../reference-lock.ts";
 import { platformOf, scratch } from "./base.ts";
 import { findImage, findStored } from "./find-image.ts";
-import { manifestFor } from "./remote-base.ts";
 
 /** `reference`: the name with the lock's digest. */
 type LockedImage = BaseImage & { reference: string };
@@ -84,9 +82,13 @@ async function findDigest(
     : await findStored({ reference: name, platform: key }, build);
   const isImport = stored === undefined || recallImage(name, store, key) === stored.uuid;
   const registry = await openRegistry(address);
-  const found = await registry.getManifest(tag, signal).catch((error: unknown) => {
+  const found = await registry.getManifest(tag, signal).catch(async (error: unknown) => {
     signal.throwIfAborted();
-    throw error instanceof BoughError ? unlockable(name, error.message, isImport, error) : error;
+    if (!(error instanceof BoughError)) throw error;
+    const { RegistryError } = await import("../../registry/registry-error.ts");
+    // Of a response; else it was not reached.
+    const said = error instanceof RegistryError && error.status !== undefined ? error.hint : undefined;
+    throw unlockable(name, error.message, isImport, { said, cause: error });
   });
   if (found === undefined)
     throw unlockable(name, `${address.slice("docker://".length)} has no tag ${tag}`, isImport);
@@ -100,10 +102,13 @@ async function findDigest(
   throw unlockable(name, `it is image ${stored.uuid} of the service, and another one in the registry`, false);
 }
 
-/** `isImport`: no image of the service is in the way. */
-function unlockable(name: string, reason: string, isImport: boolean, cause?: unknown): BoughError {
-  // Of a response; else it was not reached.
-  const said = cause instanceof RegistryError && cause.status !== undefined ? cause.hint : undefined;
+/** `isImport`: no image of the service is in the way. `said`: the hint of what the registry said. */
+function unlockable(
+  name: string,
+  reason: string,
+  isImport: boolean,
+  { said, cause }: { said?: string | undefined; cause?: unknown } = {},
+): BoughError {
   const own = said ?? "Check the name, and that this machine can reach its registry.";
   const hint = isImport
     ? own
@@ -120,6 +125,7 @@ async function isSameImage(
   { supports, signal }: BuildServices,
 ): Promise<boolean> {
   if (identity === undefined) return false;
+  const { manifestFor } = await import("./remote-base.ts");
   const manifest = await manifestFor(found, platform ?? (await platformOf(supports)), registry, signal);
   const digest = manifest && configDigest(manifest.bytes);
   return digest !== undefined && identity.endsWith(` ${digest}`);

@@ -14,17 +14,16 @@ import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
-import { openLock } from "./lock/open-lock.ts";
 import { readBuildOptions, readOnError, requirePossible } from "./options/build-options.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
-import { findResultFiles } from "./result-files.ts";
+import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const { annotations } = readOptions(invocation);
-  const opened = openLock(invocation);
+  const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
   using inputs = await readBuildInputs(invocation, reading);
   const report = await checkInputs(inputs, invocation, opened);

@@ -33,9 +33,9 @@ import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BuildInputs, type InlineDockerfile, readBuildInputs } from "./inputs.ts";
-import { openLock } from "./lock/open-lock.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions, requirePlatforms } from "./options/build-options.ts";
+import { openLock } from "./result-files.ts";
 
 /** What several builds of one command share. */
 export interface BuildsTogether {
@@ -63,7 +63,7 @@ export async function performBuild(
   const { log } = progress;
   const { jobsIn, outputs, attestations, annotations, timeout, limits, ...options } =
     readBuildOptions(invocation);
-  const opened = openLock(invocation);
+  const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;

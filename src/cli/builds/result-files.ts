@@ -14,7 +14,7 @@ import {
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { type InlineDockerfile, locateInputs } from "./inputs.ts";
-import { findLock } from "./lock/open-lock.ts";
+import type { OpenedLock } from "./lock/open-lock.ts";
 
 /** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
 export interface ResultFiles {
@@ -57,6 +57,27 @@ export function findResultFiles(invocation: Invocation) {
   const lock = findLock(invocation);
   refuseSame(lock === undefined ? all : [...all, lock]);
   return { files, traces };
+}
+
+/** Opens the lock of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for one that can't be used. */
+export async function openLock(
+  invocation: Pick<Invocation, "values" | "runtime">,
+): Promise<OpenedLock | undefined> {
+  const place = findLock(invocation);
+  // Few builds have one.
+  return place && (await import("./lock/open-lock.ts")).openLock(place, invocation.values);
+}
+
+/** Returns the place of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for options that need it. */
+function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): ResultPlace | undefined {
+  const given = values.text("lock");
+  if (given !== undefined) return findPlace("--lock", given, runtime.workingDirectory);
+  const [option] = [
+    ...(values.flag("locked") ? ["--locked"] : []),
+    ...(values.list("update-lock").length > 0 ? ["--update-lock"] : []),
+  ];
+  if (option === undefined) return undefined;
+  throw usageError(`${option} needs --lock`, "Name the file with --lock bough.lock.");
 }
 
 /** Contents by option. */

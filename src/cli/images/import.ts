@@ -143,8 +143,12 @@ async function chooseTag(
   if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
   if (!(await takesTag(tag, service.capabilities))) return { tag: undefined, keeper: undefined };
   const own = (await supportOf(service).platforms()) ? await service.capabilities.platform() : undefined;
-  const found = await service.findImage(tag, platform ?? own);
+  const wanted = platform ?? own;
+  const found = await service.findImage(tag, wanted);
   if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
+  // Of an older variant: the tag may name both.
+  if (wanted !== undefined && found.platform !== undefined && found.platform !== wanted)
+    return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };
 }
 

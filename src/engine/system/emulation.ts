@@ -56,6 +56,8 @@ function readInterpreters(directory: string): Interpreter[] | undefined {
   try {
     const names = readdirSync(directory);
     if (!names.includes("status")) return undefined;
+    // Then it uses none of them.
+    if (readFileSync(join(directory, "status"), "utf8").startsWith("disabled")) return [];
     return names.flatMap((name) => {
       // Nobody can read the first.
       if (name === "register" || name === "status") return [];

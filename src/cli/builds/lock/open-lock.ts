@@ -9,8 +9,7 @@ import { usageError } from "../../../errors.ts";
 import { nearest } from "../../../suggest.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { Values } from "../../command-line/arguments.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { findPlace, type ResultPlace, requireWritable } from "../../command-line/result.ts";
+import { type ResultPlace, requireWritable } from "../../command-line/result.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 import type { BuildInputs } from "../inputs.ts";
 import { changeLock, type Kind, keyOf, type LockEntry, readLock, showPin } from "./lock-file.ts";
@@ -25,28 +24,11 @@ interface OpenedLock extends CheckedLock {
   save(inputs: Pick<BuildInputs, "context" | "dockerfile" | "fetched" | "place">, log: Log): void;
 }
 
-/** Returns the place of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for options that need it. */
-export function findLock({
-  values,
-  runtime,
-}: Pick<Invocation, "values" | "runtime">): ResultPlace | undefined {
-  const given = values.text("lock");
-  if (given !== undefined) return findPlace("--lock", given, runtime.workingDirectory);
-  const [option] = [
-    ...(values.flag("locked") ? ["--locked"] : []),
-    ...(values.list("update-lock").length > 0 ? ["--update-lock"] : []),
-  ];
-  if (option === undefined) return undefined;
-  throw usageError(`${option} needs --lock`, "Name the file with --lock bough.lock.");
-}
-
-/** Opens the lock of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for one that can't be used. */
-export function openLock(given: Pick<Invocation, "values" | "runtime">): OpenedLock | undefined {
-  const place = findLock(given);
-  if (place === undefined) return undefined;
+/** Opens the lock of `--lock`. Throws a BoughError of kind `usage` for one that can't be used. */
+export function openLock(place: ResultPlace, values: Values): OpenedLock {
   const entries = readLock(place);
-  const isFrozen = given.values.flag("locked");
-  const updates = readUpdates(given.values, entries ?? [], place);
+  const isFrozen = values.flag("locked");
+  const updates = readUpdates(values, entries ?? [], place);
   if (isFrozen && entries === undefined)
     throw usageError(
       `--lock ${place.given}: there is no such file`,
