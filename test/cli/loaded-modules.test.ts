@@ -58,6 +58,12 @@ test("bough build loads nothing that only an uncached step, another source or a 
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
+test("bough run loads nothing that only an import needs", () => {
+  const loaded = loadedBy("start.ts", "cli/run/run.ts");
+  expect(loaded).toContain("cli/run/pull.ts");
+  expect(loaded.filter((name) => /^cli\/images\/import/.test(name))).toEqual([]);
+});
+
 test("the engine loads nothing that only a command needs", () => {
   const loaded = loadedBy("engine/engine.ts");
   expect(loaded).toContain("engine/routes/operations.ts");

@@ -1,7 +1,6 @@
 import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
-import { defaultPlatform, formatPlatform, parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -11,6 +10,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import { readPlatform, requirePlatforms } from "../references/image-argument.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import {
@@ -150,22 +150,6 @@ async function chooseTag(
   if (wanted !== undefined && found.platform !== undefined && found.platform !== wanted)
     return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };
-}
-
-/** Reads `--platform`, in the spelling of images' records. */
-export function readPlatform(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : formatPlatform(parsePlatform(text));
-}
-
-/** Rejects if the service has only images for its own platform, and another one is wanted. */
-export async function requirePlatforms(
-  service: Pick<Service, "address" | "capabilities">,
-  platform: string,
-): Promise<void> {
-  if (await supportOf(service).platforms()) return;
-  const own = (await service.capabilities.platform()) ?? defaultPlatform;
-  if (own !== platform)
-    throw usageError(`--platform ${platform}: ${service.address} has only images for ${own}`);
 }
 
 /** A service fetches images itself, and checks certificates as it likes. */

@@ -5,9 +5,12 @@ import { isDigest } from "../../image/digest.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
-import { requirePlatforms } from "../images/import.ts";
-import { importOne } from "../images/import-references.ts";
-import { findImageArgument, noSuchImage, platformsOfTag } from "../references/image-argument.ts";
+import {
+  findImageArgument,
+  noSuchImage,
+  platformsOfTag,
+  requirePlatforms,
+} from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** The values of `--pull`. */
@@ -51,6 +54,7 @@ export async function findOrPull(
   const { url } = source;
   const isTaken = source.tag !== undefined && (await takesTag(source.tag, service.capabilities));
   const tag = isTaken ? source.tag : undefined;
+  const { importOne } = await import("../images/import-references.ts");
   try {
     const imported = await importOne(
       { url, tag, platform, timeoutSeconds: importTimeoutSeconds, credentials: undefined },

@@ -3,7 +3,7 @@ import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
-import { readPlatform } from "../images/import.ts";
+import { readPlatform } from "../references/image-argument.ts";
 import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
 import { parseFileArgument, parseVolume } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";

@@ -16,7 +16,7 @@ import { changeLock, type Kind, keyOf, type LockEntry, readLock, showPin } from 
 import { mentionsIn } from "./mentions.ts";
 
 /** The lock of one build. */
-interface OpenedLock extends CheckedLock {
+export interface OpenedLock extends CheckedLock {
   lock: ReferenceLock;
   /** Throws a BoughError of kind `usage` if there is no file yet, and none can be written. */
   requireWritable(): void;
