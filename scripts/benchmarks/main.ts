@@ -18,7 +18,12 @@ import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "
 import { measureParse } from "./cases/parse.ts";
 import { measureRegistryCache } from "./cases/registry-cache.ts";
 import { measureScopes } from "./cases/scopes.ts";
-import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
+import {
+  measureCachedStages,
+  measureCopiedTree,
+  measurePlatforms,
+  measureStagesAtOnce,
+} from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
 import { measureEngineOutput, measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
 import {
@@ -53,6 +58,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "builds-at-once": measureBuildsAtOnce,
   "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,
+  platforms: measurePlatforms,
   "engine-files": measureEngineFiles,
   "many-copies": measureManyCopies,
   "changed-copy": measureChangedCopy,

@@ -15,7 +15,7 @@ export async function runForPlatforms(
   request: BuildRequest,
   platforms: readonly Platform[],
 ): Promise<BuildResult> {
-  const companions = request.companions ?? createCompanions(request.asked.jobs);
+  const companions = request.companions ?? createCompanions(request.asked.jobs, { keepsLayers: true });
   const failures: unknown[] = [];
   const warned: Warned = new Map();
   const run = async (platform: Platform, at: number) => {

@@ -145,6 +145,8 @@ test("a build for two platforms runs what is the same once, and writes one index
 
   const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", "--iidfile", "iid", ".");
   expect(again.stderr).not.toContain("spawned");
+  const anew = await bough(...fromLayout, "--platform", both, "--no-cache", "--jobs", "1", ".");
+  expect(anew.stderr.match(/RUN spawned .*echo tools/g)).toHaveLength(1);
   expect(readText("iid")).toBe(image);
   expect(again.stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 3))).toEqual([
     ["IMAGE", "PLATFORM", "TAG"],

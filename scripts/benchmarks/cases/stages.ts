@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeBusyboxLayout } from "../../../test/support/busybox-image.ts";
 import { type Bench, type Row, requestsRow } from "../bench.ts";
 import { importBase, makeBuildah } from "../buildah.ts";
 import { alternate, type Command, run } from "../measure.ts";
@@ -62,6 +63,38 @@ export async function measureStagesAtOnce(bench: Bench): Promise<Row[]> {
   return [
     {
       case: "four stages of 3 s at once",
+      bough: `${(bough / 1000).toFixed(2)} s`,
+      against: `${(reference / 1000).toFixed(2)} s, one of them`,
+      figure: bough / reference,
+      unit: "times",
+      goal: { atMost: 1.2 },
+    },
+  ];
+}
+
+/** Compares a build for two platforms, whose stages are all cross-compiled, with the build for one. */
+export async function measurePlatforms(bench: Bench): Promise<Row[]> {
+  const context = bench.directory("platforms");
+  await makeBusyboxLayout(join(context, "layout"), { architectures: ["amd64", "arm64"] });
+  const count = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
+  const lines = [
+    `FROM --platform=$BUILDPLATFORM base AS build\nRUN ${count}; echo $i > /common`,
+    `FROM --platform=$BUILDPLATFORM base AS other\nRUN ${count}; echo $i > /common`,
+    "FROM base\nCOPY --from=build /common /a\nCOPY --from=other /common /b\nCMD cat /a",
+  ];
+  writeFileSync(join(context, "Dockerfile"), lines.join("\n"));
+  const layout = `base=oci-layout://${join(context, "layout")}`;
+  const words = ["--docker", "--no-cache", "--build-context", layout, "--platform"];
+  const time = (platforms: string) => {
+    const build = bench.build(context, "engine", ...words, platforms);
+    return async () => (await run(build)).milliseconds;
+  };
+  const both = time("linux/amd64,linux/arm64");
+  await both();
+  const [bough = 0, reference = 0] = await alternate(bench.times, both, time("linux/amd64"));
+  return [
+    {
+      case: "two platforms, cross-compiled",
       bough: `${(bough / 1000).toFixed(2)} s`,
       against: `${(reference / 1000).toFixed(2)} s, one of them`,
       figure: bough / reference,
