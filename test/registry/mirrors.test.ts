@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openBlobSource, openBlobStore } from "../../src/registry/open-blob-store.ts";
+import { Secret } from "../../src/secret.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -13,7 +14,7 @@ const { signal } = new AbortController();
 const name = "docker://docker.io/team/app";
 const manifest = JSON.stringify({ schemaVersion: 2, layers: [] });
 
-type Respond = Parameters<typeof startFakeRegistry>[0];
+type Respond = NonNullable<Parameters<typeof startFakeRegistry>[0]>;
 const has: Respond = ({ target }) => (target.includes("/manifests/") ? new Response(manifest) : undefined);
 const lacks: Respond = ({ target }) =>
   /manifests|blobs/.test(target) ? new Response("{}", { status: 404 }) : undefined;
@@ -74,6 +75,29 @@ test.each([
   await expect(read()).rejects.toMatchObject({ name: "WrongBlobError", isOfMirror: true });
   expect((await read()).equals(blob.bytes)).toBe(true);
   expect(mirror.requests.filter(({ target }) => target.includes("/blobs/"))).toHaveLength(1);
+});
+
+test("a password of the registry that is named goes to no mirror", async () => {
+  const asks: Respond = (request, host) =>
+    request.headers.has("authorization")
+      ? has(request, host)
+      : new Response("{}", { status: 401, headers: { "www-authenticate": 'Basic realm="r"' } });
+  await using mirror = startFakeRegistry(asks);
+  await using origin = startFakeRegistry(asks);
+  const home = temporaryDirectory();
+  writeFiles(home, {
+    "r.conf": `[[registry]]\nlocation = "${origin.host}"\n[[registry.mirror]]\nlocation = "${mirror.host}"\n`,
+  });
+  const credentials = { username: "ann", password: Secret.of("s3cret") };
+  const environment = { HOME: home, CONTAINERS_REGISTRIES_CONF: join(home, "r.conf") };
+  const dependencies = { fetch, clock: systemClock, environment, credentials };
+  const source = openBlobSource(`docker://${origin.host}/team/app`, dependencies);
+  expect(await source.getManifest("1", signal)).toBeDefined();
+  const sent = ({ requests }: typeof mirror) =>
+    requests.flatMap(({ headers }) => headers.get("authorization") ?? []);
+  expect(mirror.requests.length).toBeGreaterThan(0);
+  expect(sent(mirror)).toEqual([]);
+  expect(sent(origin)).toContain(`Basic ${btoa("ann:s3cret")}`);
 });
 
 test("a registry that wants a client certificate gets that of certs.d from bough and from skopeo", async () => {
