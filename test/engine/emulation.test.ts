@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { whyNotRunnable } from "../../src/engine/system/emulation.ts";
+import { emulatedPlatforms, whyNotRunnable } from "../../src/engine/system/emulation.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -73,4 +73,17 @@ test.each<[string, Record<string, string>, string, string | undefined]>([
   if (expected === undefined) expect(reason).toBeUndefined();
   else expect(reason).toContain(expected);
   expect(whyNotRunnable(platform, join(directory, "missing"))).toBeUndefined();
+});
+
+test("the platforms of all interpreters that the kernel has open are listed", () => {
+  const directory = temporaryDirectory();
+  writeFiles(directory, {
+    status: "enabled",
+    a: handler(riscv.magic, "PF"),
+    b: handler(s390x.magic, "F"),
+    c: handler(riscv.magic, "F"),
+    d: handler("7f454c460201010000000000000000000200b700", "OC"),
+  });
+  expect(emulatedPlatforms(directory)).toEqual(["linux/riscv64", "linux/s390x"]);
+  expect(emulatedPlatforms(join(directory, "missing"))).toBeUndefined();
 });

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { archiveOptions } from "../../engine/inspect/archive.ts";
 import { processNamespace } from "../../engine/sandbox/root/mount-namespace.ts";
+import { emulatedPlatforms } from "../../engine/system/emulation.ts";
 import { viewsInUserNamespace } from "../../engine/system/kernel-views.ts";
 import {
   explainUnknownOption,
@@ -45,11 +46,24 @@ export interface EngineFacts {
   runtime: RuntimeFacts;
   network: NetworkFacts;
   limits: LimitFacts | "untried";
+  /** Other platforms whose programs run here; `undefined` if it can't be told. */
+  emulated: readonly string[] | undefined;
 }
 
 /** `isNeeded`: no other service is configured, so that a missing requirement of the engine is a failure. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
-  const { container, isRoot, namespaceProblem, missing, versions, overlay, runtime, network, limits } = facts;
+  const {
+    container,
+    isRoot,
+    namespaceProblem,
+    missing,
+    versions,
+    overlay,
+    runtime,
+    network,
+    limits,
+    emulated,
+  } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
     ...(container === undefined ? [] : [diagnoseContainer(container, namespaceProblem === undefined)]),
@@ -61,7 +75,18 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResu
     ...(missing.length > 0 || overlay !== "mounted" ? [] : [diagnoseRuntime(runtime, unmet)]),
     ...diagnoseNetwork(network),
     ...(limits === "untried" ? [] : [diagnoseLimits(limits, unmet)]),
+    ...(emulated === undefined ? [] : [diagnosePlatforms(emulated)]),
   ];
+}
+
+/** Nothing is amiss without them: few builds are for another platform. */
+export function diagnosePlatforms(emulated: readonly string[]): CheckResult {
+  const install = "apt-get install qemu-user-static binfmt-support";
+  const detail =
+    emulated.length === 0
+      ? `only the machine's own: a RUN for another one (--platform) needs an interpreter (${install})`
+      : `the machine's own, and through interpreters ${emulated.join(", ")}`;
+  return { check: "emulation", status: "ok", detail };
 }
 
 function diagnosePrograms(
@@ -116,6 +141,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     // If no layer can be mounted, no command runs that would need a network.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
     limits: overlay === "mounted" ? examineLimits(!needsNamespace, container !== undefined) : "untried",
+    emulated: emulatedPlatforms(),
   };
 }
 

@@ -43,6 +43,17 @@ export function whyNotRunnable(
   return undefined;
 }
 
+/** Returns the other platforms whose programs this machine runs through an interpreter; `undefined` if it can't be told. */
+export function emulatedPlatforms(directory = binfmtDirectory): string[] | undefined {
+  const interpreters = readInterpreters(directory);
+  if (interpreters === undefined) return undefined;
+  const machines = new Set(interpreters.flatMap((each) => (each.isOpenedEarly ? [each.machine] : [])));
+  return Object.entries(elfMachines)
+    .filter(([architecture, machine]) => architecture !== machineArchitecture() && machines.has(machine))
+    .map(([architecture]) => `linux/${architecture}`)
+    .sort();
+}
+
 interface Interpreter {
   name: string;
   /** `e_machine` of the programs that it is for. */
