@@ -45,7 +45,8 @@ export async function findOrPull(
   if (stored !== undefined && (pull !== "always" || source === undefined)) return stored;
   if (source === undefined) {
     const missing = await describeOthers(connection, image, platform);
-    if (missing !== undefined) throw new BoughError(missing, { hint: otherwise });
+    if (missing !== undefined)
+      throw new BoughError(missing, sourceOf(image) && { hint: "--pull missing asks its registry for one." });
     const canImport = otherwise !== undefined && sourceOf(image) !== undefined;
     const hint = canImport ? `--pull missing imports it. ${otherwise}` : otherwise;
     throw await noSuchImage(connection, image, hint);
