@@ -173,6 +173,18 @@ test("a failure ends the other targets, and says which, and what was done", asyn
   expect(existsSync(join(directory, "built.json"))).toBe(false);
 });
 
+test("a target for two platforms has the image of each in its result", async () => {
+  const platforms = ["linux/amd64", "linux/arm64"];
+  const both = inline("FROM scratch\nARG TARGETARCH\nCOPY docker-bake.json /$TARGETARCH\n", { platforms });
+  const directory = makeProject(bakeFile({ both }));
+  const result = JSON.parse(
+    (await expectDone(bough(directory, "bake", "-f", "docker-bake.json", "--format", "json"))).stdout,
+  );
+  const images = result.both.platforms.map(({ image }: { image: string }) => image);
+  expect(result.both.platforms.map(({ platform }: { platform: string }) => platform)).toEqual(platforms);
+  expect((await expectDone(bough(directory, "bake", "-q"))).stdout).toBe(`${images.join("\n")}\n`);
+});
+
 test("services with one image and one build share it", async () => {
   const build = "{image: 'shared:1', build: {dockerfile_inline: 'FROM base:1'}}";
   const directory = makeProject({ "compose.yaml": `services: {one: ${build}, two: ${build}}\n` });

@@ -241,21 +241,13 @@ function printTargets(
   // An image goes to standard output, where nothing else may be printed then.
   if (all.some(([, { printsImage }]) => !printsImage)) return;
   printResult(invocation, {
-    id: shown.map(([, { image }]) => image),
+    id: shown.flatMap(([, { image, platforms }]) => platforms?.map((each) => each.image) ?? image),
     json: Object.fromEntries(
-      shown.map(([name, { image, tags, session, exported }]) => [
-        name,
-        ...[
-          {
-            image,
-            tag: tags[0] ?? null,
-            tags,
-            session,
-            digest: exported[0]?.descriptor.digest ?? null,
-            exported,
-          },
-        ],
-      ]),
+      shown.map(([name, { image, tags, session, exported, platforms }]) => {
+        const digest = exported[0]?.descriptor.digest ?? null;
+        const chosen = platforms && { platforms };
+        return [name, { image, tag: tags[0] ?? null, tags, session, ...chosen, digest, exported }];
+      }),
     ),
     table: () => ({
       header: ["TARGET", "IMAGE", "TAG", "SESSION"],
