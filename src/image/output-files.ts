@@ -11,7 +11,7 @@ export interface OutputFiles extends Disposable {
 }
 
 export interface OutputFile {
-  /** Where the file begins, for what writes all of it without `write`. */
+  /** The offset at which the file begins, for what writes all of it without `write`. */
   place: { path: string; position: number };
   write(bytes: Uint8Array): void;
   /** Finishes the file of `size` bytes under a relative name. Files of the same name have the same content. */

@@ -32,7 +32,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["-f, --file PATH", "the same; `-f` with `BOUGH_DOCKER=1` or `bough --docker`", "-f Dockerfile"],
   [
     "--iidfile FILE",
-    "the digest of its configuration if the image is written or pushed, else its UUID; `bough run` and the others take both",
+    "the digest of its configuration if the image is written or pushed, else its UUID; `bough run` and the others take both. For several platforms: the index's digest, else the first one's UUID",
     "--iidfile id",
   ],
   ["--label KEY=VALUE", "the same", "--label a=b"],

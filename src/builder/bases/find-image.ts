@@ -176,7 +176,7 @@ async function importBase(
   return describeImported(image, build.services);
 }
 
-/** Where an image comes from, and the tag and the platform that it is to have. */
+/** An image's address, and the tag and the platform that it is to have. */
 interface BaseSource {
   url: string;
   tag: string | undefined;

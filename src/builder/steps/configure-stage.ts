@@ -52,7 +52,7 @@ export async function configureLayer(
   };
 }
 
-/** As in Docker, `--platform` is the platform of the result, whatever its FROM asks for. */
+/** Returns `--platform`: as in Docker, it is that of the result, whatever its FROM asks for. */
 async function targetPlatform({
   asked: { platform },
   services,

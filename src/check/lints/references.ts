@@ -19,7 +19,7 @@ export interface CheckedLock {
 /** A reference that does not say itself which content it means. */
 export interface OpenReference extends Pick<Finding, "range"> {
   kind: keyof Pins;
-  /** As a lock has it. */
+  /** The name that a lock has. */
   name: string;
 }
 

@@ -1,5 +1,6 @@
 import { nearest } from "../../suggest.ts";
-import { type ComposeInput, listOf, type Project, type Service, withDotEnv } from "./compose-file.ts";
+import { type ComposeInput, listOf, type Project, withDotEnv } from "./compose-file.ts";
+import type { Service } from "./compose-merge.ts";
 import { requireName } from "./json-file.ts";
 import { attestationText, targetName } from "./names.ts";
 import { below, fileAndLine, type Place, placeError } from "./place.ts";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMachines, machineArchitecture } from "./machine.ts";
 
-/** Where the kernel lists the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
+/** The kernel's list of the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
 const binfmtDirectory = "/proc/sys/fs/binfmt_misc";
 
 /** `e_machine` of programs of an architecture, in the names of OCI. */

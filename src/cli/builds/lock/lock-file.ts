@@ -15,7 +15,7 @@ export type Kind = keyof Pins;
 export type LockEntry = {
   [Each in Kind]: {
     kind: Each;
-    /** As the Dockerfile has it, with variables replaced and secrets masked. */
+    /** The name in the Dockerfile, with variables replaced and secrets masked. */
     name: string;
     pin: Pins[Each];
     /** Paths of the Dockerfiles with a line that may mean it, relative to the lock's directory. */
