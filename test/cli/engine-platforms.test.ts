@@ -147,8 +147,14 @@ test("a build for two platforms runs what is the same once, and writes one index
 
   const again = await bough(...fromLayout, "--platform", both, "-t", "app:1", "--iidfile", "iid", ".");
   expect(again.stderr).not.toContain("spawned");
-  const anew = await bough(...fromLayout, "--platform", both, "--no-cache", "--jobs", "1", ".");
+  const anew = await bough(
+    ...[...fromLayout, "--platform", both, "--no-cache", "--jobs", "1"],
+    ...["--annotation", "index:a=b", "-o", "type=oci,dest=annotated,tar=false", "."],
+  );
   expect(anew.stderr.match(/RUN spawned .*echo tools/g)).toHaveLength(1);
+  const { manifests } = JSON.parse(readFileSync(join(directory, "annotated/index.json"), "utf8"));
+  const blob = join(directory, "annotated/blobs/sha256", manifests[0].digest.slice("sha256:".length));
+  expect(JSON.parse(readFileSync(blob, "utf8")).annotations).toEqual({ a: "b" });
   expect(readText("iid")).toBe(image);
   expect(again.stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 3))).toEqual([
     ["IMAGE", "PLATFORM", "TAG"],

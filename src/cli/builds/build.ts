@@ -25,7 +25,7 @@ export const build: Command = {
       "build --docker app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
       "another Dockerfile, an ARG's value",
     ],
-    ["build --docker --check", "look for mistakes and build nothing; -f json says what would be done"],
+    ["build --docker --check", "look for mistakes and build nothing; --format json says what would be done"],
   ],
   agentNote: [
     "This command is mutating: it may start operations, store images and move tags.",

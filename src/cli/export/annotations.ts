@@ -22,12 +22,12 @@ export interface AnnotationOptions {
 
 /**
  * Reads `[TYPE[,TYPE...]:]KEY=VALUE`, in which a TYPE may have a platform in brackets. Throws if no output has the part that is to
- * be annotated. `isAttested`: the image is written with an index.
+ * be annotated. `hasIndex`: an index names the image.
  */
 export function readAnnotations(
   given: readonly string[],
   outputs: readonly BuildOutput[],
-  isAttested: boolean,
+  hasIndex: boolean,
 ): AnnotationOptions | undefined {
   if (given.length === 0) return undefined;
   const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
@@ -41,7 +41,7 @@ export function readAnnotations(
       );
     for (const type of types.split(",")) {
       const { part, platform } = readType(type, text);
-      requirePart(part, text, outputs, isAttested);
+      requirePart(part, text, outputs, hasIndex);
       if (platform !== undefined) platforms.push(platform);
       parts[part] ??= new Map();
       parts[part].set(key, value);
@@ -98,7 +98,7 @@ function requirePart(
   part: AnnotatedPart,
   text: string,
   outputs: readonly BuildOutput[],
-  isAttested: boolean,
+  hasIndex: boolean,
 ): void {
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
   const isLayout = kinds.includes("oci") || kinds.includes("oci-archive");
@@ -107,12 +107,12 @@ function requirePart(
       "--annotation needs an image that is written in OCI form or pushed",
       "Give -o type=oci,dest=PATH, or --push. --label KEY=VALUE keeps labels in every form.",
     );
-  if ((part === "index" || part === "index-descriptor") && !isAttested)
+  if ((part === "index" || part === "index-descriptor") && !hasIndex)
     throw usageError(
       `--annotation ${text}: no index is written, since the image has one platform`,
-      "Leave the type out, for the manifest. With --provenance or --sbom, an index lists the attestations.",
+      "Leave the type out, for the manifest. Several platforms have an index, and so have --provenance and --sbom.",
     );
-  const isInLayout = part === "index-descriptor" || (part === "manifest-descriptor" && !isAttested);
+  const isInLayout = part === "index-descriptor" || (part === "manifest-descriptor" && !hasIndex);
   if (isInLayout && !isLayout)
     throw usageError(
       `--annotation ${text}: a registry keeps no such descriptor`,

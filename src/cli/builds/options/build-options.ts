@@ -61,7 +61,8 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
   const attestations = readAttestationOptions(values);
   if (attestations !== undefined)
     requireIndexes(outputs, attestations.provenance === undefined ? "--sbom" : "--provenance");
-  const annotations = readAnnotations(values.list("annotation"), outputs, attestations !== undefined);
+  const hasIndex = attestations !== undefined || readPlatforms(values.text("platform")).length > 1;
+  const annotations = readAnnotations(values.list("annotation"), outputs, hasIndex);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   return {
     ...{ timeout, limits, tags, outputs },
