@@ -46,3 +46,10 @@ export function usageError(message: string, hint?: string): BoughError {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Returns an error that says what it is about, a target or a platform, before its message. Others than a BoughError stay as they are. */
+export function withPrefix(error: unknown, prefix: string): unknown {
+  if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
+  const { message, kind, hint } = error;
+  return new BoughError(`${prefix}: ${message}`, { kind, hint, cause: error });
+}

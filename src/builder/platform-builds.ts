@@ -1,4 +1,4 @@
-import { BoughError } from "../errors.ts";
+import { withPrefix } from "../errors.ts";
 import { formatPlatform, type Platform } from "../image/platform.ts";
 import { createCompanions, runBuild } from "./build.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
@@ -32,7 +32,7 @@ export async function runForPlatforms(
       const result = await runBuild(own);
       return { ...result, steps: result.steps.map((step) => ({ ...step, ...shift(step) })) };
     } catch (error) {
-      failures.push(withPlatform(error, platform));
+      failures.push(withPrefix(error, formatPlatform(platform)));
       request.stop(new AbandonedError());
       return undefined;
     }
@@ -53,13 +53,6 @@ export async function runForPlatforms(
     },
     seconds: Math.max(...results.map(({ seconds }) => seconds)),
   };
-}
-
-/** Adds the platform to an error of its build. */
-function withPlatform(error: unknown, platform: Platform): unknown {
-  if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
-  const { message, kind, hint } = error;
-  return new BoughError(`${formatPlatform(platform)}: ${message}`, { kind, hint, cause: error });
 }
 
 /** Gives each platform's steps and stages numbers and names of their own, for whoever shows them. */

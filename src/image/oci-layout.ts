@@ -19,6 +19,12 @@ export const mediaTypes = {
   statement: "application/vnd.in-toto+json",
 } as const;
 
+/** The media types of indexes: OCI's and Docker's. */
+export const indexTypes: readonly string[] = [
+  mediaTypes.index,
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
 /** Returns the media type of a layer with this compression. */
 export function layerMediaType(compression: Compression): string {
   return compression === "none" ? mediaTypes.layer : `${mediaTypes.layer}+${compression}`;

@@ -1,5 +1,5 @@
 import { digestOf, isDigest } from "../image/digest.ts";
-import { mediaTypes } from "../image/oci-layout.ts";
+import { indexTypes, mediaTypes } from "../image/oci-layout.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
@@ -12,9 +12,8 @@ const maxHeldBytes = 1024 * 1024;
 
 const manifestTypes = [
   mediaTypes.manifest,
-  mediaTypes.index,
   "application/vnd.docker.distribution.manifest.v2+json",
-  "application/vnd.docker.distribution.manifest.list.v2+json",
+  ...indexTypes,
 ];
 
 /** Opens a repository of a registry. */

@@ -1,5 +1,5 @@
 import { isDigest } from "../../image/digest.ts";
-import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import { type Descriptor, indexTypes } from "../../image/oci-layout.ts";
 import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
@@ -79,7 +79,7 @@ export async function manifestFor(
   store: Pick<BlobSource, "getManifest">,
   signal: AbortSignal,
 ): Promise<StoredManifest | undefined> {
-  if (![mediaTypes.index, dockerList].includes(found.mediaType)) return found;
+  if (!indexTypes.includes(found.mediaType)) return found;
   const listed = parse(found.bytes)?.manifests;
   const described = Array.isArray(listed)
     ? listed.map(asRecord).flatMap((entry) => {
@@ -91,8 +91,6 @@ export async function manifestFor(
   const digest = wanted?.digest;
   return isDigest(digest) ? store.getManifest(digest, signal) : undefined;
 }
-
-const dockerList: string = "application/vnd.docker.distribution.manifest.list.v2+json";
 
 function readPlatform(record: JsonRecord | undefined): Platform | undefined {
   const { os, architecture, variant } = record ?? {};

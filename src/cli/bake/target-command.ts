@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { BoughError, usageError } from "../../errors.ts";
+import { usageError, withPrefix } from "../../errors.ts";
 import type { InlineDockerfile } from "../builds/inputs.ts";
 import { inputDefinitions } from "../builds/options/input-definitions.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
@@ -43,9 +43,7 @@ export function withTarget(
   error: unknown,
   { name, origin }: Pick<ResolvedTarget, "name" | "origin">,
 ): unknown {
-  if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
-  const { message, kind, hint } = error;
-  return new BoughError(`target ${name} (${origin}): ${message}`, { kind, hint, cause: error });
+  return withPrefix(error, `target ${name} (${origin})`);
 }
 
 function commandLineOf(

@@ -1,7 +1,7 @@
 /** Indexes that name an image for each platform, in registries. */
 import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
-import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform, parsePlatform } from "../../image/platform.ts";
 import type { BlobSource, BlobStore, StoredManifest } from "../../registry/blob-store.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
@@ -19,7 +19,6 @@ export interface FoundEntry {
   from: BlobSource;
 }
 
-const dockerList: string = "application/vnd.docker.distribution.manifest.list.v2+json";
 const referenceDigest = "vnd.docker.reference.digest";
 const maxConfigBytes = 8 * 1024 * 1024;
 
@@ -71,7 +70,7 @@ export async function readImageEntries(
 }
 
 function isIndex(mediaType: string): boolean {
-  return [mediaTypes.index, dockerList].includes(mediaType);
+  return indexTypes.includes(mediaType);
 }
 
 /**
