@@ -71,6 +71,7 @@ const allowed: Record<string, readonly string[]> = {
 /** The parts of a folder, from top to bottom: its subfolders, and the files beside them. Each may import only those below it. */
 const orders: Record<string, readonly string[]> = {
   cli: [
+    "plugin",
     "program",
     "completion",
     "mcp",

@@ -94,8 +94,10 @@ function ignoresHangup(): boolean {
 
 /** Returns the command line to run bough again. A compiled bough is its own executable; otherwise Bun runs this file. */
 function ownCommandLine(words: readonly string[] = process.argv.slice(2)): string[] {
-  const self = Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
-  return [...self, ...words];
+  if (!Bun.main.startsWith("/$bunfs/")) return [process.execPath, Bun.main, ...words];
+  // Called by another name, bough is another program.
+  const called = process.argv0.endsWith("docker-buildx") ? Bun.which(process.argv0) : null;
+  return [called ?? process.execPath, ...words];
 }
 
 function runInBackground(
@@ -158,14 +160,14 @@ const runtime: Runtime = {
 const startMilliseconds = 2000;
 
 /** Runs this process's command line, and then calls `exitProcess`. */
-export function start(exitProcess: (exitCode: number) => never): void {
+export function start(exitProcess: (exitCode: number) => never, { isPlugin }: { isPlugin: boolean }): void {
   exit = exitProcess;
   setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
 
   // Without these handlers, Bun would show a piece of source code.
   for (const event of ["uncaughtException", "unhandledRejection"])
     process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
-  void main();
+  void main(isPlugin);
 }
 
 /** Installs the signal handlers. Called once there is work to cancel, so not for help. */
@@ -180,18 +182,24 @@ function handleSignals(): void {
 }
 
 /** A function, since the compiled program's bytecode cache does not support top-level await. */
-async function main(): Promise<void> {
+async function main(isPlugin: boolean): Promise<void> {
   let globals: GlobalOptions | undefined;
   let exitCode = 0;
   try {
-    exitCode = await runCommandLine(process.argv.slice(2), runtime, (known) => {
+    const words = process.argv.slice(2);
+    const onGlobals = (known: GlobalOptions) => {
       globals = known;
       handleSignals();
-    });
+    };
+    exitCode = isPlugin
+      ? await (await import("./cli/plugin/docker-buildx.ts")).runPlugin(words, runtime, onGlobals)
+      : await runCommandLine(words, runtime, onGlobals);
     await runtime.stdout.flush();
     if (writeFailure !== undefined) throw writeFailure;
   } catch (error) {
-    const failure = describeFailure(error, globals?.format ?? requestedFormat(process.argv.slice(2)));
+    const failure = isPlugin
+      ? (await import("./cli/plugin/docker-buildx.ts")).describePluginFailure(error)
+      : describeFailure(error, globals?.format ?? requestedFormat(process.argv.slice(2)));
     runtime.stderr.write(formatLogLines(failure.text, runtime.stderr));
     exitCode = failure.exitCode;
   }

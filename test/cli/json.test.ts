@@ -82,6 +82,7 @@ const lines: [documented: string, line: string][] = [
   ["serve", "serve"],
   ["licenses", "licenses"],
   ["release-key", "release-key"],
+  ["plugin", "plugin"],
   ["skill install", "skill install claude"],
   ["skill list", "skill list"],
   ["skill upgrade", "skill upgrade"],

@@ -73,7 +73,7 @@ export async function buildTargets(
     if (progress.fail(error)) return failureOf(error).exitCode;
     throw error;
   }
-  if (results.size > 0) printTargets(targets, results, invocation);
+  if (results.size > 0 && invocation.runtime.isPlugin !== true) printTargets(targets, results, invocation);
   return 0;
 }
 

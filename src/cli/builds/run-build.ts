@@ -37,7 +37,8 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
       // The image exists, even if the files could not be written.
       progress.close();
       measures?.print();
-      if (printsImage) printImage(invocation, result);
+      const isWanted = invocation.runtime.isPlugin !== true || invocation.globals.quiet;
+      if (printsImage && isWanted) printImage(invocation, result);
     }
     return 0;
   } catch (error) {

@@ -25,6 +25,8 @@ export interface Runtime {
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
+  /** True in the place of docker's builder, which prints no result unless it is asked for: see `cli/plugin`. */
+  isPlugin?: boolean;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
    * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command

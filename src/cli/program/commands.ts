@@ -215,6 +215,24 @@ export const commands: CommandTable = {
       remove: { summary: "Remove it", load: async () => (await import("../skill/commands.ts")).remove },
     },
   },
+  plugin: {
+    summary: "Let docker's command line build with bough",
+    fallback: "status",
+    commands: {
+      install: {
+        summary: "Make bough docker's builder, the plug-in docker-buildx",
+        load: async () => (await import("../about/plugin.ts")).install,
+      },
+      status: {
+        summary: "Show whether it is (what `bough plugin` alone does)",
+        load: async () => (await import("../about/plugin.ts")).status,
+      },
+      remove: {
+        summary: "Undo that",
+        load: async () => (await import("../about/plugin.ts")).remove,
+      },
+    },
+  },
   mcp: {
     summary: "Serve bough's tools to a coding agent (Model Context Protocol)",
     load: async () => (await import("../mcp/mcp.ts")).mcp,

@@ -4,7 +4,7 @@ import { wrapWords } from "../../terminal/fit.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
 import { findCommand, parseArguments, type Values } from "../command-line/arguments.ts";
-import type { CommandTable, Entry } from "../command-line/command.ts";
+import type { Command, CommandTable, Entry } from "../command-line/command.ts";
 import {
   type ArgumentDefinition,
   type ArgumentDefinitions,
@@ -84,16 +84,34 @@ export async function runCommandLine(
       ? usageError(`${name}: no command given`, `It takes ${listWords(Object.keys(entry.commands))}.`)
       : await unknownCommand(`${name} ${given}`, [...path, ...values.positionals], entry.commands);
   }
-  const command = await entry.load();
-  const definitions: ArgumentDefinitions = {
-    ...globalsBeside(argumentsOf(command.definition)),
-    ...argumentsOf(command.definition),
-  };
-  const isDocker = before.flag("docker") || runtime.environment.BOUGH_DOCKER === "1";
-  const values = await readArguments(rest, definitions, name, command, isDocker);
+  const asInDocker = before.flag("docker") || runtime.environment.BOUGH_DOCKER === "1";
+  return runCommand(await entry.load(), rest, { name, before, asInDocker, helpsFully }, runtime, onGlobals);
+}
+
+interface CommandLine {
+  /** How the user calls the command: `bough build`, or `docker buildx build`. */
+  name: string;
+  /** The options before the command's name. */
+  before: Values;
+  /** True if options have the letters and meanings that they have in docker. */
+  asInDocker: boolean;
+  helpsFully?: boolean;
+}
+
+/** Runs a command with the words after its name. Returns the exit code. */
+export async function runCommand(
+  command: Command,
+  words: readonly string[],
+  { name, before, asInDocker, helpsFully = false }: CommandLine,
+  runtime: Runtime,
+  onGlobals: (globals: GlobalOptions) => void,
+): Promise<number> {
+  const definitions = definitionsOf(command);
+  const values = await readArguments(words, definitions, name, command, asInDocker);
   if (values.flag("help") || values.flag("version")) {
     const { usual } = command;
-    if (!values.flag("help")) printVersion();
+    const print = (render: (columns: number) => string) => runtime.stdout.writeAlone(render);
+    if (!values.flag("help")) print(() => `${version}\n`);
     else if (usual === undefined || helpsFully) print((columns) => renderHelp(command, name, columns));
     else print((columns) => renderUsual(command, name, usual, columns));
     return 0;
@@ -109,9 +127,14 @@ export async function runCommandLine(
   for (const sentence of values.ignored) log.warn(sentence);
   const environment = {
     ...withRegistryOptions(values, runtime),
-    ...(before.flag("docker") && { BOUGH_DOCKER: "1" }),
+    ...(asInDocker && { BOUGH_DOCKER: "1" }),
   };
   return runLoaded(command, { values, globals, runtime: { ...runtime, environment }, log, commands });
+}
+
+/** Returns the options that a command takes, the global ones included. */
+export function definitionsOf({ definition }: Command): ArgumentDefinitions {
+  return { ...globalsBeside(argumentsOf(definition)), ...argumentsOf(definition) };
 }
 
 /** Returns the format of errors, even for an invalid command line. */
@@ -224,7 +247,7 @@ const more: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["operations", ["ps", "show", "logs", "kill", "wait"]],
   ["disk, cache", ["engine", "cache"]],
   ["services", ["auth", "serve"]],
-  ["bough itself", ["agent", "skill", "mcp", "completion", "licenses", "release-key"]],
+  ["bough itself", ["agent", "skill", "mcp", "plugin", "completion", "licenses", "release-key"]],
 ];
 
 const usualOptions = ["session", "profile", "url", "local", "format", "log-level", "quiet"] as const;

@@ -1,0 +1,146 @@
+import { existsSync, lstatSync, mkdirSync, readlinkSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
+import { command, type Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** The name by which docker's command line finds its builder. */
+const pluginName = "docker-buildx";
+
+/** What stands where the plug-in belongs. `foreign`: a file that `bough plugin install` has not made. */
+type State =
+  | { kind: "missing" }
+  | { kind: "installed"; program: string; isCurrent: boolean }
+  | { kind: "foreign" };
+
+export const install = command({
+  name: "install",
+  description:
+    "Make bough docker's builder: `docker build`, `docker buildx` and `docker compose build` call it then, without a daemon.",
+  args: {
+    force: {
+      type: "boolean",
+      description: `Move a ${pluginName} that is there already aside; \`bough plugin remove\` brings it back`,
+    },
+  },
+  run(invocation) {
+    const { values, runtime, log } = invocation;
+    const path = pluginPath(runtime);
+    const program = ownProgram();
+    const state = stateOf(path);
+    if (state.kind === "foreign") {
+      if (!values.flag("force"))
+        throw new BoughError(`${path} exists, and is not bough's`, {
+          hint: "`bough plugin install --force` moves it aside, and `bough plugin remove` brings it back.",
+        });
+      const aside = asidePath(path);
+      if (existsSync(aside))
+        throw new BoughError(`cannot move ${path} aside: ${aside} exists already`, {
+          hint: "Remove one of them.",
+        });
+      renameSync(path, aside);
+      log.info(`moved ${path} to ${aside}`);
+    } else if (state.kind === "installed") unlinkSync(path);
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    symlinkSync(program, path);
+    log.info("`docker build`, `docker buildx` and `docker compose build` now call bough");
+    print(invocation, path);
+  },
+  examples: [
+    ["plugin install", "for docker's command line of this user"],
+    ["plugin install --force", "in the place of a docker-buildx in the same directory"],
+  ],
+  agentNote: "This command changes what `docker build` does for this user. `bough plugin remove` undoes it.",
+});
+
+export const remove = command({
+  name: "remove",
+  description: "Leave docker's command line with the builder that it had before.",
+  run(invocation) {
+    const { runtime, log } = invocation;
+    const path = pluginPath(runtime);
+    if (stateOf(path).kind !== "installed")
+      throw new BoughError(`${path} is not bough's, so there is nothing to remove`, {
+        hint: "`bough plugin status` shows what is there.",
+      });
+    unlinkSync(path);
+    const aside = asidePath(path);
+    if (existsSync(aside)) {
+      renameSync(aside, path);
+      log.info(`moved ${aside} back to ${path}`);
+    }
+    print(invocation, path);
+  },
+  examples: [
+    ["plugin remove", "what `bough plugin install` did is undone"],
+    ["plugin remove -q", "print only the path"],
+  ],
+  agentNote: "This command removes only what `bough plugin install` has made.",
+});
+
+export const status = command({
+  name: "status",
+  description: "Show whether docker's command line calls bough to build.",
+  run: (invocation) => print(invocation, pluginPath(invocation.runtime)),
+  examples: [
+    ["plugin status", "the link, and the program it leads to"],
+    ["plugin status -f json", "as JSON, for other programs"],
+  ],
+  agentNote: "No file is changed.",
+});
+
+function print(invocation: Invocation, path: string): void {
+  const state = stateOf(path);
+  const program = state.kind === "installed" ? state.program : null;
+  const words = {
+    missing: "not installed",
+    installed: state.kind === "installed" && !state.isCurrent ? "installed, of another bough" : "installed",
+    foreign: "not bough's",
+  }[state.kind];
+  printResult(invocation, {
+    id: path,
+    json: {
+      path,
+      state: state.kind,
+      program,
+      isCurrent: state.kind === "installed" && state.isCurrent,
+    },
+    table: () => ({
+      header: ["PLUG-IN", "STATE", "PROGRAM"],
+      rows: [[{ whole: path }, words, program && { whole: program }]],
+    }),
+  });
+}
+
+/** Docker's command line looks here before it looks in the system's directories. */
+function pluginPath({ environment }: Pick<Runtime, "environment">): string {
+  const { DOCKER_CONFIG } = environment;
+  return join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "cli-plugins", pluginName);
+}
+
+/** Docker's command line takes only names that begin with `docker-` for plug-ins. */
+function asidePath(path: string): string {
+  return join(dirname(path), `${basename(path)}.before-bough`);
+}
+
+function stateOf(path: string): State {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return { kind: "missing" };
+  if (!stats.isSymbolicLink()) return { kind: "foreign" };
+  const program = resolve(dirname(path), readlinkSync(path));
+  const isCurrent = program === process.execPath;
+  // A bough that has gone since leaves its link behind.
+  return isCurrent || /^bough(-|$)/.test(basename(program))
+    ? { kind: "installed", program, isCurrent }
+    : { kind: "foreign" };
+}
+
+/** Returns the path of the compiled program. */
+function ownProgram(): string {
+  if (Bun.main.startsWith("/$bunfs/")) return process.execPath;
+  throw new BoughError("bough runs from its source: docker's command line can only call a compiled program", {
+    hint: "./scripts/build makes one: dist/bough plugin install",
+  });
+}

@@ -1,0 +1,246 @@
+/** bough in the place of docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
+import { dirname, join } from "node:path";
+import { type BoughError, usageError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { failureOf } from "../../terminal/failure.ts";
+import { commit, version } from "../../version.ts";
+import { visibleLines } from "../../visible.ts";
+import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
+import type { Command } from "../command-line/command.ts";
+import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import { type GlobalOptions, globalDefinitions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { readArguments } from "../program/read-arguments.ts";
+import { definitionsOf, runCommand } from "../program/run.ts";
+
+/** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
+const buildxVersion = "0.29.1";
+
+/** What docker's command line asks each plug-in for. */
+const metadata = {
+  SchemaVersion: "0.1.0",
+  Vendor: "bough",
+  Version: `v${buildxVersion}+bough.${version}`,
+  ShortDescription: "Build with bough, in the place of Docker Buildx",
+};
+
+/** One of the plug-in's commands, called with the words after its name. */
+interface Subcommand {
+  summary: string;
+  run(words: readonly string[], call: Call): number | Promise<number>;
+}
+
+interface Call {
+  /** What the user wrote: `docker buildx build`. */
+  name: string;
+  runtime: Runtime;
+  onGlobals(globals: GlobalOptions): void;
+}
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  build: {
+    summary: "Start a build",
+    async run(words, call) {
+      const { build } = await import("../builds/build.ts");
+      const values = await read(build, words, call);
+      if (!values.flag("help")) requireContext(values, call);
+      return runAsPlugin(build, loads(values) ? ["--load", ...words] : words, call);
+    },
+  },
+  bake: {
+    summary: "Build from a file",
+    async run(words, call) {
+      const { bake } = await import("../bake/bake.ts");
+      const values = await read(bake, words, call);
+      return runAsPlugin(bake, loads(values) ? ["--load", ...words] : words, call);
+    },
+  },
+  version: {
+    summary: "Show the version",
+    run(_, { runtime }) {
+      runtime.stdout.write(`github.com/docker/buildx ${metadata.Version} ${commit ?? "bough"}\n`);
+      return 0;
+    },
+  },
+};
+
+/** Other names that buildx has for its commands. */
+const synonyms = new Map([
+  ["b", "build"],
+  ["f", "bake"],
+]);
+
+/** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
+const options: ArgumentDefinitions = {
+  config: { type: "string" },
+  context: { type: "string", alias: "c" },
+  debug: { type: "boolean", alias: "D" },
+  host: { type: "string", alias: "H" },
+  "log-level": { type: "string", alias: "l" },
+  tls: { type: "boolean" },
+  tlscacert: { type: "string" },
+  tlscert: { type: "string" },
+  tlskey: { type: "string" },
+  tlsverify: { type: "boolean" },
+  builder: { type: "string" },
+  help: { type: "boolean", alias: "h" },
+  version: { type: "boolean", alias: "v" },
+};
+
+/**
+ * Runs a command line of `docker-buildx`, as docker's command line calls it (`docker-buildx buildx build .`), and as people and
+ * `docker compose` do (`docker-buildx build .`). Returns the exit code.
+ */
+export async function runPlugin(
+  words: readonly string[],
+  runtime: Runtime,
+  onGlobals: (globals: GlobalOptions) => void,
+): Promise<number> {
+  const [first = ""] = words;
+  if (first === "docker-cli-plugin-metadata") {
+    runtime.stdout.write(`${JSON.stringify(metadata)}\n`);
+    return 0;
+  }
+  // Called after other commands, for hints about them.
+  if (first === "docker-cli-plugin-hooks") return 0;
+  if (first.startsWith("__complete")) {
+    // No suggestions: the shell completes names of files.
+    runtime.stdout.write(":0\n");
+    return 0;
+  }
+  const line = readLine(words);
+  const environment = { ...runtime.environment, ...dockerEnvironment(line.values) };
+  const called: Runtime = { ...runtime, environment, isPlugin: true };
+  const name = synonyms.get(line.command) ?? line.command;
+  const found = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
+  if (found === undefined) {
+    if (line.command !== "" && line.command !== "help") throw unknownCommand(line.command);
+    runtime.stdout.write(overview());
+    return 0;
+  }
+  return found.run(line.rest, { name: `docker buildx ${name}`, runtime: called, onGlobals });
+}
+
+interface PluginLine {
+  /** The options before the command. */
+  values: ParsedValues[];
+  command: string;
+  rest: readonly string[];
+}
+
+/** Takes apart `[OPTIONS] buildx [OPTIONS] COMMAND ...`, or the same without `buildx`. */
+function readLine(words: readonly string[]): PluginLine {
+  const start = findCommand(words, options);
+  const values = [parseArguments(words.slice(0, start), options, "docker")];
+  const { command, rest } = { command: words[start] ?? "", rest: words.slice(start + 1) };
+  if (command !== "buildx") return { values, command, rest };
+  const next = findCommand(rest, options);
+  values.push(parseArguments(rest.slice(0, next), options, "docker buildx"));
+  return { values, command: rest[next] ?? "", rest: rest.slice(next + 1) };
+}
+
+/** Returns what the options of docker's command line say, as the variables that say the same. */
+function dockerEnvironment(given: readonly ParsedValues[]): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const values of given) {
+    const [config, context, host] = [values.text("config"), values.text("context"), values.text("host")];
+    if (config !== undefined) environment.DOCKER_CONFIG = config;
+    if (context !== undefined) environment.DOCKER_CONTEXT = context;
+    if (host !== undefined) environment.DOCKER_HOST = host;
+    if (values.flag("tlsverify")) environment.DOCKER_TLS_VERIFY = "1";
+    for (const [option, file] of certificates) {
+      const path = values.text(option);
+      if (path === undefined) continue;
+      if (path !== join(dirname(path), file))
+        throw usageError(
+          `--${option} ${path}: the file must be named ${file}`,
+          "DOCKER_CERT_PATH names the directory of ca.pem, cert.pem and key.pem; so does a context of docker.",
+        );
+      environment.DOCKER_CERT_PATH = dirname(path);
+    }
+  }
+  return environment;
+}
+
+const certificates = [
+  ["tlscacert", "ca.pem"],
+  ["tlscert", "cert.pem"],
+  ["tlskey", "key.pem"],
+] as const;
+
+/** Parses a command's words as docker means them. */
+async function read(command: Command, words: readonly string[], { name }: Call): Promise<ParsedValues> {
+  return readArguments(withoutBuilder(words, command), definitionsOf(command), name, command, true);
+}
+
+function runAsPlugin(command: Command, words: readonly string[], { name, runtime, onGlobals }: Call) {
+  const before = parseArguments([], globalDefinitions, name);
+  return runCommand(
+    command,
+    withoutBuilder(words, command),
+    { name, before, asInDocker: true, helpsFully: true },
+    runtime,
+    onGlobals,
+  );
+}
+
+/** Removes what chooses between builders: there is one, which docker's words have no name for. */
+function withoutBuilder(words: readonly string[], command: Command): string[] {
+  const definitions = { ...definitionsOf(command), builder: options.builder ?? { type: "string" } };
+  const removed = new Set<number>();
+  for (const token of readTokens(words, definitions)) {
+    if (token.kind !== "option" || token.name !== "builder") continue;
+    removed.add(token.index);
+    if (token.inlineValue === false) removed.add(token.index + 1);
+  }
+  return words.filter((_, index) => !removed.has(index));
+}
+
+/** True if the image goes where docker's default builder puts it: where nothing says that it is written or sent elsewhere. */
+function loads(values: ParsedValues): boolean {
+  const builds = values.text("call") === undefined && !values.flag("check") && !values.flag("print");
+  return builds && !values.names.some((name) => ["output", "push", "load", "help", "list"].includes(name));
+}
+
+function requireContext({ positionals }: ParsedValues, { name }: Call): void {
+  if (positionals.length === 1) return;
+  throw usageError(
+    `docker: '${name}' requires 1 argument`,
+    `\nUsage:  ${name} [OPTIONS] PATH | URL | -\n\nRun '${name} --help' for more information`,
+  );
+}
+
+function unknownCommand(command: string): BoughError {
+  const guess = nearest(command, Object.keys(subcommands));
+  return usageError(
+    `unknown command: ${JSON.stringify(command)}`,
+    guess === undefined
+      ? "Run 'docker buildx --help': bough has these commands of buildx."
+      : `Did you mean ${guess}?`,
+  );
+}
+
+function overview(): string {
+  const rows = Object.entries(subcommands).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`);
+  return [
+    "Usage:  docker buildx [OPTIONS] COMMAND",
+    "",
+    `bough ${version}, in the place of Docker Buildx: builds without a daemon`,
+    "",
+    "Commands:",
+    ...rows,
+    "",
+    "Run 'docker buildx COMMAND --help' for more information on a command.",
+    "",
+  ].join("\n");
+}
+
+/** Returns an error as buildx prints it, so that what reads buildx's output finds it, and the exit code that buildx has for it. */
+export function describePluginFailure(error: unknown): { text: string; exitCode: number } {
+  const { kind, message, hint } = failureOf(error);
+  const text = `ERROR: ${visibleLines(hint === undefined ? message : `${message}\n${hint}`)}\n`;
+  // docker's command line has 125 for options that are wrong.
+  const isOption = kind === "usage" && /\boptions?\b/.test(message);
+  if (isOption) return { text, exitCode: 125 };
+  return { text, exitCode: kind === "interrupted" ? 130 : 1 };
+}

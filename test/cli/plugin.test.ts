@@ -1,0 +1,131 @@
+/** bough in the place of docker's builder: `bough plugin`, and the program under the name `docker-buildx`. */
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
+import { endOf } from "../support/ended.ts";
+import { writeFiles } from "../support/files.ts";
+
+setDefaultTimeout(60_000);
+
+const program = compileBough();
+const home = temporaryDirectory();
+const plugin = join(home, ".docker/cli-plugins/docker-buildx");
+
+async function run(words: readonly string[], environment: Record<string, string> = {}) {
+  const child = Bun.spawn([...words], {
+    cwd: home,
+    env: { PATH: process.env.PATH ?? "", HOME: home, BOUGH_HOME: join(home, "state"), ...environment },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  return endOf(child);
+}
+
+const bough = (...words: string[]) => run([program, ...words]);
+const buildx = (...words: string[]) => run([plugin, ...words]);
+
+describe("bough plugin", () => {
+  test("install links the program, and remove takes the link away", async () => {
+    expect((await bough("plugin", "-f", "json")).stdout).toContain('"state": "missing"');
+    expect(await bough("plugin", "install", "-q")).toMatchObject({ exitCode: 0, stdout: `${plugin}\n` });
+    expect(readlinkSync(plugin)).toBe(program);
+    expect((await bough("plugin", "-f", "json")).stdout).toContain('"isCurrent": true');
+    expect((await bough("plugin", "remove")).exitCode).toBe(0);
+    expect(existsSync(plugin)).toBe(false);
+    const again = await bough("plugin", "remove");
+    expect(again.exitCode).toBe(1);
+    expect(again.stderr).toContain("nothing to remove");
+  });
+
+  test("another builder is kept, and comes back", async () => {
+    const config = join(temporaryDirectory(), "config");
+    const path = join(config, "cli-plugins/docker-buildx");
+    writeFiles(config, { "cli-plugins/docker-buildx": "#!/bin/sh\necho other\n" });
+    const at = (...words: string[]) => run([program, "plugin", ...words], { DOCKER_CONFIG: config });
+    const refused = await at("install");
+    expect(refused.exitCode).toBe(1);
+    expect(refused.stderr).toContain("--force");
+    expect(readFileSync(path, "utf8")).toContain("other");
+    expect((await at("install", "--force")).exitCode).toBe(0);
+    expect(readlinkSync(path)).toBe(program);
+    expect((await at("remove")).exitCode).toBe(0);
+    expect(readFileSync(path, "utf8")).toContain("other");
+    expect((await at("remove")).exitCode).toBe(1);
+  });
+
+  test("a link to a bough that has gone since is replaced", async () => {
+    const config = temporaryDirectory();
+    writeFiles(config, { "cli-plugins/.keep": "" });
+    symlinkSync("/nowhere/bough", join(config, "cli-plugins/docker-buildx"));
+    const installed = await run([program, "plugin", "install"], { DOCKER_CONFIG: config });
+    expect(installed.exitCode).toBe(0);
+    expect(readlinkSync(join(config, "cli-plugins/docker-buildx"))).toBe(program);
+  });
+});
+
+describe("docker-buildx", () => {
+  beforeAll(async () => {
+    await bough("plugin", "install");
+  });
+
+  test("says what docker's command line asks a plug-in for", async () => {
+    const { stdout, exitCode } = await buildx("docker-cli-plugin-metadata");
+    expect(exitCode).toBe(0);
+    const { SchemaVersion, Vendor, Version } = JSON.parse(stdout);
+    expect([SchemaVersion, Vendor]).toEqual(["0.1.0", "bough"]);
+    // docker compose demands 0.17.
+    expect(Version).toMatch(/^v0\.(1[7-9]|[2-9]\d)\.\d/);
+  });
+
+  test.each([
+    ["called by docker", ["buildx", "version"], 0, /^github\.com\/docker\/buildx v\d/],
+    [
+      "with docker's options",
+      ["--context", "default", "-D", "buildx", "--builder", "b", "version"],
+      0,
+      /^github/,
+    ],
+    ["called by its own name", ["version"], 0, /^github/],
+    ["completion", ["__complete", "buildx", "build", "--f"], 0, /^:0$/],
+    ["no command", ["buildx"], 0, /^Usage: {2}docker buildx/],
+    ["an unknown command", ["buildx", "bak"], 1, /^ERROR: unknown command: "bak"\nDid you mean bake\?/],
+    ["no context", ["buildx", "build"], 1, /^ERROR: docker: 'docker buildx build' requires 1 argument/],
+    ["an unknown option", ["buildx", "build", "--foo", "."], 125, /^ERROR: .*unknown option --foo/],
+  ])("%s", async (_, words, exitCode, text) => {
+    const ended = await buildx(...words);
+    expect(ended.exitCode).toBe(exitCode);
+    expect((exitCode === 0 ? ended.stdout : ended.stderr).trim()).toMatch(text);
+  });
+
+  test("build means what docker build does, and prints nothing but with -q", async () => {
+    writeFiles(home, { "app/Dockerfile": 'FROM scratch\nCOPY x /\nCMD ["/x"]\n', "app/x": "x" });
+    const built = await buildx("buildx", "build", "--builder", "default", "-t", "app:1", "app");
+    expect(built).toMatchObject({ exitCode: 0, stdout: "" });
+    const quiet = await buildx("build", "-q", "-f", "app/Dockerfile", "app");
+    expect(quiet.exitCode).toBe(0);
+    expect(quiet.stdout).toMatch(/^\S+\n$/);
+    expect((await bough("inspect", "app:1")).stdout).toMatch(/CMD +\["\/x"\]/);
+  });
+
+  test("a build that fails is an error as buildx prints it", async () => {
+    writeFiles(home, { "bad/Dockerfile": "FROM scratch\nCOPY missing /\n" });
+    const { exitCode, stderr } = await buildx("buildx", "build", "bad");
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^ERROR: .*missing/m);
+  });
+
+  test("bake builds the targets of a file on standard input", async () => {
+    writeFiles(home, {
+      "docker-bake.json": JSON.stringify({ target: { default: { context: "app", tags: ["baked:1"] } } }),
+    });
+    expect(await buildx("buildx", "bake", "-f", "docker-bake.json")).toMatchObject({
+      exitCode: 0,
+      stdout: "",
+    });
+    expect((await bough("images", "-q")).stdout.length).toBeGreaterThan(0);
+    expect((await bough("inspect", "baked:1")).exitCode).toBe(0);
+  });
+});
