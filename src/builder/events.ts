@@ -25,6 +25,7 @@ export type StepEvent =
       steps: number;
       inStage?: StepInStage;
       needs?: readonly number[];
+      counted?: CountedAsDocker;
     }
   | { type: "step-end"; record: StepRecord }
   /** The last event of a step that fails. The reason is the build's error, which comes once the other stages have ended. */
@@ -86,6 +87,11 @@ export interface ShownInstruction {
 export interface StepInStage {
   step: number;
   steps: number;
+}
+
+/** A step's place as BuildKit counts: only images of FROM, and what makes a layer, of all of the Dockerfile's `stages`. */
+export interface CountedAsDocker extends StepInStage {
+  stages: number;
 }
 
 /** Events that belong to no instruction. */

@@ -56,7 +56,11 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
     "--platform linux/amd64",
   ],
   ["--print METHOD", "as `--call`", "--print targets"],
-  ["--progress MODE", "the same; the events of `rawjson` are [bough's own](json.md)", "--progress rawjson"],
+  [
+    "--progress MODE",
+    "the same; `rawjson` prints BuildKit's statuses, `json` [bough's own events](json.md)",
+    "--progress rawjson",
+  ],
   [
     "--provenance VALUE",
     "`true`, `false`, `mode=min`, `mode=max` (default), `builder-id`; false unless it is given",

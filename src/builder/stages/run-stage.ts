@@ -1,7 +1,7 @@
 import { type Clock, steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
-import { abandonmentOf, emitFor } from "../events.ts";
+import { abandonmentOf, type CountedAsDocker, emitFor, type StepInStage } from "../events.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
@@ -44,6 +44,8 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
     services: { signal },
   } = stages.running;
   const own = stages.stepsOf(index);
+  const counted = own.filter(({ instruction }) => isCounted(instruction, stages));
+  let counter = 0;
   const pace = createPace(signal);
   let state: StageState | undefined;
   for (const [at, step] of own.entries()) {
@@ -53,10 +55,26 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
     await stages.waitFor(step.instruction);
     const before = state;
     const inStage = stages.areMany() ? { step: at + 1, steps: own.length } : undefined;
-    state = await inSlot(stages, () => performStep({ ...step, inStage }, before, stages));
+    const isShown = isCounted(step.instruction, stages);
+    const shown = isShown
+      ? {
+          counted: {
+            step: ++counter,
+            steps: counted.length,
+            stages: stages.running.asked.dockerfile.stages.length,
+          },
+        }
+      : {};
+    state = await inSlot(stages, () => performStep({ ...step, inStage, ...shown }, before, stages));
   }
   if (state === undefined) throw new Error("a stage begins with a FROM");
   return state;
+}
+
+/** True for what BuildKit shows: an image of FROM, and what makes a layer. */
+function isCounted(instruction: Instruction, { results }: Pick<StagesAtWork, "results">): boolean {
+  if (instruction.name !== "FROM") return ["ADD", "COPY", "RUN", "WORKDIR"].includes(instruction.name);
+  return instruction.image !== "scratch" && results.baseOf(instruction) === undefined;
 }
 
 /** Makes a layer of the files still staged at a stage's end. This is a step of its own, on the line of the last instruction. */
@@ -93,8 +111,13 @@ export function jobOf(step: Step, { running, platforms, results, feedOf, uncache
   return { ...running, platforms, stages: results, early, ahead, emit, useCache };
 }
 
+interface ShownPlaces {
+  inStage: StepInStage | undefined;
+  counted?: CountedAsDocker;
+}
+
 async function performStep(
-  { inStage, ...step }: Step & { inStage: { step: number; steps: number } | undefined },
+  { inStage, counted, ...step }: Step & ShownPlaces,
   before: StageState | undefined,
   stages: StagesAtWork,
 ): Promise<StageState> {
@@ -105,6 +128,7 @@ async function performStep(
   job.emit({
     ...{ type: "step", instruction: showInstruction(instruction), steps: steps.length },
     ...(inStage === undefined ? {} : { inStage }),
+    ...(counted === undefined ? {} : { counted }),
     ...(needs.length === 0 ? {} : { needs }),
   });
   const since = steadyTime(job.services.clock);

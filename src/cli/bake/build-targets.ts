@@ -174,7 +174,8 @@ async function buildAll(
     companions: createCompanions(jobs, { keepsLayers: true }),
     stop: (reason) => stopping.abort(reason),
   };
-  const displayOf = createTargetDisplays(progress, readProgressMode(invocation.values) === "json");
+  const isForPrograms = ["json", "rawjson"].includes(readProgressMode(invocation.values));
+  const displayOf = createTargetDisplays(progress, isForPrograms);
   const begun = new Set<string>();
   const failures: unknown[] = [];
   const imageOf: ImageOf = (name) => results.get(name)?.image ?? placeholder;

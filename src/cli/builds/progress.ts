@@ -42,6 +42,10 @@ async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation
       const { createJsonProgress } = await import("../../terminal/json-progress.ts");
       return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
     }
+    case "rawjson": {
+      const { createSolveProgress } = await import("../../terminal/solve-progress.ts");
+      return createSolveProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
+    }
     case "compact":
     case "tty": {
       const { createLiveView } = await import("../../terminal/live-view.ts");

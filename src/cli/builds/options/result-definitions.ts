@@ -91,12 +91,11 @@ export const resultDefinitions: ArgumentDefinitions = {
   },
 };
 
-type Mode = Exclude<(typeof progressModes)[number], "rawjson" | "quiet" | "none">;
+type Mode = Exclude<(typeof progressModes)[number], "quiet" | "none">;
 
 /** Reads `--progress`. Throws a BoughError of kind `usage` if it is not a mode. */
 export function readProgressMode(values: Values): Mode {
   const mode = oneOf(values.text("progress") ?? "auto", progressModes, "--progress");
   // docker buildx's names. The global options quiet and log-level are read accordingly.
-  if (mode === "rawjson") return "json";
   return mode === "quiet" || mode === "none" ? "plain" : mode;
 }
