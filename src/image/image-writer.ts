@@ -6,7 +6,7 @@ import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
 import type { LayerBlob } from "./layer-header.ts";
 import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
-import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
+import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
@@ -45,25 +45,30 @@ export function joinImages(images: readonly [ImageToWrite, ...ImageToWrite[]]): 
 /** `digest`: of the image's manifest. */
 export type Attest = (image: ImageToWrite, digest: string) => Promise<readonly Attestation[]>;
 
-/** `manifests`: further manifests for the index, which an existing one names. */
+/**
+ * `entries`: the annotations of each of the index's entries for the image, which name it. `manifests`: further entries, which an existing
+ * index has.
+ */
 export async function writeOciLayout(
   files: OutputFiles,
   image: ImageToWrite,
   {
     compression,
-    name,
+    entries,
     manifests = [],
-  }: { compression: Compression; name: string | undefined; manifests?: readonly unknown[] },
+  }: { compression: Compression; entries: readonly Record<string, string>[]; manifests?: readonly unknown[] },
 ): Promise<WrittenImage> {
   const layers = await writeLayers(files, image, compression, blobPath);
   const written = await describeImage(image, layers, (mediaType, content) =>
     putBlob(files, blobPath, mediaType, content),
   );
   const { descriptor } = written;
-  const named =
-    name === undefined ? {} : { annotations: { ...descriptor.annotations, [nameAnnotation]: name } };
+  const named = entries.map((names) => ({
+    ...descriptor,
+    annotations: { ...descriptor.annotations, ...names },
+  }));
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
-  putFile(files, "index.json", indexOf([...manifests, { ...descriptor, ...named }]));
+  putFile(files, "index.json", indexOf([...manifests, ...(named.length === 0 ? [descriptor] : named)]));
   files.finish();
   return written;
 }

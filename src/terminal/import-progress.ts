@@ -9,7 +9,7 @@ import { sanitizeRow } from "./terminal-text.ts";
 interface ImportProgress {
   /** Shows a message of the service. */
   message(text: string): void;
-  end(outcome: "imported" | "exported" | "pushed" | "failed"): void;
+  end(outcome: "imported" | "exported" | "pushed" | "loaded" | "failed"): void;
 }
 
 const frameMilliseconds = 250;

@@ -42,12 +42,17 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
     "bough's own keys, and `containerimage.config.digest`, `containerimage.digest`, `containerimage.descriptor`, `image.name`",
     "--metadata-file meta",
   ],
+  [
+    "--load",
+    "to docker's daemon, if there is one; else the image stays in bough's own store, which is said",
+    "--load",
+  ],
   ["--network MODE", "`default`, `none`, `host`", "--network none"],
   ["--no-cache", "the same", "--no-cache"],
   ["--no-cache-filter STAGE", "the same", "--no-cache-filter 0"],
   [
     "-o, --output OUTPUT",
-    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`; `compression-level` is ignored, `oci-mediatypes=false` refused; `type=docker` needs `dest`",
+    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`; `compression-level` is ignored, `oci-mediatypes=false` refused; `type=docker` without `dest` is `--load`",
     "-o type=image,name=a:1,oci-mediatypes=true,compression-level=3",
   ],
   [

@@ -119,7 +119,7 @@ export function isUnknownCache({ type }: Entry): boolean {
   return ["gha", "s3", "azblob"].includes(String(type));
 }
 
-/** False for outputs that mean bough's own store: what docker would load, or keep in its cache. */
-function leavesBough({ type, dest }: Entry): boolean {
-  return type !== "cacheonly" && !(type === "docker" && dest === undefined);
+/** False for outputs that mean bough's own store: what docker would keep in its cache. */
+function leavesBough({ type }: Entry): boolean {
+  return type !== "cacheonly";
 }

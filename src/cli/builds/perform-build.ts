@@ -23,6 +23,7 @@ import { reportOrigin } from "../contexts/fetched-context.ts";
 import { createDecompress, createGit } from "../contexts/programs.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { type BuildOutput, requirePlatformsFit, takesStandardOutput } from "../export/build-outputs.ts";
+import type { Daemon } from "../export/daemon.ts";
 import { epochOf } from "../export/times.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { requireLimits } from "../run/limit-options.ts";
@@ -61,13 +62,22 @@ export async function performBuild(
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
-  const { jobsIn, outputs, attestations, annotations, timeout, limits, ...options } =
-    readBuildOptions(invocation);
+  const {
+    jobsIn,
+    outputs: asked,
+    attestations,
+    annotations,
+    timeout,
+    limits,
+    ...options
+  } = readBuildOptions(invocation);
+  const { outputs, daemon, kept } = await findDaemonFor(asked, runtime);
   const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;
   const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
+  if (inputs.platforms.length > 1 && daemon?.hasContentStore === false) refusePlatforms(daemon);
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
   const isFound = reportFindings(findings, progress.emit);
@@ -140,10 +150,11 @@ export async function performBuild(
       requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("./write-outputs.ts");
       const attest = attesting && ((image: string) => attesting.attest(service, image, options.tags));
-      const additions = { attest, annotations: annotations?.parts };
+      const additions = { attest, annotations: annotations?.parts, daemon };
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
       exported = await writeBuildOutputs(timed, imagesOf(result), connection, invocation, log, additions);
     }
+    if (kept !== undefined) sayKept(kept, result, log);
     for (const image of imagesOf(result)) await connection.requireKept(image);
     // Builds at once wait for each other, so that none loses what another one adds.
     if (opened !== undefined) connection.store.atomically(() => opened.save(inputs, log));
@@ -153,6 +164,30 @@ export async function performBuild(
   } finally {
     remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+/** Finds docker's daemon, if an output is for it. `kept`: why there is none; then the image stays in bough's store. */
+async function findDaemonFor(
+  outputs: readonly BuildOutput[],
+  runtime: Runtime,
+): Promise<{ outputs: readonly BuildOutput[]; daemon: Daemon | undefined; kept: string | undefined }> {
+  const isForDaemon = ({ destinations }: BuildOutput) => destinations.some(({ kind }) => kind === "daemon");
+  if (!outputs.some(isForDaemon)) return { outputs, daemon: undefined, kept: undefined };
+  const { findDaemon } = await import("../export/daemon.ts");
+  const found = await findDaemon(runtime);
+  if (found.daemon !== undefined) return { outputs, daemon: found.daemon, kept: undefined };
+  return { outputs: outputs.filter((output) => !isForDaemon(output)), daemon: undefined, kept: found.reason };
+}
+
+function refusePlatforms({ address }: Daemon): never {
+  throw usageError(
+    `the docker daemon at ${address} keeps images of one platform`,
+    "Give --push or -o type=oci,dest=PATH, or one --platform; with containerd's image store docker keeps several.",
+  );
+}
+
+function sayKept(reason: string, { image, tags: [tag] }: BuildResult, log: Progress["log"]): void {
+  log.info(`the image is in bough's own store, since ${reason}: \`bough run ${tag ?? image}\` runs it`);
 }
 
 /** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */

@@ -84,11 +84,21 @@ function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): 
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
   "metadata-file": (result) => `${jsonText(metadataOf(result), { indent: 2 })}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
-  // docker build writes no line end either, and the digest of the configuration, which is known of an image that was written; for
-  // several platforms, that of their index.
-  iidfile: ({ image, platforms, exported: [first] }) =>
-    (platforms === undefined ? first?.configDigest : first?.descriptor.digest) ?? image,
+  // docker build writes no line end either.
+  iidfile: dockerIdOf,
 };
+
+/**
+ * Returns docker's id of an image: the digest of its configuration, which is known of an image that was written; for several platforms,
+ * that of their index. Else its UUID.
+ */
+export function dockerIdOf({
+  image,
+  platforms,
+  exported: [first],
+}: Pick<BuildResult, "image" | "platforms" | "exported">): string {
+  return (platforms === undefined ? first?.configDigest : first?.descriptor.digest) ?? image;
+}
 
 /** Returns what `--metadata-file` has of a build. */
 export function metadataOf({

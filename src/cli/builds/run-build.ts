@@ -6,7 +6,7 @@ import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
-import { prepareResultFiles } from "./result-files.ts";
+import { dockerIdOf, prepareResultFiles } from "./result-files.ts";
 
 /**
  * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
@@ -64,12 +64,10 @@ async function checkOnError({ values, runtime }: Invocation): Promise<void> {
 }
 
 /** Prints the result of a build. */
-function printImage(
-  invocation: Invocation,
-  { image, tags, session, exported, platforms }: BuildResult,
-): void {
+function printImage(invocation: Invocation, result: BuildResult): void {
+  const { image, tags, session, exported, platforms } = result;
   printResult(invocation, {
-    id: platforms?.map((each) => each.image) ?? image,
+    id: invocation.runtime.isPlugin ? dockerIdOf(result) : (platforms?.map((each) => each.image) ?? image),
     json: {
       image,
       tag: tags[0] ?? null,

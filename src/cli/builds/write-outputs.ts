@@ -5,6 +5,7 @@ import { formatPlatform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
+import type { Daemon } from "../export/daemon.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { nameDestination } from "../export/destination.ts";
 import { platformOfImage } from "../export/image-source.ts";
@@ -23,7 +24,11 @@ export async function writeBuildOutputs(
   {
     attest,
     annotations,
-  }: { attest: ((image: string) => Attest) | undefined } & Pick<ImageToWrite, "annotations">,
+    daemon,
+  }: { attest: ((image: string) => Attest) | undefined; daemon: Daemon | undefined } & Pick<
+    ImageToWrite,
+    "annotations"
+  >,
 ): Promise<ExportedAs[]> {
   const exported: ExportedAs[] = [];
   const described = await Promise.all(
@@ -55,7 +60,7 @@ export async function writeBuildOutputs(
         }
         continue;
       }
-      const delivery = { ...options, images: [first, ...others] as const, destination, annotations };
+      const delivery = { ...options, images: [first, ...others] as const, destination, annotations, daemon };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
@@ -65,7 +70,7 @@ export async function writeBuildOutputs(
         exported.push({ destination: place, descriptor, configDigest });
       }
       const digest = written === undefined ? "" : `, ${written.descriptor.digest}`;
-      log.info(`exported to ${place}${digest}`);
+      log.info(`${destination.kind === "daemon" ? "loaded into" : "exported to"} ${place}${digest}`);
     }
   }
   return exported;

@@ -54,7 +54,11 @@ export function readBuildOutputs(
   { values, runtime }: Pick<Invocation, "values" | "runtime">,
   tags: readonly string[],
 ): BuildOutput[] {
-  const given = [...values.list("output"), ...(values.flag("push") ? ["type=registry"] : [])];
+  const given = [
+    ...values.list("output"),
+    ...(values.flag("push") ? ["type=registry"] : []),
+    ...(values.flag("load") ? ["type=docker"] : []),
+  ];
   const outputs = given.map((text) => {
     const fields = readFields(text);
     const take = (name: string) => {
@@ -100,7 +104,7 @@ export function readBuildOutputs(
 /** Throws unless every output has an index, which holds the attestations. `option`: the one that asks for them. */
 export function requireIndexes(outputs: readonly BuildOutput[], option: string): void {
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
-  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry"].includes(kind));
+  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "daemon"].includes(kind));
   if (kinds.length > 0 && unfit === undefined) return;
   throw new BoughError(
     unfit === undefined
@@ -113,7 +117,7 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
 /** Throws if an output has no place for the images of several platforms. */
 export function requirePlatformsFit(outputs: readonly BuildOutput[]): void {
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
-  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "local"].includes(kind));
+  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "local", "daemon"].includes(kind));
   if (unfit === undefined) return;
   throw new BoughError(
     `${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} takes the image of one platform`,
@@ -162,7 +166,7 @@ function destinationsOf(
       return [isArchive ? { kind: "oci-archive", path, name } : { kind: "oci", path: pathNeeded(), name }];
     }
     case "docker": {
-      if (dest === undefined) throw unusable(text, "dest=PATH is missing; dest=- is for `docker load`");
+      if (dest === undefined) return [{ kind: "daemon", names: names.map(withLatest) }];
       if (!isArchive) throw unusable(text, "docker load needs an archive, not a directory");
       const [first, ...otherNames] = names.map(withLatest);
       return [{ kind: "docker-archive", path, name: first, otherNames }];

@@ -12,6 +12,7 @@ import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts
 import type { Invocation } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import type { Connection } from "../service/connection.ts";
+import type { Daemon } from "./daemon.ts";
 import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";
 import { type ExportedImage, openImageContent, type TimeOptions } from "./image-source.ts";
@@ -25,6 +26,8 @@ interface Delivery extends Pick<ImageToWrite, "annotations"> {
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
+  /** Set for the destination `daemon`. */
+  daemon?: Daemon | undefined;
   recompresses?: boolean;
   credentials?: RegistryCredentials | undefined;
 }
@@ -39,6 +42,7 @@ export async function deliverImage(
     compression,
     times,
     isInsecure,
+    daemon,
     recompresses = false,
     credentials,
     annotations,
@@ -46,9 +50,10 @@ export async function deliverImage(
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
+  const { doing, done } = verbsOf(destination);
   const progress = startImportProgress({
     url: nameDestination(destination),
-    doing: destination.kind === "registry" ? "pushing" : "exporting",
+    doing,
     clock: runtime.clock,
     log,
     terminal: watchedTerminal(runtime, globals),
@@ -74,36 +79,46 @@ export async function deliverImage(
     const opened = joinImages([await open(image), ...(await Promise.all(others.map(open)))]);
     return counted(opened, progress.message);
   };
+  const onReused = (layers: number) => {
+    reused = layers;
+  };
+  async function write(): Promise<WrittenImage | undefined> {
+    const shared = { compression, runtime, facts: store.facts, onProgress: progress.message, onReused };
+    switch (destination.kind) {
+      case "registry":
+        return pushImage(destination.reference, {
+          ...shared,
+          content: await content(),
+          isInsecure,
+          credentials,
+          onUnverified: (reason) => {
+            unverified = reason;
+          },
+        });
+      case "daemon": {
+        if (daemon === undefined) throw new Error("the daemon is found before the build");
+        const { loadImage } = await import("./load-image.ts");
+        return loadImage(daemon, { ...shared, content: await content(), names: destination.names });
+      }
+      default:
+        return exportImage(destination, {
+          content,
+          tree: () => service.openArchive(image.uuid, "/"),
+          compression,
+          runtime,
+        });
+    }
+  }
   try {
-    const written =
-      destination.kind === "registry"
-        ? await pushImage(destination.reference, {
-            content: await content(),
-            facts: store.facts,
-            compression,
-            isInsecure,
-            credentials,
-            onProgress: progress.message,
-            onReused: (layers) => {
-              reused = layers;
-            },
-            onUnverified: (reason) => {
-              unverified = reason;
-            },
-            runtime,
-          })
-        : await exportImage(destination, {
-            content,
-            tree: () => service.openArchive(image.uuid, "/"),
-            compression,
-            runtime,
-          });
-    progress.end(destination.kind === "registry" ? "pushed" : "exported");
+    const written = await write();
+    progress.end(done);
     // Scripts written for docker go on with an id such as --iidfile has it.
     for (const digest of written === undefined ? [] : [written.configDigest, written.descriptor.digest])
       if (images.length === 1) rememberImage(digest, image.uuid, store);
     if (reused > 0)
-      log.info(`already in the registry: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
+      log.info(
+        `already ${destination.kind === "registry" ? "in the registry" : "with docker"}: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`,
+      );
     if (unverified !== undefined)
       log.warn(`the registry has accepted the image, but does not return it: ${unverified}`);
     return written;
@@ -117,6 +132,11 @@ export async function deliverImage(
   } finally {
     base?.close();
   }
+}
+
+function verbsOf({ kind }: Destination): { doing: string; done: "pushed" | "loaded" | "exported" } {
+  if (kind === "registry") return { doing: "pushing", done: "pushed" };
+  return kind === "daemon" ? { doing: "loading", done: "loaded" } : { doing: "exporting", done: "exported" };
 }
 
 /** A base's layers may still be in the repository that the base came from: a push to the same registry need not send them. */

@@ -16,6 +16,8 @@ export type Destination =
     }
   | { kind: "tar"; path: string | undefined }
   | { kind: "dir" | "rootfs"; path: string }
+  /** Docker's daemon; without names, the image has only its id there. */
+  | { kind: "daemon"; names: readonly string[] }
   /** `HOST/NAME:TAG`, as skopeo takes it. */
   | { kind: "registry"; reference: string };
 
@@ -65,7 +67,10 @@ export function pushDestination(tag: string | undefined, reference: string): Des
 
 /** True if the image itself goes to standard output, where nothing else may be printed then. */
 export function goesToStandardOutput(destination: Destination): boolean {
-  return destination.kind !== "registry" && destination.path === undefined;
+  return (
+    !["registry", "daemon"].includes(destination.kind) &&
+    !("path" in destination && destination.path !== undefined)
+  );
 }
 
 /** Refuses to write an archive to a terminal, as docker buildx does. */
@@ -80,6 +85,7 @@ export function refuseTerminal(destination: Destination, { isTerminal }: Pick<Ou
 /** Returns the destination as people would write it. */
 export function nameDestination(destination: Destination): string {
   if (destination.kind === "registry") return `docker://${destination.reference}`;
+  if (destination.kind === "daemon") return `docker-daemon:${destination.names[0] ?? ""}`;
   const name = "name" in destination && destination.name !== undefined ? `:${destination.name}` : "";
   return `${destination.kind}:${destination.path ?? "-"}${name}`;
 }

@@ -16,6 +16,7 @@ import {
   writeOciLayout,
   writeSkopeoDirectory,
 } from "../../image/image-writer.ts";
+import { nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -36,7 +37,7 @@ interface ExportJob {
 
 /** Writes an image to this machine. Returns `undefined` for a plain tree, which has no digest. */
 export async function exportImage(
-  destination: Exclude<Destination, { kind: "registry" }>,
+  destination: Exclude<Destination, { kind: "registry" | "daemon" }>,
   job: ExportJob,
 ): Promise<WrittenImage | undefined> {
   const { compression, content } = job;
@@ -46,7 +47,7 @@ export async function exportImage(
     case "oci-archive": {
       const image = await content();
       return writeArchive(destination.path, job.runtime, (files) =>
-        writeOciLayout(files, image, { compression, name: destination.name }),
+        writeOciLayout(files, image, { compression, entries: entriesFor(destination) }),
       );
     }
     case "docker-archive": {
@@ -70,6 +71,10 @@ export async function exportImage(
       await writeTree(await job.tree(), destination.path, job.runtime);
       return undefined;
   }
+}
+
+function entriesFor({ name }: { name: string | undefined }): Record<string, string>[] {
+  return name === undefined ? [] : [{ [nameAnnotation]: name }];
 }
 
 function namesOf({
@@ -104,15 +109,16 @@ async function writeLayout(
   image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
+  const entries = entriesFor({ name });
   const index = join(path, "index.json");
   if (!existsSync(index)) {
     return writeWholeDirectory(path, (directory) =>
-      writing(writeToDirectory(directory), (files) => writeOciLayout(files, image, { compression, name })),
+      writing(writeToDirectory(directory), (files) => writeOciLayout(files, image, { compression, entries })),
     );
   }
   const manifests = readManifests(index).filter((manifest) => nameIn(manifest) !== name);
   return writing(writeToDirectory(path), (files) =>
-    writeOciLayout(files, image, { compression, name, manifests }),
+    writeOciLayout(files, image, { compression, entries, manifests }),
   );
 }
 

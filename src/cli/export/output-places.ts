@@ -28,7 +28,7 @@ export function requirePlaces(destinations: readonly OutputDestination[]): void 
 
 /** Makes the missing directories above an output, as docker buildx build does. */
 export function makeParents(destination: OutputDestination): void {
-  if (destination.kind === "registry" || destination.path === undefined) return;
+  if (!("path" in destination) || destination.path === undefined) return;
   try {
     mkdirSync(dirname(destination.path), { recursive: true });
   } catch (error) {
@@ -39,6 +39,7 @@ export function makeParents(destination: OutputDestination): void {
 function requirePlace(destination: OutputDestination): void {
   switch (destination.kind) {
     case "registry":
+    case "daemon":
       return;
     case "oci-archive":
     case "docker-archive":

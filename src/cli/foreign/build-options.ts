@@ -32,11 +32,6 @@ export const dockerBuild: readonly ForeignOption[] = [
   ["--force-rm", "ignored", noContainers],
   ["--invoke COMMAND", "refused", "--on-error shell opens a shell at a step that fails."],
   ["--isolation KIND", "refused", `Leave it out: ${namespaces}.`],
-  [
-    "--load",
-    "ignored",
-    "the image is in bough's own store; `-o type=docker,dest=- | docker load` hands it to docker",
-  ],
   ["-m SIZE", "ignored", memory],
   ["--memory-swap SIZE", "ignored", memory],
   ["--rm", "ignored", noContainers],

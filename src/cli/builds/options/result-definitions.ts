@@ -41,6 +41,10 @@ export const resultDefinitions: ArgumentDefinitions = {
   ...registryOptions,
   "registry-mirror": mirrorDefinition,
   push: { type: "boolean", description: "Send the image to the registries of its tags" },
+  load: {
+    type: "boolean",
+    description: "Give the image to docker's daemon, if there is one; the same as -o type=docker",
+  },
   provenance: {
     type: "string",
     refusesEmpty: true,

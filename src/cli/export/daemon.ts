@@ -1,0 +1,224 @@
+/** Docker's daemon, for `--load`: https://docs.docker.com/reference/api/engine/ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
+import type { Tls } from "../../registry/certificates.ts";
+import { asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { readLines } from "../../streams.ts";
+import { errorCode } from "../../system-error.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+export interface Daemon {
+  /** As people write it: `unix:///var/run/docker.sock`. */
+  address: string;
+  /** The same for as long as the daemon keeps its images. */
+  id: string;
+  /** True if images are kept in containerd's store, by the digests of their manifests; else by those of their configurations. */
+  hasContentStore: boolean;
+  /** Returns the ids of all images. */
+  listImages(): Promise<string[]>;
+  /** Returns the digests of an image's unpacked layers, the lowest first. */
+  layersOf(image: string): Promise<string[]>;
+  /** Loads an archive of images. Throws a BoughError with the daemon's reason. */
+  load(archive: string): Promise<void>;
+}
+
+interface Endpoint {
+  address: string;
+  /** True if the user named it: then it must answer. */
+  isNamed: boolean;
+  tls?: Tls;
+}
+
+/** How a daemon is found, or why there is none. */
+export type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: string };
+
+const defaultAddress = "unix:///var/run/docker.sock";
+const answerMilliseconds = 10_000;
+/** The name of the context that docker's command line has without any. */
+const noContext = "default";
+
+/**
+ * Finds the daemon that docker's command line would use. One that the user has named must answer; without one, and nobody at
+ * the usual place, there is none.
+ */
+export async function findDaemon(runtime: Runtime): Promise<FoundDaemon> {
+  const endpoint = findEndpoint(runtime.environment);
+  const call = createCall(endpoint, runtime);
+  try {
+    const info = recordOf(await (await call("/info", answerMilliseconds)).json());
+    const id = asText(info.ID);
+    if (id === undefined) throw new BoughError("what answers there is no docker daemon");
+    const status = Array.isArray(info.DriverStatus) ? info.DriverStatus : [];
+    const hasContentStore = status.some(
+      (pair: unknown) => Array.isArray(pair) && String(pair[1]).startsWith("io.containerd.snapshotter"),
+    );
+    return { daemon: openDaemon(endpoint, { id, hasContentStore }, call) };
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    const reason = describe(error, endpoint.address);
+    if (!endpoint.isNamed) return { daemon: undefined, reason };
+    throw new BoughError(reason, {
+      hint: "DOCKER_HOST, DOCKER_CONTEXT or `docker context use` names that daemon. Without it, and without --load, the image stays in bough's store.",
+      cause: error,
+    });
+  }
+}
+
+function openDaemon(
+  { address }: Endpoint,
+  known: Pick<Daemon, "id" | "hasContentStore">,
+  call: Call,
+): Daemon {
+  return {
+    address,
+    ...known,
+    async listImages() {
+      const images: unknown = await (await call("/images/json", answerMilliseconds)).json();
+      return (Array.isArray(images) ? images : []).flatMap((image) => asText(recordOf(image).Id) ?? []);
+    },
+    async layersOf(image) {
+      const found = recordOf(
+        await (await call(`/images/${encodeURIComponent(image)}/json`, answerMilliseconds)).json(),
+      );
+      const { Layers: layers } = recordOf(found.RootFS);
+      return Array.isArray(layers) ? layers.map(String) : [];
+    },
+    async load(archive) {
+      const response = await call("/images/load?quiet=1", undefined, {
+        method: "POST",
+        headers: { "content-type": "application/x-tar" },
+        body: Bun.file(archive),
+      });
+      if (response.body === null) return;
+      for await (const line of readLines(response.body)) {
+        const { error } = parseLine(line);
+        if (error !== undefined) throw new BoughError(`docker: ${asText(error) ?? "the load failed"}`);
+      }
+    },
+  };
+}
+
+type Call = (path: string, milliseconds: number | undefined, init?: RequestInit) => Promise<Response>;
+
+function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime, "fetch" | "signal">): Call {
+  const [, socket] = /^unix:\/\/(.*)$/.exec(address) ?? [];
+  const base =
+    socket === undefined ? address.replace(/^tcp:/, tls === undefined ? "http:" : "https:") : "http://docker";
+  return async (path, milliseconds, init = {}) => {
+    const signals = milliseconds === undefined ? [signal] : [signal, AbortSignal.timeout(milliseconds)];
+    const options = {
+      ...init,
+      signal: AbortSignal.any(signals),
+      // A large image takes longer than Bun waits.
+      timeout: false,
+      ...(socket !== undefined && { unix: socket }),
+      ...(tls !== undefined && { tls }),
+    };
+    const response = await fetch(new URL(path, base).href, options);
+    if (response.ok) return response;
+    const text = await response.text();
+    throw new BoughError(
+      `docker: ${asText(parseLine(text).message) ?? `it answered ${response.status} to ${path}`}`,
+    );
+  };
+}
+
+function recordOf(value: unknown): JsonRecord {
+  return asRecord(value) ?? {};
+}
+
+function parseLine(line: string): JsonRecord {
+  try {
+    return recordOf(JSON.parse(line));
+  } catch {
+    return {};
+  }
+}
+
+function describe(error: unknown, address: string): string {
+  if (error instanceof BoughError) return `${address}: ${error.message}`;
+  const code = errorCode(error);
+  if (code === "EACCES" || code === "EPERM")
+    return `this user may not use the docker daemon at ${address}: it takes root and the group docker`;
+  if (error instanceof Error && error.name === "TimeoutError")
+    return `the docker daemon at ${address} does not answer`;
+  return ["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(code ?? "")
+    ? `no docker daemon answers at ${address}`
+    : `no docker daemon answers at ${address}: ${messageOf(error)}`;
+}
+
+/** As docker's command line: DOCKER_HOST, else DOCKER_CONTEXT, else the current context of its configuration. */
+function findEndpoint(environment: Runtime["environment"]): Endpoint {
+  const {
+    DOCKER_HOST: host,
+    DOCKER_CONTEXT,
+    DOCKER_CONFIG,
+    DOCKER_TLS_VERIFY,
+    DOCKER_CERT_PATH,
+  } = environment;
+  const config = DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
+  if (host) {
+    const address = checkAddress(host, "DOCKER_HOST");
+    const isVerified = Boolean(DOCKER_TLS_VERIFY);
+    const certificates = DOCKER_CERT_PATH || (isVerified ? config : undefined);
+    const hasTls = address.startsWith("tcp:") && certificates !== undefined;
+    return {
+      address,
+      // `docker compose` says it of the usual place, too.
+      isNamed: address !== defaultAddress,
+      ...(hasTls && { tls: { ...readTls(certificates), rejectUnauthorized: isVerified } }),
+    };
+  }
+  const name = DOCKER_CONTEXT || asText(readJson(join(config, "config.json")).currentContext);
+  if (!name || name === noContext) return { address: defaultAddress, isNamed: false };
+  const key = new Bun.CryptoHasher("sha256").update(name).digest("hex");
+  const meta = join(config, "contexts/meta", key, "meta.json");
+  const { docker } = recordOf(readJson(meta).Endpoints);
+  const { Host: contextHost, SkipTLSVerify: skips } = recordOf(docker);
+  const given = asText(contextHost);
+  if (given === undefined)
+    throw usageError(
+      `docker has no context ${JSON.stringify(name)}, as DOCKER_CONTEXT or its configuration names it`,
+      `\`docker context ls\` lists them. It would be in ${meta}.`,
+    );
+  const address = checkAddress(given, `docker's context ${name}`);
+  const certificates = join(config, "contexts/tls", key, "docker");
+  return {
+    address,
+    isNamed: true,
+    ...(existsSync(certificates) && {
+      tls: { ...readTls(certificates), rejectUnauthorized: skips !== true },
+    }),
+  };
+}
+
+function checkAddress(address: string, source: string): string {
+  if (/^(unix|tcp|https?):\/\/./.test(address)) return address;
+  throw usageError(
+    `${source} is ${JSON.stringify(address)}: bough reaches docker at unix:// and tcp:// only`,
+    address.startsWith("ssh:")
+      ? `Write an archive, and let docker take it there: bough build -o type=docker,dest=- . | docker -H ${address} load`
+      : "Write an archive: bough build -o type=docker,dest=image.tar .",
+  );
+}
+
+function readTls(directory: string): Tls {
+  const read = (name: string) => {
+    const path = join(directory, name);
+    return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+  };
+  const [ca, cert, key] = [read("ca.pem"), read("cert.pem"), read("key.pem")];
+  return { ...(ca && { ca: [ca] }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+/** Returns an empty record if there is no such file. */
+function readJson(path: string): JsonRecord {
+  try {
+    return recordOf(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return {};
+    throw new BoughError(`cannot read docker's ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}

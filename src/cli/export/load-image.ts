@@ -1,0 +1,135 @@
+import type { Compression } from "../../image/compression.ts";
+import {
+  type ImageToWrite,
+  type WrittenImage,
+  writeDockerArchive,
+  writeOciLayout,
+} from "../../image/image-writer.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
+import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
+import { nameAnnotation } from "../../image/oci-layout.ts";
+import { writeToArchive } from "../../image/output-files.ts";
+import { parseRepository } from "../../registry/repository.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import type { FactStore } from "../../store/facts.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { openScratch } from "../process/scratch.ts";
+import type { Daemon } from "./daemon.ts";
+import { withKnownLayers } from "./image-source.ts";
+
+interface LoadJob {
+  content: ImageToWrite;
+  /** `NAME:TAG`; an image without names has only its id. */
+  names: readonly string[];
+  compression: Compression;
+  facts: Pick<FactStore, "get" | "set">;
+  onProgress: (message: string) => void;
+  onReused: (layers: number) => void;
+  runtime: Pick<Runtime, "environment" | "signal">;
+}
+
+/** Gives an image to Docker's daemon, without the layers that it has. */
+export async function loadImage(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
+  const { facts } = job;
+  // A store of unpacked layers takes plain ones.
+  const own = { ...job, compression: daemon.hasContentStore ? job.compression : ("none" as const) };
+  const content = withKnownLayers(job.content, facts, own.compression);
+  const there = await findLayers(daemon, content, own);
+  job.onReused(there.filter((blob) => blob !== undefined).length);
+  const written = await send(daemon, content, there, own).catch((error: unknown) => {
+    job.runtime.signal.throwIfAborted();
+    // Another process may have removed what was there.
+    if (there.every((blob) => blob === undefined)) throw error;
+    job.onReused(0);
+    return send(daemon, content, [], own);
+  });
+  if (!daemon.hasContentStore) return written;
+  const { descriptor, layers } = written;
+  for (const { digest } of layers) facts.set(digest, questionTo(daemon), descriptor.digest);
+  // Such a store takes the manifest, or the index, for the image's id.
+  return { ...written, configDigest: descriptor.digest };
+}
+
+const questionTo = ({ id }: Daemon) => `loaded into ${id} with`;
+
+async function send(
+  daemon: Daemon,
+  content: ImageToWrite,
+  there: readonly (LayerBlob | undefined)[],
+  { names, compression, onProgress, runtime }: LoadJob,
+): Promise<WrittenImage> {
+  const layers = content.layers.map((layer, at): LayerContent => ({ ...layer, known: there[at] }));
+  const image = { ...content, ...withLayers(content, layers) };
+  using scratch = openScratch("export", runtime.environment);
+  const written = await (async () => {
+    using files = writeToArchive(scratch.path);
+    return daemon.hasContentStore
+      ? await writeOciLayout(files, image, { compression, entries: names.map(entryFor) })
+      : await writeDockerArchive(files, image, names);
+  })();
+  onProgress("docker takes it in");
+  await daemon.load(scratch.path);
+  return written;
+}
+
+/** The images for several platforms share the layers of all. */
+function withLayers(content: ImageToWrite, layers: readonly LayerContent[]): Partial<ImageToWrite> {
+  let from = 0;
+  const parts = content.parts?.map((part) => {
+    const own = layers.slice(from, from + part.layers.length);
+    from += own.length;
+    return { ...part, layers: own };
+  });
+  return { layers, ...(parts && { parts }) };
+}
+
+/** containerd's annotation has the whole name, that of OCI the tag. */
+function entryFor(name: string): Record<string, string> {
+  const [, repository = name, tag = "latest"] = /^(.*):([^/:]+)$/.exec(name) ?? [];
+  const { address } = parseRepository(repository);
+  return {
+    "io.containerd.image.name": `${address.slice("docker://".length)}:${tag}`,
+    [nameAnnotation]: tag,
+  };
+}
+
+/** Returns the blobs of the layers that need not be sent. */
+async function findLayers(
+  daemon: Daemon,
+  content: ImageToWrite,
+  { compression, facts, runtime: { signal } }: Pick<LoadJob, "compression" | "facts" | "runtime">,
+): Promise<(LayerBlob | undefined)[]> {
+  const known = content.layers.map(
+    (layer) => knownBlob(layer, content, compression) ?? plain(layer, compression),
+  );
+  if (known[0] === undefined) return [];
+  const images = await daemon.listImages();
+  if (daemon.hasContentStore) {
+    const present = new Set(images);
+    return known.map((blob) => {
+      const image = blob && facts.get(blob.digest, questionTo(daemon));
+      return image !== undefined && present.has(image) ? blob : undefined;
+    });
+  }
+  const chains = new Set<string>();
+  await forEachConcurrently(images.slice(0, maxImages), 8, signal, async (image) => {
+    const layers = await daemon.layersOf(image).catch(() => []);
+    layers.forEach((_, at) => {
+      chains.add(layers.slice(0, at + 1).join(" "));
+    });
+  });
+  const below: string[] = [];
+  return known.map((blob) => {
+    below.push(blob?.diffId ?? "unknown");
+    return chains.has(below.join(" ")) ? blob : undefined;
+  });
+}
+
+/** The newest come first. */
+const maxImages = 200;
+
+/** A compressed layer of a base is sent unpacked: its digest is known. */
+function plain({ stored }: LayerContent, compression: Compression): LayerBlob | undefined {
+  if (stored === undefined || compression !== "none") return undefined;
+  return { ...stored, digest: stored.diffId };
+}
