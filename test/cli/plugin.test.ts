@@ -3,9 +3,11 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 
 setDefaultTimeout(60_000);
 
@@ -98,6 +100,79 @@ describe("docker-buildx", () => {
     const ended = await buildx(...words);
     expect(ended.exitCode).toBe(exitCode);
     expect((exitCode === 0 ? ended.stdout : ended.stderr).trim()).toMatch(text);
+  });
+
+  test.each([
+    ["ls", "NAME/NODE     DRIVER/ENDPOINT   STATUS    BUILDKIT"],
+    ["ls --format {{.Name}}", "default\n"],
+    ["ls --format json", '{"Current":true,"Driver":"bough"'],
+    // As docker/setup-buildx-action calls them.
+    [
+      "create --name b-1 --driver docker-container --buildkitd-flags --allow-insecure-entitlement --use",
+      "b-1\n",
+    ],
+    [
+      "inspect --bootstrap --builder b-1",
+      "Name:          b-1\nDriver:        bough\n\nNodes:\nName:             b-1\n",
+    ],
+    ["rm b-1 --force", "b-1 removed\n"],
+    ["use b-1", ""],
+    ["stop", ""],
+    ["ls --help", "Usage:  docker buildx ls [OPTIONS]\n"],
+    ["build --help", "-t, --tag NAME"],
+  ])("%s", async (line, text) => {
+    const { exitCode, stdout } = await buildx("buildx", ...line.split(" "));
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(text);
+    if (text === "") expect(stdout).toBe("");
+  });
+
+  test.each([
+    ["history ls", "bough session list"],
+    ["dial-stdio", "no BuildKit to talk to"],
+    ["ls --format {{.Nodes}}", "--format takes table, json or {{.Name}}"],
+    ["prune --filter type=regular", "--filter takes until=AGE"],
+    ["imagetools create x", "can't push with no tags specified"],
+    ["imagetools inspct", 'unknown command: "inspct"\nDid you mean inspect?'],
+  ])("%s is refused", async (line, text) => {
+    const { exitCode, stderr } = await buildx("buildx", ...line.split(" "));
+    expect(exitCode).toBeGreaterThan(0);
+    expect(stderr).toStartWith("ERROR: ");
+    expect(stderr).toContain(text);
+  });
+
+  test("imagetools joins and copies images of a registry, and shows them", async () => {
+    const registry = await Registry.start();
+    try {
+      registry.push(await makeBusyboxLayout(temporaryDirectory()), "base:1");
+      const { host } = registry;
+      const inspect = async (...words: string[]) => (await buildx("imagetools", "inspect", ...words)).stdout;
+      const made = await buildx(
+        "imagetools",
+        "create",
+        "-t",
+        `${host}/app:1`,
+        "-t",
+        `${host}/app:2`,
+        `${host}/base:1`,
+      );
+      expect(made).toMatchObject({ exitCode: 0, stdout: "" });
+      const shown = await inspect(`${host}/app:1`);
+      expect(shown).toStartWith(
+        `Name:      ${host}/app:1\nMediaType: application/vnd.oci.image.index.v1+json\nDigest:    sha256:`,
+      );
+      expect(shown).toContain("  Platform:    linux/amd64\n");
+      const digest = await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:1`);
+      // A copy of one index is the same one.
+      await buildx("imagetools", "create", "-t", `${host}/app:3`, `${host}/app:2`);
+      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:3`)).toBe(digest);
+      // So is one of an image, if no index is wanted.
+      await buildx("imagetools", "create", "--prefer-index=false", "-t", `${host}/app:4`, `${host}/base:1`);
+      expect(await inspect("--raw", `${host}/app:4`)).toBe(await inspect("--raw", `${host}/base:1`));
+      expect((await inspect("--raw", `${host}/app:4`)).includes('"layers"')).toBe(true);
+    } finally {
+      await registry.stop();
+    }
   });
 
   test("build means what docker build does, and prints nothing but with -q", async () => {

@@ -1,6 +1,6 @@
 import { BoughError, usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
-import type { Descriptor } from "../../image/oci-layout.ts";
+import { type Descriptor, indexTypes } from "../../image/oci-layout.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { openBlobSource, openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRepository } from "../../registry/repository.ts";
@@ -43,6 +43,10 @@ export const create = command({
       valueHint: "KEY=VALUE",
       description: "Annotation of the index",
     },
+    copy: {
+      type: "boolean",
+      description: "Keep the manifest of the one source as it is, also that of an image for one platform",
+    },
     "dry-run": { type: "boolean", description: "Print the index, and write nothing" },
     creds: credentialsDefinition,
     ...registryOptions,
@@ -67,12 +71,25 @@ async function createIndex(invocation: Invocation): Promise<void> {
   const annotations = Object.fromEntries(values.list("annotation").map(readAnnotation));
   const credentials = readCredentials(values);
   const to = openBlobStore(address, { ...dependenciesOf(runtime), credentials });
-  const read = async (text: string) => {
+  const find = (text: string) => {
     if (/^sha256:/.test(text) && !isDigest(text))
       throw usageError(`${text} is no digest`, "It is sha256: and 64 hexadecimal digits.");
     const place = isDigest(text) ? { address, reference: text } : parsePlace(text);
     const from = place.address === address ? to : openBlobSource(place.address, dependenciesOf(runtime));
+    return { place, from };
+  };
+  const read = async (text: string) => {
+    const { place, from } = find(text);
     return readImageEntries(from, place.reference, signal);
+  };
+  /** The digest of one index stays, as of one image with `--copy`. */
+  const readAlone = async (text: string, isCopied: boolean) => {
+    const { place, from } = find(text);
+    const { manifest, entries } = await readEntries(from, place.reference, signal);
+    const isKept = isCopied || indexTypes.includes(manifest.mediaType);
+    return isKept && entries.every(({ entry }) => !indexTypes.includes(entry.mediaType))
+      ? manifest
+      : undefined;
   };
   const isThere = values.flag("append") && (await to.getManifest(tag, signal)) !== undefined;
   const found: FoundEntry[] = [];
@@ -80,7 +97,11 @@ async function createIndex(invocation: Invocation): Promise<void> {
   found.push(...(kept?.entries ?? []));
   for (const source of sources) found.push(...(await read(source)).entries);
   const entries = mergeEntries(found);
-  const index = encodeIndex(entries, { ...kept?.annotations, ...annotations });
+  const isAlone = sources.length === 1 && kept === undefined && Object.keys(annotations).length === 0;
+  const alone = isAlone ? await readAlone(sources[0] ?? "", values.flag("copy")) : undefined;
+  if (values.flag("copy") && alone === undefined)
+    throw usageError("--copy keeps the manifest of one source, without --append and --annotation");
+  const index = alone ?? encodeIndex(entries, { ...kept?.annotations, ...annotations });
   if (values.flag("dry-run")) {
     runtime.stdout.write(`${index.bytes.toString()}\n`);
     return;
@@ -91,14 +112,16 @@ async function createIndex(invocation: Invocation): Promise<void> {
     await copyEntry(entry, to, mountableFrom(entry.from.address, to), signal);
   }
   await to.putManifest(tag, index, signal);
-  printResult(invocation, {
-    id: index.digest,
-    json: { index: given, digest: index.digest, platforms: entries.map(describeEntry) },
-    table: () => ({
-      header: ["INDEX", "DIGEST"],
-      rows: [[{ whole: given }, { whole: index.digest }]],
-    }),
-  });
+  if (runtime.isPlugin === true) log.info(`${given} is ${index.digest}`);
+  else
+    printResult(invocation, {
+      id: index.digest,
+      json: { index: given, digest: index.digest, platforms: entries.map(describeEntry) },
+      table: () => ({
+        header: ["INDEX", "DIGEST"],
+        rows: [[{ whole: given }, { whole: index.digest }]],
+      }),
+    });
 }
 
 export const inspect = command({
@@ -141,6 +164,20 @@ async function inspectIndex(invocation: Invocation): Promise<void> {
       ]),
     }),
   });
+}
+
+/** Reads an image of a registry, with its whole name: `docker.io/library/debian:12`. An image for one platform has no entries. */
+export async function readShownIndex(given: string, runtime: Runtime) {
+  const { address, reference } = parsePlace(given);
+  const from = openBlobSource(address, dependenciesOf(runtime));
+  const { manifest, entries } = await readEntries(from, reference, runtime.signal);
+  const separator = isDigest(reference) ? "@" : ":";
+  const isIndex = indexTypes.includes(manifest.mediaType);
+  return {
+    fullName: `${address.slice("docker://".length)}${separator}${reference}`,
+    manifest,
+    entries: isIndex ? entries.map(({ entry }) => entry) : [],
+  };
 }
 
 function describeEntry({ entry }: FoundEntry): Descriptor & { platform: string | null } {

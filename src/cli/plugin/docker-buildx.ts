@@ -33,6 +33,8 @@ interface Subcommand {
 interface Call {
   /** What the user wrote: `docker buildx build`. */
   name: string;
+  /** `--builder` before the command's name, else BUILDX_BUILDER. */
+  builder: string | undefined;
   runtime: Runtime;
   onGlobals(globals: GlobalOptions): void;
 }
@@ -55,6 +57,51 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       return runAsPlugin(bake, loads(values) ? ["--load", ...words] : words, call);
     },
   },
+  imagetools: {
+    summary: "Commands to work on images in registry",
+    async run([command, ...words], call) {
+      const { createLines, inspect } = await import("./imagetools.ts");
+      const name = `${call.name} ${command}`;
+      if (command === "inspect") return inspect(words, { ...call, name });
+      if (command === undefined)
+        throw usageError(`${call.name}: no command given`, "It takes create and inspect.");
+      if (command !== "create") throw unknownCommand(command, ["create", "inspect"]);
+      const { create } = await import("../indexes/index-commands.ts");
+      for (const line of createLines(words, name)) await runAsPlugin(create, line, { ...call, name });
+      return 0;
+    },
+  },
+  ls: {
+    summary: "List builder instances",
+    run: async (words, call) => (await import("./builders.ts")).list(words, call),
+  },
+  inspect: {
+    summary: "Inspect current builder instance",
+    run: async (words, call) => (await import("./builders.ts")).inspect(words, call),
+  },
+  du: {
+    summary: "Disk usage",
+    async run(words, call) {
+      const { usageWords } = await import("./builders.ts");
+      const { df } = await import("../engine/df.ts");
+      return runAsPlugin(df, usageWords(words, call.name), call);
+    },
+  },
+  prune: {
+    summary: "Remove build cache",
+    async run(words, call) {
+      const { pruneWords } = await import("./builders.ts");
+      const { prune } = await import("../engine/prune.ts");
+      return runAsPlugin(prune, pruneWords(words, call.name), call);
+    },
+  },
+  create: {
+    summary: "Taken, and makes nothing: bough has one builder",
+    run: async (words, call) => (await import("./builders.ts")).create(words, call),
+  },
+  use: { summary: "Taken, and changes nothing", run: leaveAsItIs },
+  rm: { summary: "Taken, and removes nothing", run: leaveAsItIs },
+  stop: { summary: "Taken, and stops nothing", run: leaveAsItIs },
   version: {
     summary: "Show the version",
     run(_, { runtime }) {
@@ -64,11 +111,24 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   },
 };
 
+async function leaveAsItIs(words: readonly string[], call: Call): Promise<number> {
+  return (await import("./builders.ts")).leaveAsItIs(words, call);
+}
+
 /** Other names that buildx has for its commands. */
 const synonyms = new Map([
   ["b", "build"],
   ["f", "bake"],
 ]);
+
+/** Commands of buildx that bough has nothing for, and what it has. */
+const reasons: Readonly<Record<string, string>> = {
+  history: "bough keeps its builds in sessions: `bough session list`, `bough session show`",
+  "dial-stdio": "there is no BuildKit to talk to: builds run in bough's own process",
+  debug: "`bough build --on-error shell` opens a shell at a step that fails",
+  install: "`docker build` calls the plug-in by itself, since docker 23",
+  uninstall: "`bough plugin remove` removes the plug-in",
+};
 
 /** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
 const options: ArgumentDefinitions = {
@@ -118,7 +178,19 @@ export async function runPlugin(
     runtime.stdout.write(overview());
     return 0;
   }
-  return found.run(line.rest, { name: `docker buildx ${name}`, runtime: called, onGlobals });
+  const { rest, values } = line;
+  const isHelp =
+    values.some((before) => before.flag("help")) || rest.some((word) => /^(-h|--help)$/.test(word));
+  if (isHelp && !["build", "bake"].includes(name)) {
+    runtime.stdout.write(
+      `Usage:  docker buildx ${name} [OPTIONS]\n\n${found.summary}\n\nThe options are those of buildx ${buildxVersion}.\n`,
+    );
+    return 0;
+  }
+  const builder =
+    values.findLast((before) => before.text("builder") !== undefined)?.text("builder") ??
+    environment.BUILDX_BUILDER;
+  return found.run(rest, { name: `docker buildx ${name}`, builder, runtime: called, onGlobals });
 }
 
 interface PluginLine {
@@ -170,30 +242,39 @@ const certificates = [
 
 /** Parses a command's words as docker means them. */
 async function read(command: Command, words: readonly string[], { name }: Call): Promise<ParsedValues> {
-  return readArguments(withoutBuilder(words, command), definitionsOf(command), name, command, true);
+  return readArguments(splitBuilder(words, command).others, definitionsOf(command), name, command, true);
 }
 
-function runAsPlugin(command: Command, words: readonly string[], { name, runtime, onGlobals }: Call) {
-  const before = parseArguments([], globalDefinitions, name);
+async function runAsPlugin(command: Command, words: readonly string[], call: Call): Promise<number> {
+  const { name, runtime, onGlobals } = call;
+  const { builder = call.builder, others } = splitBuilder(words, command);
+  const { profileOf } = await import("./builders.ts");
+  const profile = profileOf(builder, runtime);
+  const before = parseArguments(profile === undefined ? [] : ["--profile", profile], globalDefinitions, name);
   return runCommand(
     command,
-    withoutBuilder(words, command),
-    { name, before, asInDocker: true, helpsFully: true },
+    others,
+    { name, before, isAsInDocker: true, helpsFully: true },
     runtime,
     onGlobals,
   );
 }
 
-/** Removes what chooses between builders: there is one, which docker's words have no name for. */
-function withoutBuilder(words: readonly string[], command: Command): string[] {
+/** Takes out what chooses between builders: bough's are profiles. */
+function splitBuilder(
+  words: readonly string[],
+  command: Command,
+): { builder: string | undefined; others: string[] } {
   const definitions = { ...definitionsOf(command), builder: options.builder ?? { type: "string" } };
   const removed = new Set<number>();
+  let builder: string | undefined;
   for (const token of readTokens(words, definitions)) {
     if (token.kind !== "option" || token.name !== "builder") continue;
+    builder = token.value;
     removed.add(token.index);
     if (token.inlineValue === false) removed.add(token.index + 1);
   }
-  return words.filter((_, index) => !removed.has(index));
+  return { builder, others: words.filter((_, index) => !removed.has(index)) };
 }
 
 /** True if the image goes where docker's default builder puts it: where nothing says that it is written or sent elsewhere. */
@@ -210,8 +291,10 @@ function requireContext({ positionals }: ParsedValues, { name }: Call): void {
   );
 }
 
-function unknownCommand(command: string): BoughError {
-  const guess = nearest(command, Object.keys(subcommands));
+function unknownCommand(command: string, names = Object.keys(subcommands)): BoughError {
+  const known = reasons[command];
+  if (known !== undefined) return usageError(`docker buildx ${command}: ${known}`);
+  const guess = nearest(command, names);
   return usageError(
     `unknown command: ${JSON.stringify(command)}`,
     guess === undefined

@@ -25,7 +25,7 @@ export interface Runtime {
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
-  /** True in the place of docker's builder, which prints no result unless it is asked for: see `cli/plugin`. */
+  /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither

@@ -34,7 +34,7 @@ function asksForDocker(raw: readonly string[], definitions: ArgumentDefinitions)
 }
 
 /** Gives each option the letter that it has in docker, and takes that letter from the others. */
-function asInDocker(
+export function asInDocker(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   foreign: ForeignOptions | undefined,

@@ -26,7 +26,7 @@ import { runLoaded } from "../command-line/run-loaded.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withRegistryOptions } from "../service/registry-options.ts";
 import { commands } from "./commands.ts";
-import { readArguments } from "./read-arguments.ts";
+import { asInDocker, readArguments } from "./read-arguments.ts";
 
 /**
  * Runs the command line and returns the exit code. Rejects with a BoughError. Calls `onGlobals` as soon as the global options
@@ -84,8 +84,8 @@ export async function runCommandLine(
       ? usageError(`${name}: no command given`, `It takes ${listWords(Object.keys(entry.commands))}.`)
       : await unknownCommand(`${name} ${given}`, [...path, ...values.positionals], entry.commands);
   }
-  const asInDocker = before.flag("docker") || runtime.environment.BOUGH_DOCKER === "1";
-  return runCommand(await entry.load(), rest, { name, before, asInDocker, helpsFully }, runtime, onGlobals);
+  const isAsInDocker = before.flag("docker") || runtime.environment.BOUGH_DOCKER === "1";
+  return runCommand(await entry.load(), rest, { name, before, isAsInDocker, helpsFully }, runtime, onGlobals);
 }
 
 interface CommandLine {
@@ -94,7 +94,7 @@ interface CommandLine {
   /** The options before the command's name. */
   before: Values;
   /** True if options have the letters and meanings that they have in docker. */
-  asInDocker: boolean;
+  isAsInDocker: boolean;
   helpsFully?: boolean;
 }
 
@@ -102,18 +102,19 @@ interface CommandLine {
 export async function runCommand(
   command: Command,
   words: readonly string[],
-  { name, before, asInDocker, helpsFully = false }: CommandLine,
+  { name, before, isAsInDocker, helpsFully = false }: CommandLine,
   runtime: Runtime,
   onGlobals: (globals: GlobalOptions) => void,
 ): Promise<number> {
   const definitions = definitionsOf(command);
-  const values = await readArguments(words, definitions, name, command, asInDocker);
+  const values = await readArguments(words, definitions, name, command, isAsInDocker);
   if (values.flag("help") || values.flag("version")) {
     const { usual } = command;
     const print = (render: (columns: number) => string) => runtime.stdout.writeAlone(render);
+    const shown = isAsInDocker ? await withDockersLetters(command) : command;
     if (!values.flag("help")) print(() => `${version}\n`);
-    else if (usual === undefined || helpsFully) print((columns) => renderHelp(command, name, columns));
-    else print((columns) => renderUsual(command, name, usual, columns));
+    else if (usual === undefined || helpsFully) print((columns) => renderHelp(shown, name, columns));
+    else print((columns) => renderUsual(shown, name, usual, columns));
     return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), name);
@@ -127,9 +128,15 @@ export async function runCommand(
   for (const sentence of values.ignored) log.warn(sentence);
   const environment = {
     ...withRegistryOptions(values, runtime),
-    ...(asInDocker && { BOUGH_DOCKER: "1" }),
+    ...(isAsInDocker && { BOUGH_DOCKER: "1" }),
   };
   return runLoaded(command, { values, globals, runtime: { ...runtime, environment }, log, commands });
+}
+
+async function withDockersLetters(command: Command): Promise<Command> {
+  const { definition } = command;
+  const args = asInDocker([], argumentsOf(definition), await command.foreign?.());
+  return { ...command, definition: { ...definition, args } };
 }
 
 /** Returns the options that a command takes, the global ones included. */
