@@ -1,5 +1,6 @@
 import { createSingleFlight } from "../once.ts";
 import { createSlots } from "../slots.ts";
+import type { FoundCommit } from "./addresses/repository-address.ts";
 import { rememberTag } from "./cache/noted-images.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
@@ -79,14 +80,21 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 /**
  * @param jobs the number of steps that may run at once
  * @param options.keepsLayers true if a layer is made once for all builds, however late another one needs it
+ * @param options.repositories commits that builds on other services find as well
  */
-export function createCompanions(jobs: number, { keepsLayers = false } = {}): Companions {
+export function createCompanions(
+  jobs: number,
+  {
+    keepsLayers = false,
+    repositories = createSingleFlight<FoundCommit>({ keeps: true }),
+  }: { keepsLayers?: boolean; repositories?: SharedWork["repositories"] } = {},
+): Companions {
   const slots = createSlots(jobs);
   const start = (): SharedWork => ({
     images: createSingleFlight({ keeps: true }),
     layers: createSingleFlight({ keeps: keepsLayers }),
     questions: createSingleFlight(),
-    repositories: createSingleFlight({ keeps: true }),
+    repositories,
     slots,
   });
   const companions: Companions = {

@@ -1,6 +1,6 @@
 import { withPrefix } from "../errors.ts";
 import { formatPlatform, type Platform } from "../image/platform.ts";
-import { createCompanions, runBuild } from "./build.ts";
+import { runBuild } from "./build.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import { AbandonedError, type BuildEvent, type Emit } from "./events.ts";
 import type { BuildRequest } from "./job.ts";
@@ -8,22 +8,18 @@ import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /**
- * Builds for several platforms at once. Each is a build of its own; what is the same in two of them, such as a stage for the
- * build's own platform, is done once. The first that fails ends the others. `image` of the result is the first platform's.
+ * Runs builds of one Dockerfile for several platforms at once. What is the same in two of one service, such as a stage for the
+ * service's own platform, is done once, as they share their companions. The first that fails ends the others. `image` of the result is
+ * the first platform's.
  */
-export async function runForPlatforms(
-  request: BuildRequest,
-  platforms: readonly Platform[],
-): Promise<BuildResult> {
-  const companions = request.companions ?? createCompanions(request.asked.jobs, { keepsLayers: true });
+export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise<BuildResult> {
   const failures: unknown[] = [];
   const warned: Warned = new Map();
-  const run = async (platform: Platform, at: number) => {
+  const run = async ({ platform, request }: PlatformBuild, at: number) => {
     const shift = shiftPlaces(request, platform, at);
     const { memory } = request.services;
     const own: BuildRequest = {
       ...request,
-      companions,
       asked: { ...request.asked, platform },
       services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
       emit: emitFor(request.emit, shift, { at, warned }),
@@ -32,18 +28,20 @@ export async function runForPlatforms(
       const result = await runBuild(own);
       return { ...result, steps: result.steps.map((step) => ({ ...step, ...shift(step) })) };
     } catch (error) {
-      failures.push(withPrefix(error, formatPlatform(platform)));
+      // What the failure of another platform has ended is no failure of its own.
+      if (error instanceof AbandonedError) failures.push(error);
+      else failures.unshift(withPrefix(error, formatPlatform(platform)));
       request.stop(new AbandonedError());
       return undefined;
     }
   };
-  const results = (await Promise.all(platforms.map(run))).filter((result) => result !== undefined);
+  const results = (await Promise.all(builds.map(run))).filter((result) => result !== undefined);
   const [first] = results;
   if (first === undefined || failures.length > 0) throw failures[0];
   return {
     ...first,
     platforms: results.map(({ image }, at) => ({
-      platform: formatPlatform(platforms[at] as Platform),
+      platform: formatPlatform((builds[at] as PlatformBuild).platform),
       image,
     })),
     steps: results.flatMap(({ steps }) => steps),
@@ -53,6 +51,13 @@ export async function runForPlatforms(
     },
     seconds: Math.max(...results.map(({ seconds }) => seconds)),
   };
+}
+
+/** A build for one platform of several. */
+export interface PlatformBuild {
+  platform: Platform;
+  /** Its companions are those of all that are built on the same service. */
+  request: BuildRequest;
 }
 
 /** Gives each platform's steps and stages numbers and names of their own, for whoever shows them. */

@@ -5,7 +5,7 @@ import type { StepPlace } from "./step-place.ts";
 export interface BuildResult {
   image: string;
   /** The image for each platform, if several were asked for. */
-  platforms?: readonly { platform: string; image: string }[];
+  platforms?: readonly PlatformImage[];
   /** Complete: `name:tag`. */
   tags: readonly string[];
   session: string;
@@ -17,6 +17,13 @@ export interface BuildResult {
   seconds: number;
   /** How the image was written or pushed at the end of the build. */
   exported: readonly ExportedAs[];
+}
+
+export interface PlatformImage {
+  platform: string;
+  image: string;
+  /** The profile of the service that has it, if `--platform-service` names one. */
+  profile?: string | undefined;
 }
 
 /** An image that has left the service. */

@@ -38,6 +38,12 @@ export function createReportedLog(level: LogLevel, report: (level: LogLevel, mes
   };
 }
 
+/** Returns a log whose messages say what they are about. */
+export function prefixLog(log: Log, prefix: string): Log {
+  const say = (level: LogLevel) => (message: string) => log[level](`${prefix}: ${message}`);
+  return { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
+}
+
 function isLogLevel(type: LogType): type is LogLevel {
   return Object.hasOwn(levels, type);
 }

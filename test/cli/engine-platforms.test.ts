@@ -309,9 +309,9 @@ test.each<[string, string[], string]>([
     "type=docker takes the image of one platform",
   ],
   [
-    "an annotation for one",
-    ["--platform", both, "--annotation", `manifest[linux/${other}]:a=b`, "-o", "type=oci,dest=g.tar", "."],
-    "--annotation for linux/",
+    "an annotation for another one",
+    ["--platform", both, "--annotation", "manifest[linux/s390x]:a=b", "-o", "type=oci,dest=g.tar", "."],
+    "--annotation for linux/s390x: the image is for linux/",
   ],
   ["something else", ["--platform", "linux/amd64,", "."], 'invalid platform ""'],
 ])("%s is refused", async (_, words, message) => {

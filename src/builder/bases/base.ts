@@ -76,10 +76,35 @@ export function foreignPlatform(
   const wanted = asked ?? platforms?.target;
   if (wanted === undefined || platforms === undefined || isSamePlatform(wanted, platforms.build))
     return undefined;
-  if (platforms.mayDiffer && wanted.os === "linux") return wanted;
-  const [want, have] = [formatPlatform(wanted), formatPlatform(platforms.build)];
+  requirePossible(
+    [wanted],
+    platforms,
+    `${asked === undefined ? "" : "FROM "}--platform=${formatPlatform(wanted)}`,
+  );
+  return wanted;
+}
+
+/** Rejects if a service can't have an image for one of the platforms. Returns the service's own. */
+export async function requirePlatforms(
+  wanted: readonly Platform[],
+  supports: Pick<ServiceSupport, "platform" | "platforms">,
+): Promise<Platform> {
+  const { build, mayDiffer } = await platformsOf(undefined, supports);
+  requirePossible(wanted, { build, mayDiffer });
+  return build;
+}
+
+/** Throws if a service can't have an image for one of the platforms. `option`: the one that asks for it. */
+export function requirePossible(
+  wanted: readonly Platform[],
+  { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
+  option?: string,
+): void {
+  const other = wanted.find((each) => (mayDiffer ? each.os !== "linux" : !isSamePlatform(each, build)));
+  if (other === undefined) return;
+  const runs = mayDiffer ? "images for Linux" : formatPlatform(build);
   throw new OtherPlatformError(
-    `${asked === undefined ? "" : "FROM "}--platform=${want}: the service runs only ${platforms.mayDiffer ? "images for Linux" : have}`,
+    `${option ?? `--platform ${formatPlatform(other)}`}: the service runs only ${runs}`,
     {
       kind: "usage",
       hint: "Leave --platform out, or build on a service of that platform.",

@@ -81,6 +81,13 @@ export const bake = command({
       description:
         "Maximum number of steps that run at the same time, of all targets (default: one per processor on the engine, 4 on a service)",
     },
+    "platform-service": {
+      type: "string",
+      multiple: true,
+      refusesEmpty: true,
+      valueHint: "PLATFORM=PROFILE",
+      description: "Build this one of the targets' platforms on the service of a profile",
+    },
     timeout: {
       type: "string",
       valueHint: "SEC",

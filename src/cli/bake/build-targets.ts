@@ -1,17 +1,20 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import { createCompanions } from "../../builder/build.ts";
 import { AbandonedError } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { usageError } from "../../errors.ts";
+import { createSingleFlight } from "../../once.ts";
 import { withLatest } from "../../service/images/reference.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { readSharing } from "../builds/build-cache.ts";
+import { type ChosenService, chooseServices, connectTo } from "../builds/build-services.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
-import { readBuildOptions } from "../builds/options/build-options.ts";
+import { readBuildOptions, readPlatforms } from "../builds/options/build-options.ts";
 import { readProgressMode } from "../builds/options/result-definitions.ts";
 import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
 import { createProgress } from "../builds/progress.ts";
@@ -29,10 +32,16 @@ import {
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
-import { connect } from "../service/connection.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { type ImageOf, inTarget, invocationOf, isUnknownCache, withTarget } from "./target-command.ts";
+import {
+  type ImageOf,
+  inTarget,
+  invocationOf,
+  isUnknownCache,
+  requireServices,
+  withTarget,
+} from "./target-command.ts";
 import { createTargetDisplays } from "./target-progress.ts";
 
 type Built = BuildResult & { printsImage: boolean };
@@ -46,11 +55,9 @@ export async function buildTargets(
   files: ReadonlySet<string>,
   invocation: Invocation,
 ): Promise<number> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime, log } = invocation;
   if (targets.size === 0) log.warn("there is nothing to build: no service has a build");
-  const jobs =
-    positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.") ??
-    (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+  const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const metadata = ["metadata-file"].flatMap((name) => {
     const given = values.text(name);
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
@@ -63,6 +70,7 @@ export async function buildTargets(
     refuseSameResults([...targets.values()], runtime.workingDirectory);
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
+    requireServices(targets, invocation);
     for (const target of targets.values()) warnOfCaches(target, progress.log);
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
     if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
@@ -134,7 +142,10 @@ function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): v
 /** Throws for what can be seen to be wrong with a target before anything is run. */
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = invocationOf(target, () => placeholder, invocation);
-  inTarget(target, () => readBuildOptions(own));
+  inTarget(target, () => {
+    readBuildOptions(own);
+    chooseServices(own, readPlatforms(own.values.text("platform")));
+  });
   // Contexts at an address are fetched when their turn comes.
   if (isAddress(target.fields.context)) return;
   try {
@@ -154,24 +165,35 @@ interface Together {
   progress: Progress;
   /** Gets the results of the targets that are built. */
   results: Map<string, Built>;
-  jobs: number;
+  /** `--jobs`. */
+  jobs: number | undefined;
 }
 
 /** Builds each target once those that it needs are built. The first failure stops the others. */
 async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { progress, results, jobs }: Together,
+  { progress, results, jobs: given }: Together,
   invocation: Invocation,
 ): Promise<void> {
-  const { runtime, globals } = invocation;
+  const { runtime } = invocation;
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  await using connection = await connect({ runtime: { ...runtime, signal }, globals, log: progress.log });
-  if (isEmbedded(runtime, globals))
-    (await import("../service/make-room.ts")).reportRoom(runtime, progress.log);
+  await using connections = new AsyncDisposableStack();
+  const services = new Map<string | undefined, ReturnType<BuildsTogether["connectTo"]>>();
+  const repositories = createSingleFlight<FoundCommit>({ keeps: true });
+  const connect = async (service: ChosenService) => {
+    const jobs = given ?? (isEmbedded(runtime, service.globals) ? availableParallelism() : 4);
+    const own = { runtime: { ...runtime, signal }, log: progress.log };
+    const connection = connections.use(await connectTo(service, own));
+    return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };
+  };
   const together: BuildsTogether = {
-    ...{ connection, signal, sessions: new Set(), tables: new Map() },
-    companions: createCompanions(jobs, { keepsLayers: true }),
+    ...{ signal, sessions: new Set(), tables: new Map() },
+    connectTo(service) {
+      // What names it.
+      const profile = service.option === undefined ? undefined : service.globals.profile;
+      return services.getOrInsertComputed(profile, () => connect(service));
+    },
     stop: (reason) => stopping.abort(reason),
   };
   const isForPrograms = ["json", "rawjson"].includes(readProgressMode(invocation.values));

@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { usageError, withPrefix } from "../../errors.ts";
+import { formatPlatform } from "../../image/platform.ts";
+import { readPlatformServices } from "../builds/build-services.ts";
 import type { InlineDockerfile } from "../builds/inputs.ts";
+import { readPlatforms } from "../builds/options/build-options.ts";
 import { inputDefinitions } from "../builds/options/input-definitions.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { parseArguments } from "../command-line/arguments.ts";
@@ -49,7 +52,7 @@ export function withTarget(
 function commandLineOf(
   { fields, isLinked }: ResolvedTarget,
   imageOf: ImageOf,
-  { values }: Invocation,
+  { values }: Pick<Invocation, "values">,
 ): string[] {
   const { context, dockerfile, call } = fields;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
@@ -87,6 +90,7 @@ function commandLineOf(
     ...(fields.platforms === undefined || fields.platforms.length === 0
       ? []
       : options("platform", [fields.platforms.join(",")])),
+    ...options("platform-service", servicesOf(fields, values)),
     ...options("output", outputs.map(entryText)),
     ...(fields.pull === true ? ["--pull"] : []),
     ...(fields["no-cache"] === true ? ["--no-cache"] : []),
@@ -102,6 +106,46 @@ function commandLineOf(
     "--",
     context,
   ];
+}
+
+/** Returns the values of `--platform-service` that name a platform of the target. */
+function servicesOf({ platforms = [] }: ResolvedTarget["fields"], values: Invocation["values"]): string[] {
+  const names = new Set(readPlatforms(platforms.join(",") || undefined).map(formatPlatform));
+  return readPlatformServices(values)
+    .entries()
+    .flatMap(([name, { profile }]) => (names.has(name) ? [`${name}=${profile}`] : []))
+    .toArray();
+}
+
+/** Throws for a `--platform-service` that no target uses, and for a target that is made of another service's image. */
+export function requireServices(
+  targets: ReadonlyMap<string, ResolvedTarget>,
+  { values }: Pick<Invocation, "values">,
+): void {
+  const used = new Set(targets.values().flatMap(({ fields }) => servicesOf(fields, values)));
+  for (const [name, { profile, option }] of readPlatformServices(values))
+    if (!used.has(`${name}=${profile}`))
+      throw usageError(
+        `${option}: no target has the platform ${name}`,
+        `--set '*.platform=linux/amd64,${name}' gives each target two platforms.`,
+      );
+  const profilesOf = ({ fields }: ResolvedTarget) => {
+    const named = servicesOf(fields, values);
+    const isElsewhere = named.length < Math.max(1, fields.platforms?.length ?? 0);
+    return new Set([...named.map((text) => text.replace(/^.*?=/s, "")), ...(isElsewhere ? [""] : [])]);
+  };
+  for (const target of targets.values())
+    for (const need of target.needs) {
+      const needed = targets.get(need);
+      if (needed !== undefined && profilesOf(target).symmetricDifference(profilesOf(needed)).size > 0)
+        throw withTarget(
+          usageError(
+            `it is made of the target ${need}, which is built on another service`,
+            "Build both for one platform, or push the other's image and name it in FROM.",
+          ),
+          target,
+        );
+    }
 }
 
 /** A Dockerfile is relative to its context; one that has the usual name need not be named. */

@@ -1,4 +1,5 @@
 import type { BuildEvent } from "../../builder/events.ts";
+import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 
 /**
@@ -17,8 +18,6 @@ export function createTargetDisplays(
     return number;
   };
   return (target) => {
-    const say = (level: keyof Progress["log"]) => (message: string) =>
-      progress.log[level](`${target}: ${message}`);
     let stages = 1;
     const emit = (event: BuildEvent) => {
       if (isForPrograms || event.step === undefined) return progress.emit({ ...event, target });
@@ -39,7 +38,7 @@ export function createTargetDisplays(
       );
     };
     return {
-      log: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
+      log: prefixLog(progress.log, target),
       emit,
       fail: progress.fail,
       close: progress.close,

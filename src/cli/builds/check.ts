@@ -1,3 +1,4 @@
+import { requirePossible } from "../../builder/bases/base.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
@@ -9,12 +10,13 @@ import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
-import { type AnnotationOptions, requireSamePlatforms } from "../export/annotations.ts";
+import { type AnnotationOptions, requireAnnotatedPlatforms } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
+import { chooseServices } from "./build-services.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
-import { readBuildOptions, readOnError, requirePossible } from "./options/build-options.ts";
+import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
@@ -74,15 +76,18 @@ function readOptions(invocation: Invocation): Pick<ReturnType<typeof readBuildOp
 async function requireOptions(
   platforms: BuildInputs["platforms"],
   annotations: AnnotationOptions | undefined,
-  { runtime, globals }: Invocation,
+  invocation: Invocation,
 ): Promise<void> {
+  const services = chooseServices(invocation, platforms);
   if (platforms.length === 0 && annotations === undefined) return;
-  const assumed = await assumeService(runtime, globals);
-  if (!assumed.isCertain) return;
-  const { build } = assumed.platforms;
-  requirePossible(platforms, assumed.platforms);
-  if (annotations !== undefined)
-    requireSamePlatforms(annotations, platforms.length === 0 ? [build] : platforms);
+  const targets = [...platforms];
+  for (const service of services) {
+    const assumed = await assumeService(invocation.runtime, service.globals);
+    if (assumed.isCertain) requirePossible(service.platforms, assumed.platforms);
+    else if (platforms.length === 0) return;
+    if (platforms.length === 0) targets.push(assumed.platforms.build);
+  }
+  if (annotations !== undefined) requireAnnotatedPlatforms(annotations, targets);
 }
 
 export async function checkInputs(
@@ -97,7 +102,8 @@ export async function checkInputs(
     platform: inputs.platforms[0],
     given: idsOf(secrets),
     turnsIntoErrors: readCheckLevel(values) === "error",
-    assumeService: () => assumeService(runtime, globals),
+    assumeService: () =>
+      assumeService(runtime, chooseServices({ values, runtime, globals }, inputs.platforms)[0].globals),
   });
 }
 

@@ -15,6 +15,18 @@ import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { withRoomHint, withStateRoomHint } from "../service/make-room.ts";
 
+/** A failure on a service that `--platform-service` names. */
+export class ServiceFailure extends BoughError {
+  override readonly name = "ServiceFailure";
+  /** They choose the service. */
+  readonly globals: GlobalOptions;
+
+  constructor(cause: BoughError, globals: GlobalOptions) {
+    super(cause.message, { kind: cause.kind, hint: cause.hint, cause });
+    this.globals = globals;
+  }
+}
+
 /** Keeps or removes the image of the failed step. Returns the build's error, with a hint if the disk is full. */
 export async function concludeFailure(
   error: unknown,
@@ -121,9 +133,10 @@ function failedStepIn(error: unknown): FailedStepError | undefined {
  */
 export async function openShellAfter(
   error: unknown,
-  invocation: Invocation,
+  given: Invocation,
   isReported: boolean,
 ): Promise<number | undefined> {
+  const invocation = error instanceof ServiceFailure ? { ...given, globals: error.globals } : given;
   const { runtime, globals, log } = invocation;
   const step = failedStepIn(error);
   if (step?.place === undefined || runtime.signal.aborted) return undefined;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ExportedAs } from "../../builder/result.ts";
-import type { Attest, ImageToWrite } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -14,29 +14,24 @@ import { copyDirectory } from "../images/cp.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
-/** Exports the built image to all destinations, and returns what was written. Messages go to `log`. */
+/** A built image, and what is written with it. */
+export interface BuiltImage extends Pick<ImageToWrite, "attest" | "annotations"> {
+  uuid: string;
+  /** The service that has it. */
+  from: Pick<Connection, "service" | "store">;
+}
+
+/** Exports what was built, an image for each platform, to all destinations, and returns what was written. Messages go to `log`. */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  images: readonly string[],
-  connection: Pick<Connection, "service" | "store">,
+  images: readonly BuiltImage[],
   invocation: Invocation,
   log: Log,
-  {
-    attest,
-    annotations,
-    daemon,
-  }: { attest: ((image: string) => Attest) | undefined; daemon: Daemon | undefined } & Pick<
-    ImageToWrite,
-    "annotations"
-  >,
+  daemon: Daemon | undefined,
 ): Promise<ExportedAs[]> {
   const exported: ExportedAs[] = [];
   const described = await Promise.all(
-    images.map(async (uuid) => ({
-      uuid,
-      ...(await findDescription(uuid, connection)),
-      attest: attest?.(uuid),
-    })),
+    images.map(async (image) => ({ ...image, ...(await findDescription(image.uuid, image.from)) })),
   );
   const [first, ...others] = described;
   if (first === undefined) return [];
@@ -47,12 +42,10 @@ export async function writeBuildOutputs(
       if (destination.kind === "local") {
         for (const image of images) {
           const local =
-            images.length === 1
-              ? destination.path
-              : join(destination.path, await directoryOf(image, connection));
+            images.length === 1 ? destination.path : join(destination.path, await directoryOf(image));
           makeParents({ kind: "local", path: local });
-          const from = { image, path: "/", meansContents: true };
-          await copyDirectory(from, { local, endsWithSlash: true }, connection.service, {
+          const from = { image: image.uuid, path: "/", meansContents: true };
+          await copyDirectory(from, { local, endsWithSlash: true }, image.from.service, {
             ...invocation,
             log,
           });
@@ -60,10 +53,10 @@ export async function writeBuildOutputs(
         }
         continue;
       }
-      const delivery = { ...options, images: [first, ...others] as const, destination, annotations, daemon };
+      const delivery = { ...options, images: [first, ...others] as const, destination, daemon };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
-      const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
+      const written = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
       const place = nameDestination(destination);
       if (written !== undefined) {
         const { descriptor, configDigest } = written;
@@ -77,6 +70,6 @@ export async function writeBuildOutputs(
 }
 
 /** Returns the directory for the files of one platform of several, named as docker buildx names it. */
-async function directoryOf(image: string, { service }: Pick<Connection, "service">): Promise<string> {
-  return formatPlatform(await platformOfImage(service, image)).replaceAll("/", "_");
+async function directoryOf({ uuid, from }: BuiltImage): Promise<string> {
+  return formatPlatform(await platformOfImage(from.service, uuid)).replaceAll("/", "_");
 }

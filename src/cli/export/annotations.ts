@@ -1,6 +1,4 @@
 /** `--annotation` of a build, as docker buildx build has it. */
-import { platformOf } from "../../builder/bases/base.ts";
-import type { ServiceSupport } from "../../builder/service-support.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import type { AnnotatedPart, Annotations } from "../../image/image-writer.ts";
 import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
@@ -15,9 +13,18 @@ const annotatedParts: readonly AnnotatedPart[] = [
 ];
 
 export interface AnnotationOptions {
-  parts: Annotations;
+  /** Returns those of the image for a platform, or of the only one. Those for this platform replace those for each. */
+  partsFor(platform: Platform | undefined): Annotations;
   /** The platforms that `manifest[OS/ARCH]:` names. */
   platforms: readonly Platform[];
+}
+
+interface Annotation {
+  part: AnnotatedPart;
+  /** `undefined`: each. */
+  platform: Platform | undefined;
+  key: string;
+  value: string;
 }
 
 /**
@@ -30,39 +37,43 @@ export function readAnnotations(
   hasIndex: boolean,
 ): AnnotationOptions | undefined {
   if (given.length === 0) return undefined;
-  const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
-  const platforms: Platform[] = [];
-  for (const text of given) {
+  const annotations = given.flatMap((text): Annotation[] => {
     const [, types = "manifest", key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
     if (value === undefined || key === "" || /\s/.test(key))
       throw usageError(
         `--annotation takes KEY=VALUE, not ${JSON.stringify(text)}`,
         "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
       );
-    for (const type of types.split(",")) {
+    return types.split(",").map((type) => {
       const { part, platform } = readType(type, text);
       requirePart(part, text, outputs, hasIndex);
-      if (platform !== undefined) platforms.push(platform);
-      parts[part] ??= new Map();
-      parts[part].set(key, value);
-    }
-  }
-  return { parts, platforms };
+      return { part, platform, key, value };
+    });
+  });
+  return {
+    platforms: annotations.flatMap(({ platform }) => platform ?? []),
+    partsFor(target) {
+      const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
+      const ofEach = annotations.filter(({ platform }) => platform === undefined);
+      const own = annotations.filter(
+        ({ platform }) =>
+          platform !== undefined && (target === undefined || isSamePlatform(platform, target)),
+      );
+      for (const { part, key, value } of [...ofEach, ...own]) {
+        parts[part] ??= new Map();
+        parts[part].set(key, value);
+      }
+      return parts;
+    },
+  };
 }
 
-/** Rejects if an annotation is for a platform that the image does not have. */
-export async function requireAnnotatedPlatforms(
-  options: AnnotationOptions | undefined,
+/** Throws if an annotation is for a platform that the image does not have. */
+export function requireAnnotatedPlatforms(
+  { platforms }: AnnotationOptions,
   targets: readonly Platform[],
-  supports: Pick<ServiceSupport, "platform">,
-): Promise<void> {
-  if (options !== undefined && options.platforms.length > 0)
-    requireSamePlatforms(options, targets.length > 0 ? targets : [await platformOf(supports)]);
-}
-
-/** Throws if an annotation is for one platform of several, or for another one. */
-export function requireSamePlatforms({ platforms }: AnnotationOptions, targets: readonly Platform[]): void {
-  const other = platforms.find((platform) => !targets.every((target) => isSamePlatform(platform, target)));
+): void {
+  const other = platforms.find((platform) => !targets.some((target) => isSamePlatform(platform, target)));
   if (other !== undefined)
     throw usageError(
       `--annotation for ${formatPlatform(other)}: the image is for ${targets.map(formatPlatform).join(", ")}`,

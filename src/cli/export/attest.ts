@@ -1,16 +1,20 @@
 import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
+import { formatPlatform, type Platform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import type { AttestationOptions } from "./attestation-options.ts";
 import { gatherProvenance, type RecordedInputs } from "./provenance.ts";
 import { describePackages } from "./sbom.ts";
 
+/** A build for one platform of several, or the only one. */
+type TargetPlatform = Platform | undefined;
+
 interface Attesting {
-  /** The observer for the build. */
-  inputs: InputObserver | undefined;
+  /** Returns the observer for a build. */
+  inputsFor(platform: TargetPlatform): InputObserver | undefined;
   /** Call it once the build is over. `image`: its UUID; `names`: its names. */
-  attest(service: Service, image: string, names: readonly string[]): Attest;
+  attest(service: Service, image: string, names: readonly string[], platform: TargetPlatform): Attest;
 }
 
 /** Prepares the attestations of an image that `--provenance` and `--sbom` ask for. */
@@ -20,13 +24,14 @@ export function prepareAttestations(
   wanted: AttestationOptions,
 ): Attesting {
   const provenance = wanted.provenance && gatherProvenance(inputs, given, wanted.provenance);
+  const keyOf = (platform: TargetPlatform) => (platform === undefined ? "" : formatPlatform(platform));
   return {
-    inputs: provenance?.inputs,
-    attest: (service, uuid, names) => async (image, digest) => {
+    inputsFor: (platform) => provenance?.inputsFor(keyOf(platform)),
+    attest: (service, uuid, names, platform) => async (image, digest) => {
       const subject = { image, digest, names };
       return [
         ...(wanted.sbom ? [await describePackages(service, uuid, subject)] : []),
-        ...(provenance === undefined ? [] : [await provenance.describe(service, subject)]),
+        ...(provenance === undefined ? [] : [await provenance.describe(service, subject, keyOf(platform))]),
       ];
     },
   };

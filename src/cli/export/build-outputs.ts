@@ -1,7 +1,9 @@
 import { resolve } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
+import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { splitCsv } from "../command-line/option-values.ts";
 import {
@@ -122,6 +124,27 @@ export function requirePlatformsFit(outputs: readonly BuildOutput[]): void {
   throw new BoughError(
     `${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} takes the image of one platform`,
     { kind: "usage", hint: "Give -o type=oci,dest=PATH, type=local,dest=PATH or --push, or one --platform." },
+  );
+}
+
+/**
+ * Throws if an image that lacks a part of Docker's would leave this machine, unless `--no-docker` asks for it. The settings of an
+ * image count only where they are written.
+ */
+export function requireCompleteImage(
+  missing: readonly MissingPart[],
+  outputs: readonly BuildOutput[],
+  values: Pick<Values, "flag">,
+): void {
+  if (values.flag("no-docker")) return;
+  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
+  const hasSettings = kinds.some((kind) => !["local", "tar"].includes(kind));
+  const counted = missing.filter(({ what }) => hasSettings || !["CMD", "ENTRYPOINT"].includes(what));
+  if (kinds.length === 0 || counted.length === 0) return;
+  const [option, does] = values.flag("push") ? ["--push", "pushes"] : ["--output", "writes"];
+  throw usageError(
+    `${option} is refused: the image lacks ${describeMissing(counted)}`,
+    `With --docker it is built as Docker does; BOUGH_DOCKER=1 makes that the default. --no-docker ${does} it as it is.`,
   );
 }
 

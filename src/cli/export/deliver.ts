@@ -19,7 +19,7 @@ import { type ExportedImage, openImageContent, type TimeOptions } from "./image-
 import type { ImageOverBase } from "./over-base.ts";
 import { pushImage } from "./push.ts";
 
-interface Delivery extends Pick<ImageToWrite, "annotations"> {
+interface Delivery {
   /** An image for each platform. */
   images: readonly [DeliveredImage, ...DeliveredImage[]];
   destination: Destination;
@@ -32,9 +32,12 @@ interface Delivery extends Pick<ImageToWrite, "annotations"> {
   credentials?: RegistryCredentials | undefined;
 }
 
-type DeliveredImage = ExportedImage & Pick<ImageToWrite, "attest">;
+interface DeliveredImage extends ExportedImage, Pick<ImageToWrite, "attest" | "annotations"> {
+  /** The service that has it. */
+  from: Pick<Connection, "service" | "store">;
+}
 
-/** Exports or pushes an image of the service, and shows the progress. */
+/** Exports or pushes an image, or those for several platforms, and shows the progress. */
 export async function deliverImage(
   {
     images,
@@ -45,9 +48,7 @@ export async function deliverImage(
     daemon,
     recompresses = false,
     credentials,
-    annotations,
   }: Delivery,
-  { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
   const { doing, done } = verbsOf(destination);
@@ -61,18 +62,20 @@ export async function deliverImage(
   let reused = 0;
   let unverified: string | undefined;
   const [image] = images;
-  let base: ImageOverBase | undefined;
-  const openBase = async (platform: Platform) => {
-    const { openOverBase } = await import("./over-base.ts");
-    const onProgress = progress.message;
-    base = await openOverBase(image.uuid, { service, store, platform, runtime, log, onProgress });
-    return base;
-  };
+  const { service, store } = image.from;
+  const bases: ImageOverBase[] = [];
   const open = async (each: DeliveredImage): Promise<ImageToWrite> => {
-    const content = await openImageContent(service, each, times, openBase);
-    const opened = withBaseSource(content, notedBase(each.uuid, store));
+    const openBase = async (platform: Platform) => {
+      const { openOverBase } = await import("./over-base.ts");
+      const onProgress = progress.message;
+      const base = await openOverBase(each.uuid, { ...each.from, platform, runtime, log, onProgress });
+      if (base !== undefined) bases.push(base);
+      return base;
+    };
+    const content = await openImageContent(each.from.service, each, times, openBase);
+    const opened = withBaseSource(content, notedBase(each.uuid, each.from.store));
     warnOfDepth(opened.layers.length, log);
-    return { ...opened, attest: each.attest, annotations, recompresses };
+    return { ...opened, attest: each.attest, annotations: each.annotations, recompresses };
   };
   const content = async () => {
     const [, ...others] = images;
@@ -130,7 +133,7 @@ export async function deliverImage(
       cause: error,
     });
   } finally {
-    base?.close();
+    for (const base of bases) base.close();
   }
 }
 

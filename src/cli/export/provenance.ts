@@ -15,10 +15,14 @@ import type { ProvenanceOptions } from "./attestation-options.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
 interface Provenance {
-  /** The observer for the build. */
-  inputs: InputObserver;
+  /** Returns the observer for the build of one platform: each has its own images, and all use the same files. */
+  inputsFor(platform: string): InputObserver;
   /** Call it once the build is over. https://slsa.dev/spec/v1.0/provenance */
-  describe(service: Pick<Service, "capabilities" | "listLayers">, subject: Subject): Promise<Attestation>;
+  describe(
+    service: Pick<Service, "capabilities" | "listLayers">,
+    subject: Subject,
+    platform: string,
+  ): Promise<Attestation>;
 }
 
 /** The inputs of a build that its provenance names. */
@@ -41,7 +45,7 @@ export function gatherProvenance(
   given: GivenSecrets,
   { hasArguments, builderId }: ProvenanceOptions,
 ): Provenance {
-  const images = new Map<string, string>();
+  const imagesOf = new Map<string, Map<string, string>>();
   const urls = new Map<string, string>();
   const repositories = new Map<string, { uri: string; commit: string }>();
   const files = new Map<string, string>();
@@ -55,8 +59,11 @@ export function gatherProvenance(
     ...(labels.size === 0 ? {} : { labels: Object.fromEntries(inOrder(labels)) }),
   };
   return {
-    inputs: {
-      image: (reference, uuid) => void images.set(layoutName(reference, contexts) ?? reference, uuid),
+    inputsFor: (platform) => ({
+      image(reference, uuid) {
+        const images = imagesOf.getOrInsertComputed(platform, () => new Map());
+        images.set(layoutName(reference, contexts) ?? reference, uuid);
+      },
       url: (url, sha256) => void urls.set(url, sha256),
       repository: (url, { ref, commit }) => {
         const uri = `git+${url}${ref === undefined ? "" : `@${ref}`}`;
@@ -66,9 +73,10 @@ export function gatherProvenance(
         if (context === undefined) files.set(path, sha256);
         else named.set(context, (named.get(context) ?? new Map<string, string>()).set(path, sha256));
       },
-    },
-    async describe(service, subject) {
+    }),
+    async describe(service, subject, platform) {
       const { image } = subject;
+      const images = imagesOf.get(platform) ?? new Map<string, string>();
       const bases = inOrder(images).filter(([reference]) => reference !== "scratch");
       return statementOf(subject, "https://slsa.dev/provenance/v1", {
         buildDefinition: {

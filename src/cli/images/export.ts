@@ -93,12 +93,15 @@ async function pushOne(invocation: Invocation): Promise<void> {
 async function otherPlatforms(
   { uuid, tag }: { uuid: string; tag: string | undefined },
   connection: Pick<Connection, "service" | "store">,
-): Promise<ExportedImage[]> {
+): Promise<(ExportedImage & { from: typeof connection })[]> {
   if (tag === undefined || !(await supportOf(connection.service).platforms())) return [];
   const records = await connection.service.listImages({ tag });
   const others = records.filter((record) => record.tag === tag && record.uuid !== uuid);
   return Promise.all(
-    others.map(async (other) => ({ uuid: other.uuid, ...(await findDescription(other.uuid, connection)) })),
+    others.map(async ({ uuid: other }) => ({
+      ...{ uuid: other, from: connection },
+      ...(await findDescription(other, connection)),
+    })),
   );
 }
 
@@ -121,9 +124,9 @@ async function exportNamedImage(
   const takesSeveral = ["oci", "oci-archive", "registry"].includes(destination.kind);
   const others = takesSeveral ? await otherPlatforms(image, connection) : [];
   const isInsecure = values.flag("insecure");
-  const images = [image, ...others] as const;
+  const images = [{ ...image, from: connection }, ...others] as const;
   const delivery = { images, destination, compression, times, isInsecure, credentials };
-  const written = await deliverImage(delivery, connection, invocation);
+  const written = await deliverImage(delivery, invocation);
   const digest = written?.descriptor.digest ?? null;
   if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);
   // Standard output is taken by the archive itself.

@@ -1,6 +1,8 @@
+import { requirePlatforms } from "../../builder/bases/base.ts";
 import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -10,7 +12,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { readPlatform, requirePlatforms } from "../references/image-argument.ts";
+import { readPlatform } from "../references/image-argument.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import {
@@ -85,7 +87,7 @@ async function importImages(invocation: Invocation): Promise<void> {
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   await using connection = await connect(invocation);
   const { service, store } = connection;
-  if (platform !== undefined) await requirePlatforms(service, platform);
+  if (platform !== undefined) await requirePlatforms([parsePlatform(platform)], supportOf(service));
   const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
   const credentials = await askCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];

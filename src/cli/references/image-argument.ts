@@ -1,11 +1,10 @@
 import { notedConfiguration, notedOrigin, recallImage } from "../../builder/cache/noted-images.ts";
 import { quote } from "../../builder/commands/command.ts";
-import { supportOf } from "../../builder/service-support.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageOrigin } from "../../image/history.ts";
-import { defaultPlatform, formatPlatform, parsePlatform, requireFor } from "../../image/platform.ts";
+import { formatPlatform, parsePlatform, requireFor } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import { areEqualNames, isUuid, startsAlike, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -78,17 +77,6 @@ async function find(
 /** Reads `--platform`, in the spelling of images' records. */
 export function readPlatform(text: string | undefined): string | undefined {
   return text === undefined ? undefined : formatPlatform(parsePlatform(text));
-}
-
-/** Rejects if the service has only images for its own platform, and another one is wanted. */
-export async function requirePlatforms(
-  service: Pick<Service, "address" | "capabilities">,
-  platform: string,
-): Promise<void> {
-  if (await supportOf(service).platforms()) return;
-  const own = (await service.capabilities.platform()) ?? defaultPlatform;
-  if (own !== platform)
-    throw usageError(`--platform ${platform}: ${service.address} has only images for ${own}`);
 }
 
 /** Returns the platforms of the images that have a tag. */

@@ -1,16 +1,13 @@
+import { requirePlatforms } from "../../builder/bases/base.ts";
 import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
+import { parsePlatform } from "../../image/platform.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
-import {
-  findImageArgument,
-  noSuchImage,
-  platformsOfTag,
-  requirePlatforms,
-} from "../references/image-argument.ts";
+import { findImageArgument, noSuchImage, platformsOfTag } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** The values of `--pull`. */
@@ -37,7 +34,7 @@ export async function findOrPull(
   invocation: Invocation,
   connection: Connection,
 ): Promise<string> {
-  if (wanted !== undefined) await requirePlatforms(connection.service, wanted);
+  if (wanted !== undefined) await requirePlatforms([parsePlatform(wanted)], supportOf(connection.service));
   // Other services have images for one platform, which this one is, and know no such field.
   const platform = (await supportOf(connection.service).platforms()) ? wanted : undefined;
   const stored = await findImageArgument(connection, image, platform);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { usageError } from "../../errors.ts";
-import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
+import { chooseService, type ServiceChoice, type ServiceFlags } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
 import { version } from "../../version.ts";
@@ -9,7 +9,7 @@ import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/runtime.ts";
 
 /** Returns the service that the options, profiles and variables choose. Throws if none can be used. */
-export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
+export function chooseServiceFor(runtime: Runtime, globals: ServiceFlags): ServiceChoice {
   const { environment } = runtime;
   const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
   if (choice.kind === "embedded" && runtime.platform !== "linux") {

@@ -11,6 +11,8 @@ export interface ServiceFlags {
   token?: Secret | undefined;
   project?: string | undefined;
   profile?: string | undefined;
+  /** The option that names the profile; default: `--profile`. */
+  profileOption?: string | undefined;
   /** Forces the embedded engine. */
   local?: boolean | undefined;
 }
@@ -76,7 +78,11 @@ function findProfile(
   if (profile !== undefined) return ofProfile(profile);
   if (name === undefined) return undefined;
   const origin =
-    flags.profile !== undefined ? "--profile" : named !== undefined ? "CONTREE_PROFILE" : "[DEFAULT] profile";
+    flags.profile !== undefined
+      ? (flags.profileOption ?? "--profile")
+      : named !== undefined
+        ? "CONTREE_PROFILE"
+        : "[DEFAULT] profile";
   const known = [...profiles.byName.keys()].sort();
   throw usageError(
     `there is no profile ${JSON.stringify(name)} (${origin})`,

@@ -1,15 +1,13 @@
 import { availableParallelism } from "node:os";
-import { platformsOf } from "../../../builder/bases/base.ts";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
-import type { ServiceSupport } from "../../../builder/service-support.ts";
-import type { BuildPlatforms } from "../../../builder/state/platform.ts";
 import { usageError } from "../../../errors.ts";
-import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
+import { formatPlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import type { GlobalOptions } from "../../command-line/globals.ts";
 import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
 import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
 import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
@@ -29,7 +27,7 @@ interface BuildOptions extends Pick<AskedBuild, "tags" | "useCache" | "pullsImag
   /** `--annotation`. */
   annotations: AnnotationOptions | undefined;
   /** The number of steps that run concurrently. */
-  jobsIn(dialect: Dialect): number;
+  jobsIn(dialect: Dialect, globals: GlobalOptions): number;
 }
 
 /** @throws BoughError of kind `usage` for an invalid value, or for options that exclude each other */
@@ -71,10 +69,10 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),
     measuresLayers: values.text("metadata-file") !== undefined,
-    jobsIn(dialect) {
+    jobsIn(dialect, service) {
       if (!dialect.buildsNeededStages) return 1;
       // The embedded engine has this machine's processors, a remote service its own machines.
-      return jobs ?? (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+      return jobs ?? (isEmbedded(runtime, service) ? availableParallelism() : 4);
     },
   };
 }
@@ -89,24 +87,4 @@ export function readOnError(values: Values): "shell" | undefined {
 export function readPlatforms(text: string | undefined): Platform[] {
   const given = text === undefined ? [] : text.split(",").map((each) => parsePlatform(each.trim()));
   return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
-}
-
-/** Rejects if the service can't have an image for one of the platforms. */
-export async function requirePlatforms(
-  wanted: readonly Platform[],
-  supports: Pick<ServiceSupport, "platform" | "platforms">,
-): Promise<void> {
-  if (wanted.length > 0) requirePossible(wanted, await platformsOf(undefined, supports));
-}
-
-export function requirePossible(
-  wanted: readonly Platform[],
-  { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
-): void {
-  const other = wanted.find((each) => (mayDiffer ? each.os !== "linux" : !isSamePlatform(each, build)));
-  if (other === undefined) return;
-  throw usageError(
-    `--platform ${formatPlatform(other)}: the service runs only ${mayDiffer ? "images for Linux" : formatPlatform(build)}`,
-    "Leave --platform out, or build on a service of that platform.",
-  );
 }

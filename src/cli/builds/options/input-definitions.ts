@@ -67,9 +67,17 @@ export const inputDefinitions: ArgumentDefinitions = {
   platform: {
     type: "string",
     refusesEmpty: true,
-    valueHint: "OS/ARCH",
+    valueHint: "OS/ARCH[,...]",
     description:
-      "Platform of the image, such as linux/arm64; by default, and on services of one platform, the service's",
+      "Platforms of the image, such as linux/amd64,linux/arm64; by default, and on services of one platform, the service's",
+  },
+  "platform-service": {
+    type: "string",
+    multiple: true,
+    refusesEmpty: true,
+    valueHint: "PLATFORM=PROFILE",
+    description:
+      "Build this one of the platforms on the service of a profile, at the same time as the others",
   },
   label: {
     type: "string",
@@ -82,7 +90,7 @@ export const inputDefinitions: ArgumentDefinitions = {
     valueHint: "[TYPE:]KEY=VALUE",
     multiple: true,
     description:
-      "With -o type=oci or --push: an annotation of the manifest, or of another TYPE: index, manifest-descriptor, index-descriptor",
+      "With -o type=oci or --push: an annotation of the manifest, of one for a platform (manifest[linux/arm64]), or of another TYPE: index, manifest-descriptor, index-descriptor",
   },
   "build-arg": {
     type: "string",

@@ -1,0 +1,176 @@
+/** The services of a build: `--platform-service` gives platforms one of their own. */
+import { OtherPlatformError, requirePlatforms } from "../../builder/bases/base.ts";
+import { quote } from "../../builder/commands/command.ts";
+import { requireNetworks } from "../../builder/commands/network.ts";
+import type { Companions } from "../../builder/job.ts";
+import { requireMounts } from "../../builder/mounts/mount-support.ts";
+import type { ServiceSupport } from "../../builder/service-support.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { usageError, withPrefix } from "../../errors.ts";
+import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { RefusedTokenError } from "../../service/http/errors.ts";
+import type { ResourcesLimits } from "../../service/wire/instance.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import { type AnnotationOptions, requireAnnotatedPlatforms } from "../export/annotations.ts";
+import { requireLimits } from "../run/limit-options.ts";
+import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
+import { type Connection, connect, type ServiceWatcher } from "../service/connection.ts";
+import type { BuildInputs } from "./inputs.ts";
+
+/** A service that a build uses, and the platforms that are built there. */
+export interface ChosenService {
+  /** Empty: the service's own. */
+  platforms: readonly Platform[];
+  /** The options that choose it. */
+  globals: GlobalOptions;
+  /** `--platform-service` as it is given; `undefined` for the service of all other platforms. */
+  option: string | undefined;
+}
+
+/** The same, connected to. */
+export interface BuildService extends ChosenService {
+  connection: Connection;
+  supports: ServiceSupport;
+  /** Shared by all builds on this service; `undefined` if there is one. */
+  companions: Companions | undefined;
+  /** Says which platforms its messages are about, if there are several services. */
+  log: Log;
+}
+
+/**
+ * Returns the services that build the platforms, in the order of these. Throws a BoughError of kind `usage` for a
+ * `--platform-service` that can't be used.
+ */
+export function chooseServices(
+  { values, globals, runtime }: Pick<Invocation, "values" | "globals" | "runtime">,
+  platforms: readonly Platform[],
+): [ChosenService, ...ChosenService[]] {
+  const profiles = readPlatformServices(values);
+  const chosen = new Map<string | undefined, ChosenService>();
+  for (const platform of platforms) {
+    const { profile, option } = profiles.get(formatPlatform(platform)) ?? {};
+    const known = chosen.get(profile);
+    const own = profile === undefined ? globals : globalsFor(profile, globals);
+    chosen.set(profile, {
+      ...{ globals: own, option, ...known },
+      platforms: [...(known?.platforms ?? []), platform],
+    });
+    if (option !== undefined) requireProfile(option, own, runtime);
+  }
+  const other = profiles.entries().find(([name]) => !platforms.some((each) => formatPlatform(each) === name));
+  if (other !== undefined) {
+    const [name, { option }] = other;
+    const all = [...platforms.map(formatPlatform), name].join(",");
+    throw usageError(`${option}: --platform does not have ${name}`, `Give all platforms: --platform ${all}`);
+  }
+  const [first, ...others] = chosen.values();
+  return first === undefined ? [{ platforms, globals, option: undefined }] : [first, ...others];
+}
+
+/** Reads `--platform-service PLATFORM=PROFILE`. Returns the profiles by platform. */
+export function readPlatformServices(
+  values: Pick<Values, "list">,
+): Map<string, { profile: string; option: string }> {
+  const profiles = new Map<string, { profile: string; option: string }>();
+  for (const text of values.list("platform-service")) {
+    const option = `--platform-service ${text}`;
+    const [, platform, profile] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+    if (platform === undefined || profile === undefined)
+      throw usageError(
+        `--platform-service takes PLATFORM=PROFILE, not ${JSON.stringify(text)}`,
+        "For example: --platform-service linux/arm64=arm. `bough auth` saves and lists profiles.",
+      );
+    const name = formatPlatform(readPlatform(platform, option));
+    const other = profiles.get(name);
+    if (other !== undefined)
+      throw usageError(
+        `${option}: ${other.option} has named a service for ${name}`,
+        "Give each platform one.",
+      );
+    profiles.set(name, { profile, option });
+  }
+  return profiles;
+}
+
+function readPlatform(text: string, option: string): Platform {
+  try {
+    return parsePlatform(text);
+  } catch (error) {
+    throw withPrefix(error, option);
+  }
+}
+
+/** Address and token are the profile's alone: those of the command line belong to the other service. */
+function globalsFor(profile: string, globals: GlobalOptions): GlobalOptions {
+  return { ...globals, profile, url: undefined, token: undefined, project: undefined, local: false };
+}
+
+function requireProfile(option: string, globals: GlobalOptions, runtime: Invocation["runtime"]): void {
+  try {
+    chooseServiceFor(runtime, { ...globals, profileOption: "--platform-service" });
+  } catch (error) {
+    throw withPrefix(error, option);
+  }
+}
+
+/** Connects to a service of builds. Says if there is little space for the embedded engine. */
+export async function connectTo(
+  { globals }: ChosenService,
+  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  watcher?: ServiceWatcher,
+): Promise<Connection> {
+  const connection = await connect({ runtime, globals, log }, watcher);
+  if (isEmbedded(runtime, globals)) (await import("../service/make-room.ts")).reportRoom(runtime, log);
+  return connection;
+}
+
+interface SupportedOptions {
+  limits: ResourcesLimits | undefined;
+  annotations: AnnotationOptions | undefined;
+}
+
+/** Rejects, before anything is built, if a service can't do what the Dockerfile or the options ask for. */
+export async function requireSupport(
+  services: readonly BuildService[],
+  dockerfile: Dockerfile,
+  { network }: Pick<BuildInputs, "network">,
+  { limits, annotations }: SupportedOptions,
+): Promise<void> {
+  const targets = await Promise.all(
+    services.map(async ({ connection: { service }, supports, platforms, option, globals }) => {
+      try {
+        await requireNetworks(dockerfile, network, service, supports);
+        await requireMounts(dockerfile, supports);
+        await requireLimits(service, limits);
+        if (platforms.length === 0 && annotations === undefined) return [];
+        const own = await requirePlatforms(platforms, supports);
+        return platforms.length === 0 ? [own] : platforms;
+      } catch (error) {
+        if (option === undefined) throw error;
+        throw withPrefix(await adviseOn(error, { supports, profile: globals.profile }), option);
+      }
+    }),
+  );
+  if (annotations !== undefined) requireAnnotatedPlatforms(annotations, targets.flat());
+}
+
+/** Returns the error of a service that `--platform-service` names, with what to do about the profile. */
+async function adviseOn(
+  error: unknown,
+  { supports, profile = "" }: { supports: ServiceSupport; profile: string | undefined },
+): Promise<unknown> {
+  if (error instanceof RefusedTokenError)
+    return usageError(
+      error.message,
+      `\`bough -p ${quote(profile)} auth\` saves another token with the profile.`,
+    );
+  if (error instanceof OtherPlatformError && (await supports.platform()) === undefined)
+    return usageError(
+      error.message,
+      `It does not say which platform it runs, and is taken for ${defaultPlatform}.`,
+    );
+  return error;
+}
