@@ -12,7 +12,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ],
   [
     "--attest type=TYPE",
-    "`provenance` (mode, builder-id) and `sbom`, without a generator",
+    "`provenance` (mode, builder-id) and `sbom`, without a generator. With `inline-only=true` nothing is recorded where there is no place for it",
     "--attest type=provenance,mode=max -o type=oci,dest=x",
   ],
   ["--build-arg KEY=VALUE", "the same", "--build-arg A=1"],

@@ -17,8 +17,8 @@ const valuesOf = (line: string) => {
   const words = line.split(" ").filter((word) => word !== "");
   return parseArguments(words, argumentsOf(build.definition), "bough build");
 };
-const max = { hasArguments: true, builderId: undefined };
-const min = { hasArguments: false, builderId: undefined };
+const max = { hasArguments: true, builderId: undefined, isInlineOnly: false };
+const min = { hasArguments: false, builderId: undefined, isInlineOnly: false };
 
 test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
   ["", undefined],
@@ -34,6 +34,7 @@ test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
   ["--attest type=sbom --attest type=provenance,mode=min", { provenance: min, sbom: true }],
   ["--attest type=provenance --provenance=false --sbom", { provenance: undefined, sbom: true }],
   ["--attest type=provenance,disabled=true", undefined],
+  ["--attest type=provenance,inline-only=true", { provenance: { ...max, isInlineOnly: true }, sbom: false }],
 ])("build %s", (line, options) => expect(readAttestationOptions(valuesOf(line))).toEqual(options));
 
 test.each([

@@ -78,7 +78,15 @@ describe("a daemon that runs", () => {
   test("keeps no images of several platforms in its own store: refused before the build", async () => {
     const both = await build("--load", "--platform", "linux/amd64,linux/arm64");
     expect(both.exitCode).toBe(2);
-    expect(both.stderr).toContain("keeps images of one platform");
+    expect(both.stderr).toContain("cannot keep images of several platforms");
+    const attested = await build("--load", "--provenance");
+    expect(attested.exitCode).toBe(2);
+    expect(attested.stderr).toContain("cannot keep provenance and packages");
+    // As docker/build-push-action asks for it: where there is a place for it.
+    expect((await build("--load", "--attest", "type=provenance,mode=min,inline-only=true")).exitCode).toBe(0);
+    expect(
+      (await build("-o", "type=cacheonly", "--attest", "type=provenance,inline-only=true")).exitCode,
+    ).toBe(0);
   });
 });
 

@@ -84,7 +84,11 @@ export async function performBuild(
     inputs;
   const chosen = chooseServices(invocation, platforms);
   const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
-  if (inputs.platforms.length > 1 && daemon?.hasContentStore === false) refusePlatforms(daemon);
+  if (daemon?.hasContentStore === false) {
+    if (inputs.platforms.length > 1) refuseInStore(daemon, "images of several platforms", "one --platform");
+    if (attestations?.provenance?.isInlineOnly === false || attestations?.sbom)
+      refuseInStore(daemon, "provenance and packages", "neither --provenance nor --sbom");
+  }
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
   const isFound = reportFindings(findings, progress.emit);
@@ -215,10 +219,10 @@ async function findDaemonFor(
   return { outputs: outputs.filter((output) => !isForDaemon(output)), daemon: undefined, kept: found.reason };
 }
 
-function refusePlatforms({ address }: Daemon): never {
+function refuseInStore({ address }: Daemon, what: string, otherwise: string): never {
   throw usageError(
-    `the docker daemon at ${address} keeps images of one platform`,
-    "Give --push or -o type=oci,dest=PATH, or one --platform; with containerd's image store docker keeps several.",
+    `the docker daemon at ${address} cannot keep ${what}`,
+    `Give --push or -o type=oci,dest=PATH, or ${otherwise}; docker can with containerd's image store.`,
   );
 }
 

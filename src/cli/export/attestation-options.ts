@@ -12,6 +12,8 @@ export interface ProvenanceOptions {
   /** True for `mode=max`: with the values of build arguments. */
   hasArguments: boolean;
   builderId: string | undefined;
+  /** True if nothing is recorded where the output has no place for it, as docker/build-push-action asks. */
+  isInlineOnly: boolean;
 }
 
 /** The option that gave it, for messages. */
@@ -52,6 +54,7 @@ function readProvenance({ option, fields }: Given): ProvenanceOptions | undefine
     version = "v1",
     "builder-id": builderId,
     disabled,
+    "inline-only": inlineOnly,
     ...others
   } = Object.fromEntries(fields);
   refuseFields(option, { ...others, reproducible: undefined });
@@ -65,7 +68,9 @@ function readProvenance({ option, fields }: Given): ProvenanceOptions | undefine
       `${option}: only version=v1 of SLSA's provenance is written, not ${version}`,
       "Leave it out.",
     );
-  return isTrue(option, disabled) ? undefined : { hasArguments: mode === "max", builderId };
+  if (isTrue(option, disabled)) return undefined;
+  const isInlineOnly = isTrue(option, inlineOnly, "inline-only");
+  return { hasArguments: mode === "max", builderId, isInlineOnly };
 }
 
 function readSbom({ option, fields }: Given): boolean {
@@ -95,12 +100,12 @@ function readFields(text: string, option: string): Map<string, string> {
   );
 }
 
-function isTrue(option: string, text: string | undefined): boolean {
+function isTrue(option: string, text: string | undefined, field = "disabled"): boolean {
   if (text === undefined || text === "true" || text === "1") return text !== undefined;
   if (text === "false" || text === "0") return false;
   throw usageError(
-    `${option}: disabled must be true or false, not ${JSON.stringify(text)}`,
-    "true records nothing.",
+    `${option}: ${field} must be true or false, not ${JSON.stringify(text)}`,
+    field === "disabled" ? "true records nothing." : "Leave it out.",
   );
 }
 
@@ -109,7 +114,7 @@ function refuseFields(option: string, fields: Readonly<Record<string, string | u
   if (unknown !== undefined)
     throw usageError(
       `${option}: unknown field ${unknown}`,
-      "provenance has mode, builder-id, version and disabled.",
+      "provenance has mode, builder-id, version, inline-only and disabled.",
     );
 }
 

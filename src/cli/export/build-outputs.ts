@@ -105,15 +105,25 @@ export function readBuildOutputs(
 
 /** Throws unless every output has an index, which holds the attestations. `option`: the one that asks for them. */
 export function requireIndexes(outputs: readonly BuildOutput[], option: string): void {
-  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
-  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "daemon"].includes(kind));
-  if (kinds.length > 0 && unfit === undefined) return;
+  if (haveIndexes(outputs)) return;
+  const unfit = withoutIndex(outputs);
   throw new BoughError(
     unfit === undefined
       ? `${option} needs an image that is written or pushed`
       : `${option}: ${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} does not support it`,
     { kind: "usage", hint: "Give -o type=oci,dest=PATH, or --push." },
   );
+}
+
+/** True if every output has an index, and there is one. */
+export function haveIndexes(outputs: readonly BuildOutput[]): boolean {
+  return outputs.some(({ destinations }) => destinations.length > 0) && withoutIndex(outputs) === undefined;
+}
+
+function withoutIndex(outputs: readonly BuildOutput[]): string | undefined {
+  return outputs
+    .flatMap(({ destinations }) => destinations.map(({ kind }) => kind))
+    .find((kind) => !["oci", "oci-archive", "registry", "daemon"].includes(kind));
 }
 
 /** Throws if an output has no place for the images of several platforms. */
@@ -194,6 +204,8 @@ function destinationsOf(
       const [first, ...otherNames] = names.map(withLatest);
       return [{ kind: "docker-archive", path, name: first, otherNames }];
     }
+    case "cacheonly":
+      return [];
     case "image":
       if (!isTrue("push")) return [];
       return registries(names, text);

@@ -11,7 +11,12 @@ import type { GlobalOptions } from "../../command-line/globals.ts";
 import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
 import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
 import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
-import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
+import {
+  type BuildOutput,
+  haveIndexes,
+  readBuildOutputs,
+  requireIndexes,
+} from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
@@ -56,7 +61,9 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       "--digest-file needs an image that is written or pushed",
       "Give --push, or -o type=oci,dest=PATH.",
     );
-  const attestations = readAttestationOptions(values);
+  const asked = readAttestationOptions(values);
+  const isLeftOut = asked?.provenance?.isInlineOnly === true && !haveIndexes(outputs);
+  const attestations = isLeftOut ? (asked.sbom ? { ...asked, provenance: undefined } : undefined) : asked;
   if (attestations !== undefined)
     requireIndexes(outputs, attestations.provenance === undefined ? "--sbom" : "--provenance");
   const hasIndex = attestations !== undefined || readPlatforms(values.text("platform")).length > 1;
