@@ -43,10 +43,14 @@ function createHome() {
   };
 }
 
-async function manifestOf(name: string) {
-  const accept = "application/vnd.oci.image.index.v1+json";
-  const response = await fetch(`http://${registry.host}/v2/${name}/manifests/1`, { headers: { accept } });
-  return (await response.json()) as { manifests: { platform: { architecture: string } }[] };
+async function manifestOf(name: string, reference = "1") {
+  const accept = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json";
+  const url = `http://${registry.host}/v2/${name}/manifests/${reference}`;
+  const response = await fetch(url, { headers: { accept } });
+  return (await response.json()) as {
+    manifests: { digest: string; platform: { architecture: string }; annotations?: object }[];
+    annotations?: object;
+  };
 }
 
 const fromLayout = ["build", "--docker", "--allow-local-from", "--build-context", "base=oci-layout://layout"];
@@ -277,6 +281,70 @@ test("images of a registry are joined to an index, which replaces them by platfo
   expect((await elsewhere("run", "--platform", "linux/riscv64", joined, "true")).stderr).toContain(
     `\`bough index inspect ${joined}\` lists the platforms`,
   );
+});
+
+test("annotations for one platform are those of its manifest and of its entry, as docker buildx has them", async () => {
+  const bough = createHome();
+  writeFiles(directory, { "one-file": "FROM scratch\nCOPY arm64 /f\n" });
+  const name = `${registry.host}/annotated:1`;
+  const annotate = (...annotations: string[]) => annotations.flatMap((each) => ["--annotation", each]);
+  const given = annotate(
+    `manifest[linux/${other}]:a=own`,
+    "a=each",
+    `manifest-descriptor[linux/${other}]:d=own`,
+    "manifest-descriptor:d=each",
+    `manifest,manifest-descriptor[linux/${machine}]:both=own`,
+    "index:i=index",
+  );
+  const built = [
+    "build",
+    "--docker",
+    "-f",
+    "one-file",
+    "--platform",
+    both,
+    "-t",
+    name,
+    "--push",
+    ...given,
+    ".",
+  ];
+  expect((await bough(...built)).exitCode).toBe(0);
+  const index = await manifestOf("annotated");
+  const manifests = await Promise.all(index.manifests.map(({ digest }) => manifestOf("annotated", digest)));
+  expect(index.annotations).toEqual({ i: "index" });
+  expect(index.manifests.map(({ annotations }) => annotations)).toEqual([
+    { d: "each", both: "own" },
+    { d: "own" },
+  ]);
+  expect(manifests.map(({ annotations }) => annotations)).toEqual([
+    { a: "each", both: "own" },
+    { a: "own", both: "own" },
+  ]);
+
+  const joined = `${registry.host}/annotated:joined`;
+  const createJoined = (...annotations: string[]) =>
+    bough("index", "create", ...annotate(...annotations), joined, name);
+  const types = [`manifest-descriptor[linux/${other}]:d=new`, "manifest-descriptor:e=each", "j=index"];
+  expect((await createJoined(...types)).exitCode).toBe(0);
+  const again = await manifestOf("annotated", "joined");
+  expect(again.annotations).toEqual({ j: "index" });
+  expect(again.manifests.map(({ annotations }) => annotations)).toEqual([
+    { d: "each", both: "own", e: "each" },
+    { d: "new", e: "each" },
+  ]);
+  for (const [annotation, message] of [
+    [
+      "manifest-descriptor[linux/s390x]:a=b",
+      "the index has no image for linux/s390x\nIt has images for linux/",
+    ],
+    ["manifest:a=b", "only the index and the entries of its images are written, no manifest"],
+    ["index[linux/arm64]:a=b", "index takes no platform"],
+  ] as const)
+    expect(await createJoined(annotation)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining(message),
+    });
 });
 
 test("a failure names its platform, and files of all platforms go to a directory that is made", async () => {

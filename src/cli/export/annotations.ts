@@ -19,12 +19,15 @@ export interface AnnotationOptions {
   platforms: readonly Platform[];
 }
 
-interface Annotation {
+/** An annotation of one part. */
+export interface Annotation {
   part: AnnotatedPart;
   /** `undefined`: each. */
   platform: Platform | undefined;
   key: string;
   value: string;
+  /** The option's value. */
+  text: string;
 }
 
 /**
@@ -37,19 +40,8 @@ export function readAnnotations(
   hasIndex: boolean,
 ): AnnotationOptions | undefined {
   if (given.length === 0) return undefined;
-  const annotations = given.flatMap((text): Annotation[] => {
-    const [, types = "manifest", key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
-    if (value === undefined || key === "" || /\s/.test(key))
-      throw usageError(
-        `--annotation takes KEY=VALUE, not ${JSON.stringify(text)}`,
-        "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
-      );
-    return types.split(",").map((type) => {
-      const { part, platform } = readType(type, text);
-      requirePart(part, text, outputs, hasIndex);
-      return { part, platform, key, value };
-    });
-  });
+  const annotations = given.flatMap((text) => parseAnnotation(text, "manifest"));
+  for (const { part, text } of annotations) requirePart(part, text, outputs, hasIndex);
   return {
     platforms: annotations.flatMap(({ platform }) => platform ?? []),
     partsFor(target) {
@@ -68,6 +60,17 @@ export function readAnnotations(
   };
 }
 
+/** Parses the value of one `--annotation`. `otherwise`: the part that is meant if no TYPE is given. */
+export function parseAnnotation(text: string, otherwise: AnnotatedPart): Annotation[] {
+  const [, types = otherwise, key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (value === undefined || key === "" || /\s/.test(key))
+    throw usageError(
+      `--annotation takes KEY=VALUE, not ${JSON.stringify(text)}`,
+      "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
+    );
+  return types.split(",").map((type) => ({ ...readType(type, text, otherwise), key, value, text }));
+}
+
 /** Throws if an annotation is for a platform that the image does not have. */
 export function requireAnnotatedPlatforms(
   { platforms }: AnnotationOptions,
@@ -81,13 +84,17 @@ export function requireAnnotatedPlatforms(
     );
 }
 
-function readType(type: string, text: string): { part: AnnotatedPart; platform: Platform | undefined } {
+function readType(
+  type: string,
+  text: string,
+  otherwise: AnnotatedPart,
+): { part: AnnotatedPart; platform: Platform | undefined } {
   const [, name, platform] = /^([a-z-]+)(?:\[([^\]]*)\])?$/.exec(type) ?? [];
   const part = annotatedParts.find((each) => each === name);
   if (part === undefined)
     throw usageError(
       `--annotation ${text}: unknown type ${JSON.stringify(type)}, expected ${listWords(annotatedParts)}`,
-      "For a key with a colon, write --annotation manifest:KEY=VALUE.",
+      `For a key with a colon, write --annotation ${otherwise}:KEY=VALUE.`,
     );
   if (platform !== undefined && part !== "manifest" && part !== "manifest-descriptor")
     throw usageError(`--annotation ${text}: ${part} takes no platform`, `Write ${part}:KEY=VALUE.`);

@@ -1,12 +1,14 @@
 import { BoughError, usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { type Descriptor, indexTypes } from "../../image/oci-layout.ts";
+import { formatPlatform } from "../../image/platform.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { openBlobSource, openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRepository } from "../../registry/repository.ts";
 import { sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { type Annotation, parseAnnotation } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { credentialsDefinition, readCredentials, registryOptions } from "../service/registry-options.ts";
 import {
@@ -40,8 +42,9 @@ export const create = command({
     annotation: {
       type: "string",
       multiple: true,
-      valueHint: "KEY=VALUE",
-      description: "Annotation of the index",
+      valueHint: "[TYPE:]KEY=VALUE",
+      description:
+        "Annotation of the index, or of a TYPE: manifest-descriptor is each image's entry, manifest-descriptor[linux/arm64] that of one platform",
     },
     copy: {
       type: "boolean",
@@ -68,7 +71,7 @@ async function createIndex(invocation: Invocation): Promise<void> {
   const [given = "", ...sources] = values.positionals;
   const { address, reference: tag } = parsePlace(given);
   if (tag.startsWith("sha256:")) throw usageError(`${given} is no tag`, "Give HOST/NAME:TAG.");
-  const annotations = Object.fromEntries(values.list("annotation").map(readAnnotation));
+  const annotations = values.list("annotation").flatMap(readAnnotation);
   const credentials = readCredentials(values);
   const to = openBlobStore(address, { ...dependenciesOf(runtime), credentials });
   const find = (text: string) => {
@@ -96,12 +99,12 @@ async function createIndex(invocation: Invocation): Promise<void> {
   const kept = isThere ? await read(given) : undefined;
   found.push(...(kept?.entries ?? []));
   for (const source of sources) found.push(...(await read(source)).entries);
-  const entries = mergeEntries(found);
-  const isAlone = sources.length === 1 && kept === undefined && Object.keys(annotations).length === 0;
+  const entries = annotateEntries(mergeEntries(found), annotations);
+  const isAlone = sources.length === 1 && kept === undefined && annotations.length === 0;
   const alone = isAlone ? await readAlone(sources[0] ?? "", values.flag("copy")) : undefined;
   if (values.flag("copy") && alone === undefined)
     throw usageError("--copy keeps the manifest of one source, without --append and --annotation");
-  const index = alone ?? encodeIndex(entries, { ...kept?.annotations, ...annotations });
+  const index = alone ?? encodeIndex(entries, { ...kept?.annotations, ...textsOf(annotations, "index") });
   if (values.flag("dry-run")) {
     runtime.stdout.write(`${index.bytes.toString()}\n`);
     return;
@@ -210,9 +213,40 @@ function parsePlace(text: string): { address: string; reference: string } {
   }
 }
 
-function readAnnotation(text: string): [string, string] {
-  const [, key, value] = /^(?:index:)?([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (key === undefined || value === undefined)
-    throw usageError(`--annotation ${JSON.stringify(text)} is not KEY=VALUE`);
-  return [key, value];
+/** Reads `[TYPE[,TYPE...]:]KEY=VALUE`. Throws for a part that an index does not have: manifests stay as they are. */
+function readAnnotation(given: string): Annotation[] {
+  const annotations = parseAnnotation(given, "index");
+  const other = annotations.find(({ part }) => part !== "index" && part !== "manifest-descriptor");
+  if (other === undefined) return annotations;
+  throw usageError(
+    `--annotation ${given}: only the index and the entries of its images are written, no ${other.part}`,
+    "Give index:KEY=VALUE or manifest-descriptor:KEY=VALUE.",
+  );
+}
+
+function textsOf(annotations: readonly Annotation[], wanted: Annotation["part"]): Record<string, string> {
+  const own = annotations.filter(({ part }) => part === wanted);
+  return Object.fromEntries(own.map(({ key, value }) => [key, value]));
+}
+
+/** Adds annotations to the entries of images. Those for one platform replace those for each. */
+function annotateEntries(entries: readonly FoundEntry[], annotations: readonly Annotation[]): FoundEntry[] {
+  const descriptors = annotations.filter(({ part }) => part === "manifest-descriptor");
+  const platforms = entries.flatMap(({ entry }) => (isAttestation(entry) ? [] : platformOf(entry)));
+  for (const { platform, text } of descriptors)
+    if (platform !== undefined && !platforms.includes(formatPlatform(platform)))
+      throw usageError(
+        `--annotation ${text}: the index has no image for ${formatPlatform(platform)}`,
+        `It has images for ${platforms.join(", ")}.`,
+      );
+  return entries.map(({ entry, from }) => {
+    if (isAttestation(entry)) return { entry, from };
+    const ofEach = descriptors.filter(({ platform }) => platform === undefined);
+    const own = descriptors.filter(
+      ({ platform }) => platform !== undefined && formatPlatform(platform) === platformOf(entry),
+    );
+    const added = textsOf([...ofEach, ...own], "manifest-descriptor");
+    if (Object.keys(added).length === 0) return { entry, from };
+    return { entry: { ...entry, annotations: { ...entry.annotations, ...added } }, from };
+  });
 }
