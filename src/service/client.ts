@@ -110,6 +110,7 @@ export function createService(options: ServiceOptions): Service {
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     configureImage: images.configureImage,
     findImage: images.findImage,
+    platformsOf: images.platformsOf,
     hasImage: images.hasImage,
     listImages: images.listImages,
     declareImage: images.declareImage,

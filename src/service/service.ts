@@ -51,6 +51,8 @@ export interface ImageService extends ImageFiles {
    * A tag may name an image for each platform: without `platform`, the one for the service's own comes first.
    */
   findImage(reference: string, platform?: string): Promise<FoundImage | undefined | "unsupported">;
+  /** Returns the platforms of the images that have a tag, or Docker's other name for it; none if the service does not say them. */
+  platformsOf(tag: string): Promise<string[]>;
 
   /** True if the service still has an image. `"unsupported"` if it can't be asked. */
   hasImage(uuid: string): Promise<boolean | "unsupported">;

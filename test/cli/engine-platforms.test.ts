@@ -454,6 +454,26 @@ test("an image for an older variant suits, if the registry has none for the newe
   }
 });
 
+test("a tag of this machine with images for other platforms only: the error says which, an older variant suits", async () => {
+  const bough = createHome();
+  const name = `${registry.host}/nowhere:1`;
+  writeFiles(directory, { "from-nowhere": `FROM ${name}\nCOPY arm64 /f\n` });
+  const build = (file: string, ...words: string[]) => bough("build", "--docker", "-f", file, ...words, ".");
+  expect((await build("arm64", "--platform", "linux/arm/v7,linux/s390x", "-t", name)).exitCode).toBe(0);
+  const missing = await build("from-nowhere", "--platform", `linux/${other}`);
+  expect(missing.stderr).toContain(
+    `${name} has no image for linux/${other}: it has linux/arm/v7, linux/s390x; importing docker://${name} failed: `,
+  );
+  expect(missing.stderr).toContain(
+    `\nBuild ${name} for linux/${other}, too, or write FROM --platform=linux/arm/v7. `,
+  );
+  // Once the registry has said that it has none, it is not asked in each build.
+  for (const asks of [true, false]) {
+    const built = await build("from-nowhere", "--platform", "linux/arm/v9");
+    expect([built.exitCode, built.stderr.includes("importing")]).toEqual([0, asks]);
+  }
+});
+
 test("warnings of each platform are shown, and those of several once", async () => {
   const stage = (architecture: string) => `FROM scratch AS ${architecture}\nENV A=$NONE`;
   writeFiles(directory, {

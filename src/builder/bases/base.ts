@@ -10,6 +10,10 @@ import {
   parsePlatform,
 } from "../../image/platform.ts";
 import { requireTransport } from "../../service/images/reference.ts";
+import type { FoundImage } from "../../service/service.ts";
+import { isTag } from "../../service/wire/image.ts";
+import { nearest } from "../../suggest.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import type { ServiceSupport } from "../service-support.ts";
 import { type BuildPlatforms, wantedPlatform } from "../state/platform.ts";
 
@@ -115,4 +119,49 @@ export function requirePossible(
 /** Thrown if a FROM asks for a platform that the service does not run. */
 export class OtherPlatformError extends BoughError {
   override readonly name = "OtherPlatformError";
+}
+
+/** Returns the error for an id, or a tag that no registry has. */
+export function noSuchImage(reference: string, { service, supports }: BuildServices): BoughError {
+  return supports.imageList()
+    ? new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." })
+    : new BoughError(
+        `${service.address} does not support listing images, so ${reference} cannot be looked up`,
+        {
+          hint: "Name the image by its UUID. bough remembers the tags that it sets on this machine.",
+        },
+      );
+}
+
+/** Adds to an import's error what the build could start from: the stored image, a stage, or images for other platforms. */
+export async function withImportHint(
+  error: unknown,
+  { reference, platform }: { reference: string; platform: string | undefined },
+  stored: FoundImage | undefined,
+  { asked, services }: BuildJob,
+): Promise<unknown> {
+  if (!(error instanceof BoughError) || error.kind !== "failed" || services.signal.aborted) return error;
+  const { message, hint } = error;
+  const withHints = (hints: readonly (string | undefined)[], what = message) =>
+    new BoughError(what, { hint: hints.filter((each) => each !== undefined).join(" "), cause: error });
+  if (stored !== undefined)
+    return withHints([hint, `Without --pull the build starts from image ${stored.uuid}.`]);
+  const { service, supports } = services;
+  const others =
+    isTag(reference) && (await supports.platforms())
+      ? await service.platformsOf(reference).catch(() => [])
+      : [];
+  const wanted = platform ?? formatPlatform(await platformOf(supports));
+  if (others.length > 0 && !others.includes(wanted))
+    return withHints(
+      [`Build ${reference} for ${wanted}, too, or write FROM --platform=${others[0]}.`, hint],
+      `${reference} has no image for ${wanted}: it has ${others.join(", ")}; ${message}`,
+    );
+  const meant = nearest(
+    reference,
+    asked.dockerfile.stages.flatMap(({ name }) => name ?? []),
+  );
+  return meant === undefined || meant === reference
+    ? error
+    : withHints([`Did you mean the stage ${meant}?`, hint]);
 }

@@ -1,5 +1,4 @@
-import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import {
   defaultPlatform,
@@ -11,10 +10,9 @@ import {
 import { otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { nearest } from "../../suggest.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import { platformOf, requireBase, scratch } from "./base.ts";
+import { noSuchImage, platformOf, requireBase, scratch, withImportHint } from "./base.ts";
 import { localBaseUrl } from "./local-base.ts";
 
 /** The time limit for the import of a base image. */
@@ -56,10 +54,17 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
     const older =
       error instanceof BoughError && stored === undefined ? await findOlder(wanted, build) : undefined;
     if (older === undefined) throw error;
+    // The next build need not ask the registry again, as after an import of an older variant from there.
+    if (saysMissing.test(messageOf(error)))
+      rememberImage(reference, older.uuid, build.services.store, platform);
     return older;
   });
   return withIdentity(found, wanted);
 }
+
+/** In the words of a registry, or of skopeo about its answer. Any other failure may pass. */
+const saysMissing =
+  /manifest unknown|name unknown|no image found in (image index|manifest list)|access to the resource is denied/i;
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
 export async function findStored(wanted: WantedImage, build: BuildJob): Promise<BaseImage | undefined> {
@@ -167,8 +172,8 @@ async function importBase(
     rememberImage(reference, declared.uuid, build.services.store, platform);
     return declared;
   }
-  const image = await importFrom(reference, { ...source, platform }, build).catch((error: unknown) => {
-    throw withImportHint(error, reference, { stored, ...build.asked.dockerfile });
+  const image = await importFrom(reference, { ...source, platform }, build).catch(async (error: unknown) => {
+    throw await withImportHint(error, { reference, platform }, stored, build);
   });
   if (stored !== undefined) warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
@@ -199,17 +204,6 @@ async function declareBase(
     if (!(error instanceof BoughError)) throw error;
     return undefined;
   }
-}
-
-function noSuchImage(reference: string, { service, supports }: BuildServices): BoughError {
-  return supports.imageList()
-    ? new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." })
-    : new BoughError(
-        `${service.address} does not support listing images, so ${reference} cannot be looked up`,
-        {
-          hint: "Name the image by its UUID. bough remembers the tags that it sets on this machine.",
-        },
-      );
 }
 
 function importFrom(
@@ -257,27 +251,6 @@ function warnOfMovedTag(
   if (from === to || recallImage(reference, services.store, platform) === from) return;
   const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
   emit({ type: "warning", message, line: undefined });
-}
-
-/** Adds a hint to an import's error: the stage or the stored image that the build could start from. */
-function withImportHint(
-  error: unknown,
-  reference: string,
-  { stored, stages }: { stored: FoundImage | undefined } & Pick<Dockerfile, "stages">,
-): unknown {
-  if (!(error instanceof BoughError) || error.kind !== "failed") return error;
-  const { hint = "" } = error;
-  const meant = nearest(
-    reference,
-    stages.flatMap(({ name }) => name ?? []),
-  );
-  if (stored !== undefined) {
-    const other = `Without --pull the build starts from image ${stored.uuid}.`;
-    return new BoughError(error.message, { hint: `${hint} ${other}`.trimStart(), cause: error });
-  }
-  if (meant === undefined || meant === reference) return error;
-  const other = `Did you mean the stage ${meant}?`;
-  return new BoughError(error.message, { hint: `${other} ${hint}`.trimEnd(), cause: error });
 }
 
 /**

@@ -79,14 +79,6 @@ export function readPlatform(text: string | undefined): string | undefined {
   return text === undefined ? undefined : formatPlatform(parsePlatform(text));
 }
 
-/** Returns the platforms of the images that have a tag. */
-export async function platformsOfTag({ service }: Pick<Known, "service">, tag: string): Promise<string[]> {
-  const images = await service.listImages({ tagged: true });
-  const name = tag.replace(/^tag:/, "");
-  const found = images.filter((image) => image.tag !== null && areEqualNames(image.tag, name));
-  return [...new Set(found.flatMap(({ platform }) => platform ?? []))].toSorted();
-}
-
 /** `otherwise`: the hint if there is no similar tag. */
 export async function noSuchImage(
   { service }: Pick<Known, "service">,

@@ -7,7 +7,7 @@ import { parsePlatform } from "../../image/platform.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
-import { findImageArgument, noSuchImage, platformsOfTag } from "../references/image-argument.ts";
+import { findImageArgument, noSuchImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** The values of `--pull`. */
@@ -79,7 +79,7 @@ async function describeOthers(
   image: string,
   platform: string | undefined,
 ): Promise<string | undefined> {
-  const has = platform === undefined ? [] : await platformsOfTag(connection, image);
+  const has = platform === undefined ? [] : await connection.service.platformsOf(image);
   return has.length === 0 ? undefined : `${image} has no image for ${platform}: it has ${has.join(", ")}`;
 }
 

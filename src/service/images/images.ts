@@ -14,7 +14,7 @@ import { importedImagesIn } from "../wire/reader/images.ts";
 import { stageOf, statusTextIn } from "../wire/reader/status.ts";
 import { imageIdKeys } from "../wire/reader/tables.ts";
 import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
-import { isUuid, withLatest } from "./reference.ts";
+import { areEqualNames, isUuid, withLatest } from "./reference.ts";
 import { registryHint } from "./registry-hint.ts";
 import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
@@ -22,7 +22,13 @@ export interface Images
   extends Untagging,
     Pick<
       ImageService,
-      "configureImage" | "declareImage" | "findImage" | "hasImage" | "importImage" | "tagImage"
+      | "configureImage"
+      | "declareImage"
+      | "findImage"
+      | "platformsOf"
+      | "hasImage"
+      | "importImage"
+      | "tagImage"
     > {
   listImages: ImageList["list"];
   /** Has to be called when the service has made an image. */
@@ -131,6 +137,13 @@ export function createImages(options: ImagesOptions): Images {
       if (found === "gone") return undefined;
       // A UUID can be used without a lookup: a later call reports a missing image.
       return found === "unsupported" ? { uuid: reference } : foundImage(found, capabilities);
+    },
+
+    async platformsOf(tag) {
+      const listed = await images.list({ tagged: true });
+      const name = tag.replace(/^tag:/, "");
+      const found = listed.filter((image) => image.tag !== null && areEqualNames(image.tag, name));
+      return [...new Set(found.flatMap(({ platform }) => platform ?? []))].toSorted();
     },
 
     async hasImage(uuid) {
