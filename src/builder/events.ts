@@ -98,7 +98,8 @@ export interface CountedAsDocker extends StepInStage {
 type WideEvent =
   /** The build starts again, before the step that made the layer. */
   | { type: "forgotten-layer"; layer: string; image: string }
-  | { type: "tagged"; image: string; tag: string }
+  /** `service`: the address of the service that has the image, if the build uses several. */
+  | { type: "tagged"; image: string; tag: string; service?: string }
   /** Timings for programs; people see bars. */
   | { type: "timings"; timings: object }
   | { type: "finished"; result: BuildResult };

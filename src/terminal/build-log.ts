@@ -133,7 +133,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
             },
           ];
     case "tagged":
-      return info(`tagged ${event.image} as ${event.tag}`);
+      return info(`tagged ${event.image} as ${event.tag}${event.service ? ` on ${event.service}` : ""}`);
     case "finished":
       return [...info(summarize(event.result, { isBrief: false })), ...describeMissingParts(event.result)];
   }

@@ -225,7 +225,7 @@ function renderForPeople(event: BuildEvent, label: string, logLevel: LogLevel): 
     case "cancelled":
       return event.confirmed ? [] : renderBuildEvent(event, label);
     case "tagged":
-      return [{ level: "info", text: `tagged ${shortId(event.image)} as ${event.tag}` }];
+      return renderBuildEvent({ ...event, image: shortId(event.image) }, label);
     case "finished": {
       const named = event.target === undefined ? "" : `${event.target}: `;
       const text = `${named}${summarize(event.result, { isBrief: true })}`;

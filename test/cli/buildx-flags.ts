@@ -57,7 +57,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ],
   [
     "--platform PLATFORM",
-    "on the engine as in buildx, also several (`bough help platforms`); a service of one platform builds for that",
+    "on the engine as in buildx, also several (`bough help platforms`); a service of one platform builds for that; `--platform-service` stands for a builder's nodes",
     "--platform linux/amd64",
   ],
   ["--print METHOD", "as `--call`", "--print targets"],

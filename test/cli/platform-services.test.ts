@@ -94,6 +94,7 @@ RUN cat /platform >> /built
       `linux/arm64: service: ${arm.url} (profile arm)`,
       "[linux/amd64 tools 3/3] RUN spawned",
       "[linux/arm64 tools 3/3] RUN spawned",
+      `as ${name} on ${arm.url}\n`,
     ])
       expect(built.stderr).toContain(line);
 

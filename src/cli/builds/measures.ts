@@ -45,9 +45,13 @@ export async function startMeasures(
     if (wantsTimings && isJson)
       progress.emit({ type: "timings", timings: describeTimings(timingsOf(build), build) });
     if (!wantsTrace) return;
+    files.writeTrace(renderTrace(build, { command: "bough build", service: nameService() }));
+  }
+
+  function nameService(): string {
+    if (values.list("platform-service").length > 0) return "services";
     const choice = chooseServiceFor(runtime, globals);
-    const service = choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
-    files.writeTrace(renderTrace(build, { command: "bough build", service }));
+    return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
   }
 
   return {

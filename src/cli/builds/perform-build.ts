@@ -173,7 +173,8 @@ export async function performBuild(
             event.type === "warning" &&
             event.rule !== undefined &&
             (!directive.isReported(event.rule, event.line) || isFound(event.rule, event.line));
-          if (!isSkipped) progress.emit(event);
+          const isElsewhere = event.type === "tagged" && services.length > 1;
+          if (!isSkipped) progress.emit(isElsewhere ? { ...event, service: service.address } : event);
         },
       };
       prepared.push({ service: each, request, cache });
