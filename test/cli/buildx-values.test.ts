@@ -79,7 +79,6 @@ test.each([
   ["type=oci,dest=x,oci-mediatypes=false", "oci-mediatypes=false: images have the media types of OCI"],
   ["type=registry,push-by-digest=true", "push-by-digest=true: a push needs a tag"],
   ["type=oci,dest=x,annotation.a=b", "annotations are given with --annotation"],
-  ["type=cacheonly", "type must be oci, docker, tar, local, image or registry"],
 ])("-o %s is refused", (text, message) => expect(() => outputOf(text)).toThrow(message));
 
 test.each([
