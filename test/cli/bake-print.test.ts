@@ -229,11 +229,11 @@ describe("a file that can't be used is refused with its place", () => {
       "targets need each other in a circle: app needs b needs app",
     ],
     [
-      "a context for several platforms",
+      "a context for other platforms",
       bakeFile(
-        '{"target": {"app": {"contexts": {"x": "target:b"}}, "b": {"platforms": ["linux/amd64", "linux/arm64"]}}}',
+        '{"target": {"app": {"contexts": {"x": "target:b"}, "platforms": ["linux/s390x"]}, "b": {"platforms": ["linux/amd64", "arm64"]}}}',
       ),
-      "docker-bake.json:1: target.app.contexts: b is built for several platforms",
+      "docker-bake.json:1: target.app.contexts: b is built for linux/amd64, linux/arm64, and app for linux/s390x",
     ],
     [
       "an unknown target",

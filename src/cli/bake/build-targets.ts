@@ -86,7 +86,7 @@ export async function buildTargets(
 }
 
 /** Stands for the image of another target until that is built. */
-const placeholder = "00000000-0000-0000-0000-000000000000";
+const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
 /** Throws for a file that would replace one that was read, or an input of a target. */
 function refuseInputs(
@@ -200,7 +200,7 @@ async function buildAll(
   const displayOf = createTargetDisplays(progress, isForPrograms);
   const begun = new Set<string>();
   const failures: unknown[] = [];
-  const imageOf: ImageOf = (name) => results.get(name)?.image ?? placeholder;
+  const imageOf: ImageOf = (name) => results.get(name) ?? placeholder;
 
   async function build(target: ResolvedTarget): Promise<void> {
     await Promise.all(target.needs.map((name) => building.get(name)));

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { usageError } from "../../errors.ts";
+import { formatPlatform, parsePlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
@@ -91,12 +92,16 @@ export function resolveBake(
       value.startsWith("target:") ? [value.slice("target:".length)] : [],
     );
     for (const need of new Set(needs)) resolve(need, [...path, name]);
-    for (const need of needs)
-      if ((done.get(need)?.fields.platforms ?? []).length > 1)
-        throw usageError(
-          `${target.origin}: target.${name}.contexts: ${need} is built for several platforms`,
-          "A target can be made of one that is built for one platform.",
-        );
+    const platforms = platformsOf(fields);
+    for (const need of needs) {
+      const others = platformsOf(done.get(need)?.fields ?? {});
+      if (Math.max(platforms.length, others.length) < 2 || platforms.every((each) => others.includes(each)))
+        continue;
+      throw usageError(
+        `${target.origin}: target.${name}.contexts: ${need} is built for ${others.join(", ") || "one platform"}, and ${name} for ${platforms.join(", ")}`,
+        "Give both the same platforms.",
+      );
+    }
     const isLinked = !isAsked.has(name);
     const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
     const entitlements = [...new Set([...(fields.entitlements ?? []), ...inherited])];
@@ -186,6 +191,12 @@ function fieldsOf(
 }
 
 /** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
+/** Returns the platforms of a target. None: its service's own. */
+export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
+  const given = platforms.flatMap((text) => text.split(",")).map((text) => text.trim());
+  return [...new Set(given.map((text) => formatPlatform(parsePlatform(text))))];
+}
+
 function cleanContext(context: string): string {
   const path = context.replace(/^cwd:\/\//, "");
   if (isAddress(path)) return path;

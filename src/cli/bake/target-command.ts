@@ -1,32 +1,34 @@
 import { join } from "node:path";
+import type { BuildResult } from "../../builder/result.ts";
 import { usageError, withPrefix } from "../../errors.ts";
-import { formatPlatform } from "../../image/platform.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
-import type { InlineDockerfile } from "../builds/inputs.ts";
-import { readPlatforms } from "../builds/options/build-options.ts";
+import type { BakedTarget } from "../builds/inputs.ts";
 import { inputDefinitions } from "../builds/options/input-definitions.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { agentText, type Entry, entryText } from "./entries.ts";
 import { isAddress } from "./names.ts";
-import type { ResolvedTarget } from "./resolve.ts";
+import { platformsOf, type ResolvedTarget } from "./resolve.ts";
 
-/** Returns the image of another target. */
-export type ImageOf = (target: string) => string;
+/** Returns the image of another target, or those for its platforms. */
+export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms">;
 
 /** Returns the call of `bough build --docker` that builds a target. */
 export function invocationOf(
   target: ResolvedTarget,
   imageOf: ImageOf,
   invocation: Invocation,
-): Invocation & InlineDockerfile {
+): Invocation & BakedTarget {
   const { fields, name } = target;
   const text = fields["dockerfile-inline"];
   return inTarget(target, () => {
     const words = commandLineOf(target, imageOf, invocation);
     const values = parseArguments(words, { ...inputDefinitions, ...resultDefinitions }, "bough build");
-    return { ...invocation, values, ...(text !== undefined && { inline: { text, name } }) };
+    const linked = new Map(
+      target.needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const),
+    );
+    return { ...invocation, values, linked, ...(text !== undefined && { inline: { text, name } }) };
   });
 }
 
@@ -71,7 +73,7 @@ function commandLineOf(
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([name, value]) => {
     const target = /^target:(.*)$/s.exec(value)?.[1];
-    return `${name}=${target === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(target)}`}`;
+    return `${name}=${target === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(target).image}`}`;
   });
   return [
     "--docker",
@@ -90,7 +92,7 @@ function commandLineOf(
     ...(fields.platforms === undefined || fields.platforms.length === 0
       ? []
       : options("platform", [fields.platforms.join(",")])),
-    ...options("platform-service", servicesOf(fields, values)),
+    ...options("platform-service", servicesOf({ fields }, values)),
     ...options("output", outputs.map(entryText)),
     ...(fields.pull === true ? ["--pull"] : []),
     ...(fields["no-cache"] === true ? ["--no-cache"] : []),
@@ -109,39 +111,40 @@ function commandLineOf(
 }
 
 /** Returns the values of `--platform-service` that name a platform of the target. */
-function servicesOf({ platforms = [] }: ResolvedTarget["fields"], values: Invocation["values"]): string[] {
-  const names = new Set(readPlatforms(platforms.join(",") || undefined).map(formatPlatform));
-  return readPlatformServices(values)
-    .entries()
-    .flatMap(([name, { profile }]) => (names.has(name) ? [`${name}=${profile}`] : []))
-    .toArray();
+function servicesOf({ fields }: Pick<ResolvedTarget, "fields">, values: Invocation["values"]): string[] {
+  const profiles = readPlatformServices(values);
+  return platformsOf(fields).flatMap((name) => {
+    const { profile } = profiles.get(name) ?? {};
+    return profile === undefined ? [] : [`${name}=${profile}`];
+  });
 }
 
-/** Throws for a `--platform-service` that no target uses, and for a target that is made of another service's image. */
+/** Throws for a `--platform-service` that no target uses, and for a target that is made of an image of another service. */
 export function requireServices(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { values }: Pick<Invocation, "values">,
 ): void {
-  const used = new Set(targets.values().flatMap(({ fields }) => servicesOf(fields, values)));
-  for (const [name, { profile, option }] of readPlatformServices(values))
-    if (!used.has(`${name}=${profile}`))
+  const services = readPlatformServices(values);
+  const used = new Set(targets.values().flatMap(({ fields }) => platformsOf(fields)));
+  for (const [name, { option }] of services)
+    if (!used.has(name))
       throw usageError(
         `${option}: no target has the platform ${name}`,
         `--set '*.platform=linux/amd64,${name}' gives each target two platforms.`,
       );
-  const profilesOf = ({ fields }: ResolvedTarget) => {
-    const named = servicesOf(fields, values);
-    const isElsewhere = named.length < Math.max(1, fields.platforms?.length ?? 0);
-    return new Set([...named.map((text) => text.replace(/^.*?=/s, "")), ...(isElsewhere ? [""] : [])]);
+  const profilesOf = ({ fields }: ResolvedTarget): (string | undefined)[] => {
+    const profiles = platformsOf(fields).map((name) => services.get(name)?.profile);
+    return profiles.length === 0 ? [undefined] : profiles;
   };
   for (const target of targets.values())
     for (const need of target.needs) {
       const needed = targets.get(need);
-      if (needed !== undefined && profilesOf(target).symmetricDifference(profilesOf(needed)).size > 0)
+      const has = needed === undefined ? [] : profilesOf(needed);
+      if (profilesOf(target).some((profile) => !has.includes(profile)))
         throw withTarget(
           usageError(
             `it is made of the target ${need}, which is built on another service`,
-            "Build both for one platform, or push the other's image and name it in FROM.",
+            "Build both for the same platforms, or push the other's image and name it in FROM.",
           ),
           target,
         );

@@ -19,6 +19,7 @@ import { requireLimits } from "../run/limit-options.ts";
 import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
 import { type Connection, connect, type ServiceWatcher } from "../service/connection.ts";
 import type { BuildInputs } from "./inputs.ts";
+import { unreadableLayout } from "./options/build-contexts.ts";
 
 /** A service that a build uses, and the platforms that are built there. */
 export interface ChosenService {
@@ -136,12 +137,16 @@ interface SupportedOptions {
 export async function requireSupport(
   services: readonly BuildService[],
   dockerfile: Dockerfile,
-  { network }: Pick<BuildInputs, "network">,
+  { network, contexts }: Pick<BuildInputs, "network" | "contexts">,
   { limits, annotations }: SupportedOptions,
 ): Promise<void> {
   const targets = await Promise.all(
     services.map(async ({ connection: { service }, supports, platforms, option, globals }) => {
       try {
+        const layout = contexts
+          .values()
+          .find((each) => each.kind === "image" && /^oci:/.test(each.reference));
+        if (layout !== undefined && option !== undefined) throw unreadableLayout(layout.name);
         await requireNetworks(dockerfile, network, service, supports);
         await requireMounts(dockerfile, supports);
         await requireLimits(service, limits);

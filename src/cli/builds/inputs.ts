@@ -4,6 +4,7 @@ import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
+import type { PlatformImage } from "../../builder/result.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
@@ -46,11 +47,13 @@ export interface BuildInputs extends OpenedContext {
   maxAddBytes: number;
 }
 
-type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals"> & InlineDockerfile;
+type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals"> & BakedTarget;
 
-/** Set if the Dockerfile is in no file. `name` tells it from others of the same context. */
-export interface InlineDockerfile {
+/** What `bough bake` adds to a command line. `inline`: a Dockerfile that is in no file; `name` tells it from others of the same context. */
+export interface BakedTarget {
   inline?: { text: string; name: string } | undefined;
+  /** Images of other targets for several platforms, by the one that `--build-context` names. */
+  linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
 }
 
 type InputPlaces =
@@ -134,7 +137,7 @@ export function locateInputs({
 }: {
   values: Values;
   runtime: Pick<Runtime, "workingDirectory">;
-} & InlineDockerfile): InputPlaces {
+} & BakedTarget): InputPlaces {
   const context = values.positionals[0] ?? ".";
   // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");

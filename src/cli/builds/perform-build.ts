@@ -1,4 +1,5 @@
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
+import { platformOf } from "../../builder/bases/base.ts";
 import { createCompanions } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { Emit } from "../../builder/events.ts";
@@ -37,10 +38,17 @@ import {
   requireSupport,
 } from "./build-services.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
-import { type BuildInputs, type InlineDockerfile, readBuildInputs } from "./inputs.ts";
+import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
-import { imagesOf, machineOf, type PreparedBuild, remember, runAndSave } from "./prepared-build.ts";
+import {
+  contextsFor,
+  imagesOf,
+  machineOf,
+  type PreparedBuild,
+  remember,
+  runAndSave,
+} from "./prepared-build.ts";
 import { openLock } from "./result-files.ts";
 
 /** What several builds of one command share. */
@@ -61,11 +69,11 @@ type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
 /** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
 export async function performBuild(
   progress: Progress,
-  invocation: Invocation & InlineDockerfile,
+  invocation: Invocation & BakedTarget,
   measures: Measures | undefined,
   together?: BuildsTogether,
 ): Promise<BuildResult & { printsImage: boolean }> {
-  const { runtime } = invocation;
+  const { runtime, linked } = invocation;
   const { log } = progress;
   const {
     jobsIn,
@@ -139,10 +147,12 @@ export async function performBuild(
         ),
       );
       const { store, layers, memory, remoteBases, carriedCaches } = cache;
+      const platform = each.platforms[0] ?? (linked?.size ? await platformOf(supports) : undefined);
       const request: BuildRequest = {
         asked: {
           ...options,
-          ...{ dialect, target, dockerfile, contexts, session, buildArgs, labels, secrets, allowsLocalFrom },
+          contexts: platform === undefined ? contexts : contextsFor(platform, contexts, linked),
+          ...{ dialect, target, dockerfile, session, buildArgs, labels, secrets, allowsLocalFrom },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
           maxAddBytes: inputs.maxAddBytes,
@@ -180,7 +190,7 @@ export async function performBuild(
       prepared.push({ service: each, request, cache });
     }
     const inputsFor = (platform: Platform) => attesting?.inputsFor(platform);
-    const result = await runAndSave(prepared, { platforms, inputsFor }, runtime.signal, log);
+    const result = await runAndSave(prepared, { platforms, inputsFor, linked }, runtime.signal, log);
     const images = imagesOf(result, platforms, services);
     let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {

@@ -13,7 +13,7 @@ import {
   writeAllOrNone,
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
-import { type InlineDockerfile, locateInputs } from "./inputs.ts";
+import { type BakedTarget, locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
 
 /** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
@@ -135,7 +135,7 @@ function asInBuildx(
 }
 
 /** Throws a usage BoughError if a file would replace an input of the build. */
-export function refuseInput(place: ResultPlace, invocation: Invocation & InlineDockerfile): void {
+export function refuseInput(place: ResultPlace, invocation: Invocation & BakedTarget): void {
   const places = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
   const inputs = [

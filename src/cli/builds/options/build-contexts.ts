@@ -142,7 +142,8 @@ function imageIn(reference: string, name: string, value: string): string {
   );
 }
 
-function unreadableLayout(name: string, value: string): BoughError {
+/** Returns the error for an OCI layout, of which a service can fetch nothing. */
+export function unreadableLayout(name: string, value = "oci-layout://..."): BoughError {
   return usageError(
     `--build-context ${name}=${value}: the service can't read files of this machine`,
     `Push the image to a registry and give ${name}=docker-image://REFERENCE, or build on the embedded engine (--local).`,
