@@ -1,6 +1,6 @@
 import { nearest } from "../suggest.ts";
 import { readFlags } from "./flags.ts";
-import type { ArgInstruction, Dockerfile, Instruction, Stage } from "./instruction.ts";
+import type { ArgInstruction, Dockerfile, FromInstruction, Instruction, Stage } from "./instruction.ts";
 import {
   parseExpose,
   parseMaintainer,
@@ -12,7 +12,6 @@ import {
   parseWorkdir,
 } from "./instructions/configuration.ts";
 import { parseAdd, parseCopy } from "./instructions/copy.ts";
-import { parseFrom } from "./instructions/from.ts";
 import { parseHealthcheck } from "./instructions/healthcheck.ts";
 import { parseArg, parseEnv, parseLabel } from "./instructions/pairs.ts";
 import { parseRun } from "./instructions/run.ts";
@@ -21,6 +20,7 @@ import { Findings, type Problem } from "./problems/problem.ts";
 import { findMarkedLines, invalidTextIn } from "./text/decode.ts";
 import { SourceReader } from "./text/source.ts";
 import { baseOf, placeOf, Statement } from "./text/statement.ts";
+import { splitAtBlanks } from "./words/words.ts";
 
 type Parser = (statement: Statement) => Instruction;
 
@@ -154,4 +154,30 @@ function nearestName(statement: Statement): string | undefined {
 
 function lineOf(problem: Problem): number {
   return problem.culprit?.line ?? problem.range.start;
+}
+
+const stageNameForm = /^[a-z][a-z0-9-_.]*$/;
+
+/** Parses `FROM [--platform=P] IMAGE [AS NAME]`. */
+function parseFrom(statement: Statement): FromInstruction {
+  const flags = readFlags(statement, { platform: "text" });
+  const words = splitAtBlanks(statement.args.text, statement.args.offset);
+  const [image, as, stage] = words;
+  let stageName: string | undefined;
+  if (words.length === 3 && as?.text.toUpperCase() === "AS" && stage !== undefined) {
+    stageName = stage.text.toLowerCase();
+    if (!stageNameForm.test(stageName)) {
+      statement.report({
+        message: `invalid name for build stage: "${stage.text}", name can't start with a number or contain symbols`,
+        expected: "a letter, then letters, digits, '-', '_' and '.'",
+        at: placeOf(stage),
+      });
+    }
+  } else if (words.length !== 1) {
+    const surplus = as ?? statement.writtenName;
+    const message = "FROM requires either one or three arguments";
+    statement.report({ message, expected: "FROM image or FROM image AS name", at: placeOf(surplus) });
+  }
+  const base = baseOf(statement, "FROM", flags.list);
+  return { ...base, image: image?.text ?? "", stageName, platform: flags.text("platform") || undefined };
 }

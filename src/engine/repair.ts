@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { rm } from "node:fs/promises";
 import { inTransaction } from "../database.ts";
 import { isSha256 } from "../sha256.ts";
-import type { Damage } from "./check/report.ts";
+import type { Damage } from "./check/contents.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
 import { dropDamagedFiles } from "./records/files.ts";

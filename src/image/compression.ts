@@ -1,6 +1,8 @@
+import { availableParallelism } from "node:os";
 import type { Transform } from "node:stream";
 import { BoughError, messageOf } from "../errors.ts";
-import { createGzip } from "./gzip/gzip-threads.ts";
+import { leastBusy, startThread, type Thread } from "../thread.ts";
+import { gzipBlock } from "./gzip/gzip-block.ts";
 
 const chunkSize = 128 * 1024;
 
@@ -142,4 +144,32 @@ export async function peek(
     yield* { [Symbol.asyncIterator]: () => chunks };
   })();
   return { bytes, beginning: first.subarray(0, 8) };
+}
+
+interface Gzip {
+  /** Compresses a block, which must not be used afterwards: its memory may be moved to another thread. */
+  pack(block: Block): Promise<Block>;
+  close(): void;
+}
+
+/** Fewer blocks than this are compressed before a thread would have started. */
+const blocksWithoutThreads = 4;
+/** Six threads compress as fast as one thread reads and hashes. */
+const maxThreads = 6;
+
+/** Compresses the first blocks in this thread, and later ones in several threads. The output is the same. */
+function createGzip(): Gzip {
+  const threads: Thread<Block, Block>[] = [];
+  let blocks = 0;
+  return {
+    async pack(block) {
+      if (blocks++ < blocksWithoutThreads) return gzipBlock(block);
+      if (threads.length < Math.min(availableParallelism(), maxThreads))
+        threads.push(startThread("./image/gzip/gzip-thread.ts"));
+      return leastBusy(threads)?.ask(block, { transfer: [block.buffer] }) ?? gzipBlock(block);
+    },
+    close() {
+      for (const thread of threads) thread.close();
+    },
+  };
 }

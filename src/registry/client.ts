@@ -11,15 +11,17 @@ import {
   type Exchanged,
   failed,
   faultOf,
+  isPassingStatus,
   type RegistryRequest,
   refusal,
+  retriesIn,
   type SendOptions,
   sendOnce,
   shownAddress,
+  waitBeforeRetry,
 } from "./exchange.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 import { isDowngrade, isLoopback, type Repository } from "./repository.ts";
-import { isPassingStatus, retriesIn, waitBeforeRetry } from "./retry.ts";
 
 interface ClientOptions {
   repository: Repository;

@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { hashFiles } from "../../src/context/hashing/hash.ts";
-import { type HashCache, isSameStat, isSettled } from "../../src/context/hashing/stat-cache.ts";
+import { type HashCache, isSameStat, isSettled } from "../../src/context/hashing/hash-file.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import type { FileEntry, FileStat } from "../../src/context/sources/entry.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";

@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { openDatabase } from "../../src/database.ts";
+import { migrations } from "../../src/engine/engine-directory.ts";
 import { describeImage } from "../../src/engine/records/image-list.ts";
-import { migrations } from "../../src/engine/records/schema.ts";
 import type { ImageConfig } from "../../src/image/config.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { temporaryDirectory } from "../support/bough.ts";

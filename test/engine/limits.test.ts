@@ -7,8 +7,12 @@ import {
   readLimitEvents,
   usableControllers,
 } from "../../src/engine/sandbox/limits/controllers.ts";
-import { limitSettings, limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
-import { maxUlimits, requireUlimits } from "../../src/engine/sandbox/limits/ulimits.ts";
+import {
+  limitSettings,
+  limitsFor,
+  maxUlimits,
+  requireUlimits,
+} from "../../src/engine/sandbox/limits/limits.ts";
 import { countedSize, watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { decode, TestEngine } from "../support/engine.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CapturedStream, encodeBytes } from "../../src/engine/processes/output.ts";
+import { CapturedStream, encodeBytes } from "../../src/engine/processes/process-events.ts";
 import { bytesOf } from "../../src/service/wire/operation.ts";
 import { runs } from "../support/random.ts";
 

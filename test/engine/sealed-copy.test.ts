@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { closeSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openSealedCopy } from "../../src/engine/sandbox/runtime/sealed-copy.ts";
+import { openSealedCopy } from "../../src/engine/sandbox/runtime/choice.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { openTargets } from "../support/descriptors.ts";
 import { openInput, TestEngine } from "../support/engine.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { openScratch } from "../../src/cli/process/scratch.ts";
 import { digestOf } from "../../src/image/digest.ts";
-import { createPackedLayers } from "../../src/image/packed-layers.ts";
+import { createPackedLayers } from "../../src/image/layer-writer.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test.each([1000, 3_000_000])(

@@ -4,8 +4,8 @@ import { expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { digestOf } from "../../src/image/digest.ts";
 import type { BlobStore } from "../../src/registry/blob-store.ts";
+import { waitBeforeRetry } from "../../src/registry/exchange.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
-import { waitBeforeRetry } from "../../src/registry/retry.ts";
 import { Secret } from "../../src/secret.ts";
 import { blob, type Received, startFakeRegistry } from "./fake-registry.ts";
 

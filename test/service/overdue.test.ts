@@ -1,7 +1,7 @@
 /** Operations that never end: the waiting time, the warning and the cancellation. */
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { OverdueError } from "../../src/service/http/errors.ts";
-import { watchHold, withTimeLimit } from "../../src/service/operations/overdue.ts";
+import { watchHold, withTimeLimit } from "../../src/service/operations/ending.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";

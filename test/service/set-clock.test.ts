@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { startIdleTimer } from "../../src/service/http/deadline.ts";
-import { graceMilliseconds, withTimeLimit } from "../../src/service/operations/overdue.ts";
+import { graceMilliseconds, withTimeLimit } from "../../src/service/operations/ending.ts";
 
 const hour = 3_600_000;
 

@@ -1,6 +1,6 @@
 /** Started by write-ahead-log.test.ts: opens the database at the path as the store, or the engine, does. */
 import { openDatabase } from "../../src/database.ts";
-import { migrations } from "../../src/engine/records/schema.ts";
+import { migrations } from "../../src/engine/engine-directory.ts";
 import { openStateFile } from "../../src/store/database.ts";
 
 const [whose, path = ""] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { ImageTree } from "../../image/copy-sources.ts";
-import type { ImageFile } from "../../service/images/image-file.ts";
+import type { ImageFile } from "../../service/images/image-files.ts";
 import type { ImageService } from "../../service/service.ts";
 
 /** An image's tree, as a service lists it. Each directory is listed once. */

@@ -1,12 +1,11 @@
-import type { Damage, EngineCheckReport } from "../../engine/check/report.ts";
+import type { Damage, EngineCheckReport } from "../../engine/check/contents.ts";
 import { openStore } from "../../store/store.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { createProgressRow } from "../../terminal/step-row.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import type { Runtime } from "../process/runtime.ts";
-import { watchedTerminal } from "../process/runtime.ts";
+import { type Runtime, watchedTerminal } from "../process/runtime.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
 import { sessionDatabases } from "./session-images.ts";
 

@@ -1,8 +1,7 @@
 import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
-import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
-import { createPackedLayers } from "../../image/packed-layers.ts";
+import { createPackedLayers, knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { type FactStore, notePlace, placeOfLayer, registryOf } from "../../store/facts.ts";

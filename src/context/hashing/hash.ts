@@ -4,8 +4,13 @@ import { LinkFreeOpener } from "../../open-without-links.ts";
 import { createPace } from "../../pace.ts";
 import { startThread } from "../../thread.ts";
 import type { FileEntry } from "../sources/entry.ts";
-import { type ContentListener, createFileHasher, type FileToHash } from "./hash-file.ts";
-import { type HashCache, isSettled } from "./stat-cache.ts";
+import {
+  type ContentListener,
+  createFileHasher,
+  type FileToHash,
+  type HashCache,
+  isSettled,
+} from "./hash-file.ts";
 
 export interface HashOptions<Entry extends FileEntry = FileEntry> {
   signal?: AbortSignal;

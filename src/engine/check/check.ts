@@ -6,14 +6,17 @@ import type { Layout } from "../layout.ts";
 import { layerChain } from "../records/layers.ts";
 import { parseObject } from "../records/records.ts";
 import {
+  add,
+  type CheckRun,
   checkFiles,
   checkLayers,
+  type EngineCheckReport,
+  emptyReport,
   findFileProblem,
   findPlaceProblem,
   listFiles,
   listLayers,
 } from "./contents.ts";
-import { add, type CheckRun, type EngineCheckReport, emptyReport } from "./report.ts";
 
 interface EngineCheckOptions {
   signal: AbortSignal;

@@ -1,12 +1,20 @@
-import { lstatSync } from "node:fs";
+import { lchownSync, lstatSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
+import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/file-mode.ts";
-import { typeOf } from "../system/path.ts";
-import type { SelectedSource } from "./copy-spec.ts";
-import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
-import { giveTimes, type Ids, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
+import type { Pace } from "../../pace.ts";
+import type { EarlySync } from "../records/layer-sync.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
+import { joinPath, type Path, typeOf } from "../system/path.ts";
+import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { type SelectedSource, textOf } from "./copy-spec.ts";
+import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
+import type { Linker, LinkPolicy } from "./linker.ts";
+import { tryLink } from "./try-link.ts";
+import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
+import { copyContent } from "./verified-copy.ts";
 
 /** The destination of one copy's sources, and their owner and mode there. */
 interface CopyTarget {
@@ -71,4 +79,180 @@ function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof type
     directory = to.enter(directory, name);
   }
   return undefined;
+}
+
+/** A directory that is written to. */
+interface Place {
+  directory: UpperDirectory;
+  /** True if this copy made the directory, so that existing entries need not be looked up. */
+  isNew: boolean;
+}
+
+/** A directory that is made when the first entry goes into it. */
+interface Slot {
+  open(): Place;
+}
+
+/** The source of a copy, its target, and the rules that it keeps. */
+interface ImageCopyJob {
+  from: LayerTree;
+  to: UpperTree;
+  /** Without it, each file is copied. */
+  links?: { policy: LinkPolicy; linker: Linker };
+  pace: Pace;
+  early?: EarlySync;
+}
+
+/** So many directories' metadata is kept in memory at once. */
+const maxUndescribed = 1_000;
+
+/** Copies entries of an image's layers into a tree, with their metadata. */
+class ImageCopier {
+  readonly #from: LayerTree;
+  readonly #to: UpperTree;
+  readonly #links: ImageCopyJob["links"];
+  readonly #pace: Pace;
+  readonly #early: EarlySync | undefined;
+  readonly #owner: Ids | undefined;
+  readonly #changeMode: ModeChange | undefined;
+  /** Copies of hard-linked files, by the original's inode. */
+  readonly #copied = new Map<number, Path>();
+  /** Complete directories, but for links that are still being made and for their metadata. */
+  #undescribed: { path: Path; entry: MergedEntry; stats: Stats }[] = [];
+
+  constructor(job: ImageCopyJob, owner: Ids | undefined, changeMode: ModeChange | undefined) {
+    this.#from = job.from;
+    this.#to = job.to;
+    this.#links = job.links;
+    this.#pace = job.pace;
+    this.#early = job.early;
+    this.#owner = owner;
+    this.#changeMode = changeMode;
+  }
+
+  /** Completes what has been copied. */
+  async finish(): Promise<void> {
+    await this.#links?.linker.drain();
+    for (const { path, entry, stats } of this.#undescribed.splice(0)) {
+      const pause = this.#pace.step();
+      if (pause !== undefined) await pause;
+      this.#describe(path, entry, stats);
+    }
+  }
+
+  async copyChildren(source: MergedDirectory, slot: Slot, filters: readonly Filter[]): Promise<void> {
+    for (const entry of this.#from.list(source)) {
+      const pause = this.#pace.step();
+      if (pause !== undefined) await pause;
+      const text = textOf(entry.name);
+      const isKept = passesAll(filters, text);
+      if (entry.type !== "directory") {
+        const copying = isKept ? this.copyEntry(entry, slot.open()) : undefined;
+        if (copying !== undefined) await copying;
+      } else if (isKept || mayPassBelow(filters, text)) {
+        const below = source.length === 1 ? [entry] : this.#from.enter(source, entry.name);
+        await this.#copyDirectory(entry, below, slot, isKept, enterFilters(filters, text));
+      }
+    }
+  }
+
+  async #copyDirectory(
+    entry: MergedEntry,
+    source: MergedDirectory,
+    parent: Slot,
+    isKept: boolean,
+    filters: readonly Filter[],
+  ): Promise<void> {
+    const stats = lstatSync(entry.path);
+    let place: Place | undefined;
+    const slot: Slot = {
+      open: () => {
+        if (place !== undefined) return place;
+        place = this.#openDirectory(entry, parent.open());
+        if (place.isNew && !isKept) this.#describe(place.directory.path, entry, stats);
+        return place;
+      },
+    };
+    if (isKept) slot.open();
+    await this.copyChildren(source, slot, filters);
+    // Its metadata is set last, since each file added to it changes its modification time.
+    if (place !== undefined && isKept)
+      this.#undescribed.push({ path: slot.open().directory.path, entry, stats });
+    if (this.#undescribed.length >= maxUndescribed) await this.finish();
+  }
+
+  #openDirectory({ name }: MergedEntry, { directory, isNew }: Place): Place {
+    const existing = isNew ? undefined : this.#to.find(directory, name);
+    if (existing === undefined) return { directory: this.#to.make(directory, name), isNew: true };
+    if (!existing.stats.isDirectory())
+      throw new BoughError(`cannot copy to non-directory: ${insideOf(directory, name)}`);
+    const below = this.#to.enter(directory, name);
+    this.#to.materialize(below);
+    return { directory: below, isNew: false };
+  }
+
+  /** Copies any entry but a directory. */
+  copyEntry(entry: MergedEntry, { directory, isNew }: Place): Promise<void> | undefined {
+    if (!isNew && this.#to.find(directory, entry.name)?.stats.isDirectory())
+      throw new BoughError(`cannot replace to directory ${insideOf(directory, entry.name)} with file`);
+    const path = isNew ? joinPath(directory.path, entry.name) : this.#to.clear(directory, entry.name);
+    let known: Stats | undefined;
+    const stats = () => {
+      known ??= lstatSync(entry.path);
+      return known;
+    };
+    const copy = () => this.#copy(entry, stats(), path);
+    if (this.#links === undefined || !this.#isSame(entry, stats)) return copy();
+    const { policy, linker } = this.#links;
+    return policy.allows(entry, stats) ? linker.link(entry.path, path, copy) : copy();
+  }
+
+  /** True if the copy would have the owner and mode of the layer's file. */
+  #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
+    const owner = this.#owner;
+    if (type === "other" && stats().isSocket()) return false;
+    if (owner !== undefined && (stats().uid !== owner.uid || stats().gid !== owner.gid)) return false;
+    return (
+      this.#changeMode === undefined ||
+      type === "symlink" ||
+      this.#modeOf(stats()) === (stats().mode & 0o7777)
+    );
+  }
+
+  #modeOf(stats: Stats): number {
+    const mode = stats.mode & 0o7777;
+    return this.#changeMode?.(mode, stats.isDirectory()) ?? mode;
+  }
+
+  #copy(entry: MergedEntry, stats: Stats, path: Path): Promise<void> | undefined {
+    if (entry.type === "symlink") {
+      symlinkSync(readlinkSync(entry.path, "buffer"), path);
+    } else if (stats.isSocket()) {
+      // BuildKit copies a socket as an empty file.
+      writeFileSync(path, "", { flag: "wx" });
+    } else if (entry.type === "other") {
+      if (!makeNode(path, stats.mode, stats.rdev))
+        throw new BoughError(`${entry.name.toString()} is a device, which cannot be created here`, {
+          hint: "Only root can create devices.",
+        });
+    } else {
+      const copied = stats.nlink > 1 ? this.#copied.get(stats.ino) : undefined;
+      if (copied !== undefined && tryLink(copied, path)) return undefined;
+      if (stats.nlink > 1) this.#copied.set(stats.ino, path);
+      this.#early?.addFiles(1, stats.size);
+      const copying = copyContent(entry.path, path, stats.size);
+      if (copying !== undefined) return copying.then(() => this.#describe(path, entry, stats));
+    }
+    this.#describe(path, entry, stats);
+    return undefined;
+  }
+
+  /** Sets a copy's metadata. Extended attributes come after the owner, since changing the owner drops capabilities. */
+  #describe(path: Path, { type, path: source }: { type: string; path: Path }, stats: Stats): void {
+    const owner = this.#owner ?? stats;
+    if (type === "symlink") lchownSync(path, owner.uid, owner.gid);
+    else giveAttributes(path, owner, { mode: this.#modeOf(stats) });
+    writeAttributes(path, readAttributes(source));
+    giveTimes(path, stats);
+  }
 }

@@ -5,12 +5,12 @@
  */
 
 import { timingSafeEqual } from "node:crypto";
+import { lookup } from "node:dns/promises";
 import { closeSync } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { BlockList, connect, createServer, type Socket } from "node:net";
 import { BoughError } from "../../errors.ts";
 import { makeEmptyNetwork } from "../network/empty-network.ts";
 import type { Environment } from "../system/programs.ts";
-import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { type MachineProxy, machineProxy } from "./machine-proxy.ts";
 
 type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -227,4 +227,45 @@ function isAuthorized(head: string, expected: string): boolean {
 function refuse(client: Socket, status: 403 | 407 | 502): void {
   const reason = { 403: "Forbidden", 407: "Proxy Authentication Required", 502: "Bad Gateway" }[status];
   client.end(`HTTP/1.1 ${status} ${reason}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+}
+
+// Addresses that a client of a server must not make it connect to.
+
+/** Loopback, link-local (where clouds have their metadata), and "this host", which connects to loopback. */
+const local = new BlockList();
+for (const [network, bits, kind] of [
+  ["127.0.0.0", 8, "ipv4"],
+  ["0.0.0.0", 8, "ipv4"],
+  ["169.254.0.0", 16, "ipv4"],
+  ["::", 127, "ipv6"],
+  ["fe80::", 10, "ipv6"],
+  ["::ffff:127.0.0.0", 104, "ipv6"],
+  ["::ffff:0.0.0.0", 104, "ipv6"],
+  ["::ffff:169.254.0.0", 112, "ipv6"],
+] as const)
+  local.addSubnet(network, bits, kind);
+
+/**
+ * Returns an address of a host, to connect to exactly what was checked.
+ *
+ * @throws BoughError if one of its addresses is local
+ */
+export async function resolveRemote(host: string): Promise<string> {
+  const addresses = await lookup(host.replace(/^\[(.*)\]$/, "$1"), { all: true });
+  const found = addresses.find(({ address, family }) => local.check(address, family === 6 ? "ipv6" : "ipv4"));
+  if (found !== undefined) throw new LocalAddressError(host, found.address);
+  const [first] = addresses;
+  if (first === undefined) throw new Error(`${host} has no address`);
+  return first.address;
+}
+
+export class LocalAddressError extends BoughError {
+  override readonly name = "LocalAddressError";
+
+  constructor(host: string, address: string) {
+    const which = host === address || host === `[${address}]` ? host : `${host} (${address})`;
+    super(
+      `a client of this server cannot make it connect to ${which}: it is an address of the server itself or of its link; \`bough serve --allow-local-fetch\` allows it`,
+    );
+  }
 }

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { retriesIn } from "../../registry/exchange.ts";
 import { credentialHelpersIn, findSettings, type Place } from "../../registry/registries-conf.ts";
 import { parseRepository, type Repository, registryHost, verifiesTls } from "../../registry/repository.ts";
-import { retriesIn } from "../../registry/retry.ts";
 import type { Environment } from "../system/programs.ts";
 
 /** Words for skopeo: before the name of its command, and after it. */

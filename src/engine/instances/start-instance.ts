@@ -5,7 +5,7 @@ import { imageOf } from "../mounts/mount-spec.ts";
 import { type Image, requireImage } from "../records/images.ts";
 import type { Call } from "../router.ts";
 import { startOperation } from "../run-operation.ts";
-import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
+import { maxUlimits, requireUlimits } from "../sandbox/limits/limits.ts";
 import type { EngineState } from "../state.ts";
 import { whyNotRunnable } from "../system/emulation.ts";
 import { requireRuntime } from "../system/programs.ts";

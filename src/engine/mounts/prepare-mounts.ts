@@ -1,4 +1,5 @@
-import { mkdirSync, realpathSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, constants, mkdirSync, openSync, realpathSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
 import { join, normalize } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { LentFile } from "../../service/wire/file.ts";
@@ -8,15 +9,14 @@ import { releaseCaches } from "../records/caches.ts";
 import { layerChain, layerDirectory, overlayOptions } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownHierarchies, ownMemoryLimit } from "../sandbox/limits/controllers.ts";
-import type { NamespaceMount } from "../sandbox/root/namespace-mount.ts";
+import type { NamespaceMount } from "../sandbox/root/mount-namespace.ts";
 import type { RequestMounts } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
-import { openAgentSocket } from "./agent-socket.ts";
 import { cacheKey, openCache, type UnpackContents } from "./cache-mount.ts";
 import { MountFiles } from "./files-mount.ts";
-import type { FilesMount, MountRequest, MountSpec } from "./mount-spec.ts";
+import type { FilesMount, MountRequest, MountSpec, SshMount } from "./mount-spec.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
 
 /** The mounts of one sandbox, with their contents. */
@@ -230,4 +230,53 @@ function realPath(path: string): string | undefined {
     if (["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
     throw error;
   }
+}
+
+/**
+ * Opens a socket in `directory` that forwards to an agent's. It has the owner that the mount asks for, and makes an agent usable
+ * that only accepts this process's user.
+ */
+export async function openAgentSocket(
+  { agent, mode, uid, gid }: SshMount,
+  directory: string,
+): Promise<{ path: string; close: () => void }> {
+  const connections = new Set<Socket>();
+  const keep = (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  };
+  const server = createServer((client) => {
+    const toAgent = connect(agent);
+    for (const [socket, other] of [
+      [client, toAgent],
+      [toAgent, client],
+    ] as const) {
+      keep(socket);
+      socket.on("error", () => other.destroy());
+      socket.pipe(other);
+    }
+  });
+  const path = join(directory, "agent");
+  // A socket's path is limited to 107 bytes. The path through a descriptor is short.
+  const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(`/proc/self/fd/${descriptor}/agent`, resolve);
+    });
+    chownSync(path, uid, gid);
+    chmodSync(path, mode);
+  } catch (error) {
+    server.close();
+    throw new BoughError("cannot create a socket for the SSH agent", { cause: error });
+  } finally {
+    closeSync(descriptor);
+  }
+  return {
+    path,
+    close() {
+      server.close();
+      for (const socket of connections) socket.destroy();
+    },
+  };
 }

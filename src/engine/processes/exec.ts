@@ -4,12 +4,11 @@ import { steadyTime } from "../../clock.ts";
 import { beforeDeadline, endHelper, isRunning, sendSignal } from "../../programs/helper.ts";
 import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
-import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
-import { forEachChunk } from "../sandbox/supervise.ts";
+import { forEachChunk, StartupStderr } from "../sandbox/supervise.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
 import { dyingWithParent, findProgram, helperEnvironment } from "../system/programs.ts";
 

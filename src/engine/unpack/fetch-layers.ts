@@ -14,10 +14,9 @@ import type { Success } from "../records/operations.ts";
 import { requireNoFailedSync } from "../records/unsynced-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { EarlyLayers } from "./early-layers.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EarlyLayers, placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 /** Absent layers could not be fetched, for a reason that is not this machine's: they are unreachable. */
 export class UnreachableLayersError extends BoughError {

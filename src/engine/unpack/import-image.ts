@@ -32,10 +32,9 @@ import { requireNoFailedSync } from "../records/unsynced-layers.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { EarlyLayers } from "./early-layers.ts";
 import { type LayerGroup, planLayers } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EarlyLayers, placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 interface ImportSpec {
   source: ImageSource;

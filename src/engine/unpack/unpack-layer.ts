@@ -10,7 +10,6 @@ import { type FilePart, readPart } from "../import/image-files.ts";
 import { checkRoom, meansNoRoom, type Room } from "../import-limits.ts";
 import { showPath } from "../system/path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
-import type { Totals } from "./totals.ts";
 
 /** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */
 export interface LayerJob {
@@ -172,4 +171,41 @@ function createDigest() {
     },
     size: () => size,
   };
+}
+
+/** The totals of one import's layers so far, counted by several threads. */
+interface Totals {
+  /** Throws if the import has ended meanwhile. */
+  add(more: { bytes?: number; entries?: number; written?: number }): void;
+  read(): { bytes: number; entries: number; written: number };
+}
+
+const cells = { bytes: 0, entries: 1, written: 2, isOver: 3 } as const;
+
+/** Makes shared memory for `openTotals`, which works in any thread. */
+export function makeTotals(): SharedArrayBuffer {
+  return new SharedArrayBuffer(Object.keys(cells).length * BigInt64Array.BYTES_PER_ELEMENT);
+}
+
+export function openTotals(memory: SharedArrayBuffer): Totals {
+  const counts = new BigInt64Array(memory);
+  const read = (cell: number) => Number(Atomics.load(counts, cell));
+  return {
+    add({ bytes = 0, entries = 0, written = 0 }) {
+      if (read(cells.isOver) !== 0) throw new Error("the import is over");
+      if (bytes !== 0) Atomics.add(counts, cells.bytes, BigInt(bytes));
+      if (entries !== 0) Atomics.add(counts, cells.entries, BigInt(entries));
+      if (written !== 0) Atomics.add(counts, cells.written, BigInt(written));
+    },
+    read: () => ({
+      bytes: read(cells.bytes),
+      entries: read(cells.entries),
+      written: read(cells.written),
+    }),
+  };
+}
+
+/** Stops all threads that count: their next `add` throws. */
+export function endTotals(memory: SharedArrayBuffer): void {
+  Atomics.store(new BigInt64Array(memory), cells.isOver, 1n);
 }

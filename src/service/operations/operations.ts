@@ -7,9 +7,16 @@ import { OverdueError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
-import { cancel, cancelMilliseconds, endedView, endingOf, reportSilence } from "./ending.ts";
+import {
+  cancel,
+  cancelMilliseconds,
+  endedView,
+  endingOf,
+  reportSilence,
+  watchHold,
+  withTimeLimit,
+} from "./ending.ts";
 import { type EventsHere, followEvents, followEventsHere } from "./events.ts";
-import { watchHold, withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
 import { checkEngine } from "../../../src/engine/check/check.ts";
+import { migrations } from "../../../src/engine/engine-directory.ts";
 import { layerNames } from "../../../src/engine/records/layers.ts";
-import { migrations } from "../../../src/engine/records/schema.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { removeHome } from "../../support/homes.ts";
 

@@ -95,7 +95,7 @@ test("an image that is copied from is in use until the operation ends", async ()
   const source = (await engine.run(base, "touch /source")).image ?? "";
   const { imagesInUse } = await import("../../../src/engine/records/operations.ts");
   const { openDatabase } = await import("../../../src/database.ts");
-  const { migrations } = await import("../../../src/engine/records/schema.ts");
+  const { migrations } = await import("../../../src/engine/engine-directory.ts");
   const started = await engine.start({
     image: base,
     command: "read line",

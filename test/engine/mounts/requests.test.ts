@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { openDatabase } from "../../../src/database.ts";
+import { migrations } from "../../../src/engine/engine-directory.ts";
 import { makeLayout } from "../../../src/engine/layout.ts";
 import { imagesInUse } from "../../../src/engine/records/operations.ts";
-import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { openAgentSocket } from "../../../src/engine/mounts/agent-socket.ts";
+import { openAgentSocket } from "../../../src/engine/mounts/prepare-mounts.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { leftOpen } from "../../support/descriptors.ts";

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { migrations } from "../../../src/engine/records/schema.ts";
+import { migrations } from "../../../src/engine/engine-directory.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { TestEngine } from "../../support/engine.ts";
 import {

@@ -1,7 +1,6 @@
 import type { Compression } from "../../../image/compression.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
-import type { LayerContent } from "../../../image/layer-writer.ts";
-import { createPackedLayers } from "../../../image/packed-layers.ts";
+import { createPackedLayers, type LayerContent } from "../../../image/layer-writer.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
 import { createSlots } from "../../../slots.ts";

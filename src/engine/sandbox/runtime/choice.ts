@@ -1,6 +1,7 @@
-import { realpathSync, statSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
+import { libc } from "../../../programs/libc.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
@@ -22,7 +23,6 @@ import { Crun, type CrunFacts } from "./crun.ts";
 import { recallTrial, rememberTrial } from "./remembered-trial.ts";
 import { findRunc } from "./runc.ts";
 import type { ContainerRuntime } from "./runtime.ts";
-import { openSealedCopy } from "./sealed-copy.ts";
 import type { TrialResult } from "./trial.ts";
 
 /** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
@@ -208,4 +208,37 @@ const unified = "/sys/fs/cgroup/unified";
 /** Returns the directory that crun's state covers: preferably one that crun must not see, so that one mount does both. */
 function statePlace(layout: Pick<Layout, "containers">, hierarchies: readonly Hierarchy[]): string {
   return hierarchies.some(({ mountPoint }) => mountPoint === unified) ? unified : layout.containers;
+}
+
+/** The values of linux/memfd.h and linux/fcntl.h. */
+const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
+const [addSeals, allSeals] = [1033, 0xf];
+
+/**
+ * Copies a program to a sealed file in memory, which can't be changed. For each container, crun restarts itself from such a copy,
+ * so that no container can reach its file. Started from a copy, it skips that, which is half of its start. Returns a descriptor;
+ * `undefined` if the system has no such files, or does not allow running them.
+ */
+export function openSealedCopy(program: string): number | undefined {
+  let descriptor: number | undefined;
+  try {
+    descriptor = openMemory();
+    if (descriptor === undefined) return undefined;
+    writeFileSync(descriptor, readFileSync(program));
+    const mayBeRun = (fstatSync(descriptor).mode & 0o111) !== 0;
+    if (mayBeRun && libc().fcntl(descriptor, addSeals, allSeals) === 0) return descriptor;
+  } catch {
+    // The program's file is run instead.
+  }
+  if (descriptor !== undefined) closeSync(descriptor);
+  return undefined;
+}
+
+/** Before Linux 6.3 all files in memory are executable, and the flag is unknown. Later kernels may require it. */
+function openMemory(): number | undefined {
+  const open = (flags: number) => libc().memfd_create(Buffer.from("crun\0"), flags);
+  const flags = memfdCloseOnExec | allowSealing;
+  const descriptor = open(flags | executable);
+  const found = descriptor < 0 ? open(flags) : descriptor;
+  return found < 0 ? undefined : found;
 }
