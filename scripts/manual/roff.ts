@@ -1,5 +1,5 @@
 /** Renders a topic's Markdown as the body of a man page (groff's man macros). */
-import { describeLink } from "../../src/cli/help/render-markdown.ts";
+import { describeLink } from "../../src/cli/help/topics.ts";
 
 const cellEnd = "\u001f";
 const rowEnd = "\u001e";

@@ -1,9 +1,11 @@
+import { messageOf } from "../errors.ts";
 import { createSingleFlight } from "../once.ts";
+import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 import { rememberTag } from "./cache/noted-images.ts";
+import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
-import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
 import type { BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
@@ -14,7 +16,7 @@ import {
   MissingImageError,
   retryAfterLoss,
 } from "./operations/missing-image.ts";
-import type { BuildResult } from "./result.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
 import { countEvents } from "./stages/step-record.ts";
 import type { StageState } from "./state/state.ts";
@@ -61,7 +63,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       const { uploaded, uploadedFor } = counted;
       const missing = build.asked.dialect.keepsConfiguration ? [] : counted.missing();
       const seconds = (clock.now() - startedAt) / 1000;
-      const added = build.asked.measuresLayers ? await measure(target, running) : undefined;
+      const added = build.asked.measuresLayers ? await measureLayers(target.steps, running) : undefined;
       const steps = target.steps.map((record) => ({
         ...record,
         uploadedBytes: uploadedFor(record),
@@ -120,12 +122,6 @@ function withLabels(stage: StageState, labels: ReadonlyMap<string, string>): Sta
   return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
 }
 
-/** Loads the code that measures only for builds that ask for it. */
-async function measure({ steps }: BuiltTarget, running: RunningBuild) {
-  const { measureLayers } = await import("./stages/measure-layers.ts");
-  return measureLayers(steps, running);
-}
-
 async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBuild): Promise<void> {
   job.services.signal.throwIfAborted();
   const { layer } = stage;
@@ -139,4 +135,43 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
     rememberTag(tag, layer.image, job.services);
     emit({ type: "tagged", image: layer.image, tag });
   }
+}
+
+/** Returns the bytes that the layer of each step adds to its image; empty if the service can't be asked. */
+async function measureLayers(
+  steps: readonly StepRecord[],
+  { services, emit }: RunningBuild,
+): Promise<ReadonlyMap<StepRecord, number>> {
+  try {
+    if (!(await services.supports.layerSizes())) return new Map();
+    return await measure(steps, services.service);
+  } catch (error) {
+    services.signal.throwIfAborted();
+    // The image exists, even if its layers can't be measured.
+    const message = `cannot get the size of each layer: ${messageOf(error)}`;
+    emit({ type: "warning", message, line: undefined });
+    return new Map();
+  }
+}
+
+async function measure(
+  steps: readonly StepRecord[],
+  service: Pick<ImageService, "layerSizes">,
+): Promise<Map<StepRecord, number>> {
+  const added = new Map<StepRecord, number>();
+  /** Ids of the layers that each stage has before the step, by the stage's index. */
+  const before = new Map<number, ReadonlySet<string>>();
+  for (const step of steps) {
+    if (step.image === null || step.stage === null) continue;
+    const layers = await service.layerSizes(step.image);
+    const known = before.get(step.stage.index);
+    before.set(step.stage.index, new Set(layers.map(({ id }) => id)));
+    // The layers of the base are not the stage's own.
+    if (known === undefined) continue;
+    added.set(
+      step,
+      layers.reduce((bytes, { id, size }) => (known.has(id) ? bytes : bytes + size), 0),
+    );
+  }
+  return added;
 }

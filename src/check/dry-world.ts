@@ -6,31 +6,38 @@ import {
   type NamedContexts,
   sourceDirectory,
 } from "../builder/contexts/named-context.ts";
-import { planCopy } from "../builder/copy/plan.ts";
+import type { StagedTypes } from "../builder/copy/destination.ts";
+import { type PlannedCopy, planCopy } from "../builder/copy/plan.ts";
 import type { Dialect } from "../builder/dialect.ts";
 import type { World } from "../builder/interpreter/world.ts";
 import { expandMounts, mountedDirectory } from "../builder/mounts/mount-support.ts";
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
+import { numericOwner, root } from "../builder/owners/ownership.ts";
 import type { MountSupport } from "../builder/service-support.ts";
 import { pathInImage } from "../builder/state/path-in-image.ts";
 import type { BuildPlatforms } from "../builder/state/platform.ts";
-import { createIsKnown, lookUp } from "../builder/state/scope.ts";
+import { createIsKnown, lookUp, type StageScope } from "../builder/state/scope.ts";
 import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import { type FileSystem, localFileSystem, rememberFiles } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
+import type {
+  AddInstruction,
+  CopyInstruction,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+} from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
 import { withDefaultPath } from "../image/config.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
-import { type DryStage, filesOf, startDryStage, typesOf } from "./dry-copy.ts";
 import { type Finding, warn } from "./finding.ts";
 import { type OpenReference, openReferences } from "./lints/references.ts";
-import type { PlannedFile } from "./planned-file.ts";
+import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
 
 export interface DryOptions {
@@ -226,3 +233,58 @@ const shellExpanded: ReadonlySet<string> = new Set([
   // Docker replaces its variables, but says nothing of undefined ones.
   "EXPOSE",
 ]);
+
+// What a COPY or ADD would put where, as far as it is known without the image.
+
+/** Returns the files to report. */
+function filesOf(
+  instruction: CopyInstruction | AddInstruction,
+  { words, plan, isPlaceKnown, isImageAsked }: PlannedCopy,
+  stage: DryStage,
+  escape: EscapeCharacter,
+): PlannedFile[] {
+  const isKnown = createIsKnown(stage, escape);
+  const isCertain =
+    !isImageAsked && isPlaceKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
+  const destinationIs = plan.destination.isDirectory ? "directory" : "file";
+  const isOwnerKnown = isKnown(instruction.chown ?? "");
+  const named = words.chown === "" ? root : numericOwner(words.chown);
+  const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
+  return withoutImpliedDirectories([...plan.items]).map((item): PlannedFile => {
+    const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
+    return {
+      line: instruction.range.start,
+      ...describeItem(item),
+      destination: isPlaceKnown ? item.path : undefined,
+      destinationIs: isCertain ? destinationIs : "unknown",
+      uid,
+      gid,
+      ...(hasKnownText ? {} : { size: undefined }),
+    };
+  });
+}
+
+/** Returns the entries that later instructions find, by path. */
+function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {
+  return Array.from(plan.items, (item) => [
+    item.path,
+    item.kind === "entry" ? item.entry : describeItem(item),
+  ]);
+}
+
+/** A stage without an image. */
+export interface DryStage extends StageScope {
+  /** `undefined` if it depends on a variable of the image. */
+  workdir: string | undefined;
+  /** True after any WORKDIR. */
+  workdirIsSet: boolean;
+  /** True if no WORKDIR was absolute: relative ones are resolved from `/`, although the image may have another WORKDIR. */
+  workdirIsAssumed: boolean;
+  staged: StagedTypes;
+}
+
+export function startDryStage(): DryStage {
+  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map(), config: {} };
+  const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
+  return { ...words, ...place };
+}

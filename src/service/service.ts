@@ -18,7 +18,7 @@ import type {
   UploadOptions,
   UploadProgress,
 } from "./files/upload.ts";
-import type { ImageFiles } from "./images/image-files.ts";
+import type { ImageFiles } from "./images/image-file.ts";
 import type { LendFiles, UnhashedFile } from "./wire/file.ts";
 import type { DeclaredImage, RemoteImageRequest } from "./wire/image.ts";
 import type { InstanceRequest } from "./wire/instance.ts";

@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
 import {
@@ -12,13 +13,11 @@ import { createFactStore, createImportMemory, type FactStore, type ImportMemory 
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
 import { forgetImages } from "./forget.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
-import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
 import { createSurroundingsStore, type SurroundingsStore } from "./surroundings.ts";
 import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
-import { createUploadCache, type UploadCache } from "./uploads.ts";
-import { createUrlCache, type UrlCache } from "./urls.ts";
+import { createUploadCache, createUrlCache, type UploadCache, type UrlCache } from "./uploads.ts";
 
 /** Everything that bough remembers about one service and project, in one SQLite file. */
 export interface Store extends Disposable {
@@ -244,3 +243,28 @@ const migrations = [
   ALTER TABLE session ADD COLUMN variables TEXT NOT NULL DEFAULT '{}';
   `,
 ];
+
+/** The latest index read of each scope: it need not be fetched again while the service has the same one. */
+export interface ScopeCopies {
+  /** `image`: the UUID of the image that contains the index. */
+  get(image: string): Uint8Array | undefined;
+  /** Replaces the stored index of that scope. */
+  set(scope: string, image: string, content: Uint8Array): void;
+}
+
+function createScopeCopies(database: Database): ScopeCopies {
+  return {
+    get(image) {
+      const row = database
+        .query<{ content: Uint8Array }, [string]>("SELECT content FROM scope_copy WHERE image = ?")
+        .get(image);
+      return row === null ? undefined : Bun.zstdDecompressSync(row.content);
+    },
+    set(scope, image, content) {
+      const packed = Bun.zstdCompressSync(Buffer.from(content), { level: 1 });
+      database
+        .query("INSERT OR REPLACE INTO scope_copy (scope, image, content) VALUES (?, ?, ?)")
+        .run(scope, image, packed);
+    },
+  };
+}

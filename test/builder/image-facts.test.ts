@@ -1,7 +1,7 @@
 /** Requests about the paths of an image: a few one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
-import type { ListedEntry, PathType } from "../../src/service/images/image-files.ts";
+import type { ListedEntry, PathType } from "../../src/service/images/image-file.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
-import { fileStatOf } from "../../src/context/sources/entry.ts";
+import { fileStatOf } from "../../src/context/sources/entry-of.ts";
 import type { AddInstruction, CopyInstruction } from "../../src/dockerfile/instruction.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { openStore } from "../../src/store/store.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
-import { fileStatOf } from "../../src/context/sources/entry.ts";
+import { fileStatOf } from "../../src/context/sources/entry-of.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 function write(text = "") {

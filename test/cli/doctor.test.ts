@@ -6,8 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
-import { type ContainerFacts, diagnoseContainer } from "../../src/cli/doctor/container.ts";
-import { diagnoseEngine, diagnosePlatforms, type EngineFacts } from "../../src/cli/doctor/engine.ts";
+import {
+  type ContainerFacts,
+  diagnoseContainer,
+  diagnoseEngine,
+  diagnosePlatforms,
+  type EngineFacts,
+} from "../../src/cli/doctor/engine.ts";
 import {
   diagnoseLimits,
   diagnoseNetwork,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "bun:test";
 import { appendFileSync, lstatSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openToHash } from "../../src/context/hashing/hash-file.ts";
-import { fileStatOf } from "../../src/context/sources/entry.ts";
+import { fileStatOf } from "../../src/context/sources/entry-of.ts";
 import type { UnhashedOptions } from "../../src/service/files/upload.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock, type ManualClock } from "../fake-service/manual-clock.ts";

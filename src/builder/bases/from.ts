@@ -1,11 +1,14 @@
-import type { FromInstruction } from "../../dockerfile/instruction.ts";
-import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
+import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
+import { defaultPath, type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { formatPlatform, type Platform, requireFor } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
-import type { BaseImage, BuildJob } from "../job.ts";
+import type { Dialect } from "../dialect.ts";
+import type { AskedBuild, BaseImage, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { Layer } from "../state/layer.ts";
+import { lookUp } from "../state/scope.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
 import { findLockedImage } from "./locked-image.ts";
@@ -91,4 +94,109 @@ function baseLayer(
     operation: undefined,
   });
   return image.isRemembered === true ? { ...layer, cached: true } : layer;
+}
+
+/**
+ * Adds the image's own variables to the stage before an instruction that refers to a variable the Dockerfile does not set, as in
+ * `ENV PATH=/opt/bin:$PATH`. If the service does not return an image's configuration, one small operation reads them, once for
+ * each base image. A RUN needs this only for its mounts: its shell has the variables.
+ */
+export async function inheritEnvironment(
+  instruction: Instruction,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (stage.inherited !== undefined || !usesUnknownVariable(instruction, stage, build.asked)) return stage;
+  return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
+}
+
+const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
+const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
+
+/** Returns true if the build, not a shell, replaces the variables of an instruction. */
+export function expandsVariables(name: Instruction["name"], dialect: Dialect): boolean {
+  return expanding.includes(name) || (dialect.keepsConfiguration && ofConfiguration.includes(name));
+}
+
+function usesUnknownVariable(
+  instruction: Instruction,
+  stage: StageState,
+  { dialect, dockerfile }: AskedBuild,
+): boolean {
+  const lookup = lookUp({ env: stage.env, args: stage.args });
+  const { escape } = dockerfile;
+  const references = () =>
+    instruction.name === "RUN"
+      ? instruction.mounts.flatMap(wordsOfMount).flatMap((word) => referencesIn(word, escape))
+      : referencesOf(instruction, escape);
+  const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, dialect);
+  return (
+    isExpanded &&
+    references().some(
+      ({ name }) =>
+        lookup(name) === undefined &&
+        (dialect.hasDockersVariables || mayBeOfImage(name, instruction, stage, escape)),
+    )
+  );
+}
+
+/** The endings of names that images set, such as `JAVA_HOME` and `PYTHON_VERSION`. */
+const namesOfImages = /^(LANG|LC_[A-Z]+|PGDATA)$|PATH$|_(HOME|VERSION|MAJOR|DIR|ROOT)$/;
+
+/** Returns false for a name that is empty in all likelihood: a question is a command on the service. */
+function mayBeOfImage(name: string, instruction: Instruction, { args }: StageState, escape: string): boolean {
+  if (args.has(name)) return false;
+  const isUsedIn = (value: string) =>
+    referencesIn(value, escape).some((reference) => reference.name === name);
+  const goesOn =
+    instruction.name === "ENV" && instruction.pairs.some(({ key, value }) => key === name && isUsedIn(value));
+  return goesOn || namesOfImages.test(name);
+}
+
+async function readEnvironment(
+  stage: StageState,
+  line: number,
+  build: BuildJob,
+): Promise<ReadonlyMap<string, string>> {
+  const { facts } = build.services.store;
+  const question = "environment";
+  const known = facts.get(stage.base, question);
+  const answer = known === undefined ? await askEnvironment(stage, build) : { text: known };
+  // A command that failed may succeed in the next build.
+  if (answer.failure === undefined) facts.set(stage.base, question, answer.text);
+  if (answer.text === "") {
+    const why = answer.failure ?? "no env program reports them";
+    const message = `cannot read the image's variables: ${why}; bough takes ${defaultPath} for PATH and an empty value for every other`;
+    build.emit({ type: "warning", message, line });
+  }
+  return withDefaultPath(parseEnvironment(answer.text));
+}
+
+/** Returns the output of env(1), which is empty if the image has no such program, or why there is none. */
+async function askEnvironment(
+  stage: StageState,
+  build: BuildJob,
+): Promise<{ text: string; failure?: string }> {
+  // Loaded on demand: few builds ask a question.
+  const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import("../operations/ask-image.ts");
+  const question = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
+  const outcome = await askImage(question, stage, build);
+  if (exitCodeOf(outcome) === 0) return { text: outcome.stdout.text };
+  if (cannotBeStarted(outcome)) return { text: "" };
+  return { text: "", failure: `${describeEnd(outcome)} (operation ${outcome.operation})` };
+}
+
+/** Variables set by the process that starts a command, not by the image. */
+const processVariables = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
+
+/** Parses the output of env(1), in which a value may span several lines. */
+function parseEnvironment(text: string): [string, string][] {
+  const variables: [string, string][] = [];
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const [, name, value = ""] = /^([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? [];
+    const last = variables.at(-1);
+    if (name !== undefined) variables.push([name, value]);
+    else if (last !== undefined) last[1] += `\n${line}`;
+  }
+  return variables.filter(([name]) => !processVariables.includes(name));
 }

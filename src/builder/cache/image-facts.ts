@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { ExcessiveAnswerError } from "../../service/http/errors.ts";
-import type { ImageInspector, ListedEntry, PathType } from "../../service/images/image-files.ts";
+import type { ImageInspector, ListedEntry, PathType } from "../../service/images/image-file.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { ServiceSupport } from "../service-support.ts";
 

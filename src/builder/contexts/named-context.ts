@@ -1,6 +1,7 @@
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { CopyInstruction, FromInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
 
 /** The value of a `--build-context NAME=VALUE`, which stands for NAME in FROM, `COPY --from` and `RUN --mount=from`. */
 export type NamedContext = DirectoryContext | ImageContext;
@@ -79,4 +80,36 @@ export interface InputObserver {
   repository(url: string, commit: { ref: string | undefined; commit: string }): void;
   /** A file of the context, by its path there. `context`: the name of a `--build-context`. */
   file(path: string, sha256: string, context?: string): void;
+}
+
+/** Returns the COPY that puts all files of a context into the empty image: what a FROM of a directory means. */
+export function copyOfDirectory(name: string, from: FromInstruction): CopyInstruction {
+  const { range, original, title } = from;
+  return {
+    ...{ name: "COPY", range, original, title, flags: [], args: ". /", heredocs: [] },
+    from: name,
+    sources: [{ kind: "path", path: "." }],
+    destination: "/",
+    ...{ chown: undefined, chmod: undefined, exclude: [], parents: false, link: undefined },
+  };
+}
+
+/** Calls `action`, which starts from the empty image. Its refusal then names the context that needs it. */
+export async function explainDirectoryBase<Result>(
+  { name }: Pick<DirectoryContext, "name">,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind !== "usage") throw error;
+    throw new BoughError(
+      `--build-context ${name} is a directory, which needs FROM scratch. ${error.message}`,
+      {
+        kind: "usage",
+        hint: `Start from an image and copy the files: COPY --from=${name} / /.`,
+        cause: error,
+      },
+    );
+  }
 }

@@ -13,8 +13,7 @@ import type { BuildJob, BuildServices } from "../job.ts";
 import { collectBetweenSteps } from "../operations/gc.ts";
 import { createImageContents } from "../operations/image-contents.ts";
 import { maxSingleFiles } from "../staging/image-archive.ts";
-import { createListedTree } from "./image-tree.ts";
-import { type Reading, readDirectory, readFile } from "./read-source.ts";
+import { createListedTree, type Reading, readDirectory, readFile } from "./read-source.ts";
 import type { CopyWords } from "./words.ts";
 
 /**

@@ -6,11 +6,19 @@ import type {
   Instruction,
   RunInstruction,
 } from "../../dockerfile/instruction.ts";
+import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import type { ImageConfig } from "../../image/config.ts";
 import type { Platform } from "../../image/platform.ts";
 import { expandBase, scratch } from "../bases/base.ts";
-import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
-import { type DirectoryContext, findContext, sourceDirectory } from "../contexts/named-context.ts";
+import {
+  copyOfDirectory,
+  type DirectoryContext,
+  explainDirectoryBase,
+  findContext,
+  sourceDirectory,
+} from "../contexts/named-context.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import { configure } from "../docker/configuration.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
@@ -25,7 +33,7 @@ import {
   updateUnknown,
 } from "../state/scope.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
-import { imageTriggers, withTrigger } from "./onbuild.ts";
+import { refusals } from "./refusals.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./variable-warnings.ts";
 import type { World } from "./world.ts";
@@ -229,4 +237,61 @@ function withoutUnknown<Instruction extends Copying>(
   const destination = isKnown(instruction.destination) ? instruction.destination : "/";
   const chown = isKnown(instruction.chown ?? "") ? instruction.chown : undefined;
   return { ...instruction, destination, chown };
+}
+
+/** Returns the triggers of a base image, with the range of the FROM. */
+export function imageTriggers(
+  reference: string,
+  { OnBuild = [] }: ImageConfig,
+  { range }: FromInstruction,
+): Instruction[] {
+  return OnBuild.map((text) => {
+    const [, onbuild, ...others] = parse(text, reference).instructions;
+    if (onbuild?.name !== "ONBUILD" || onbuild.trigger === undefined || others.length > 0) {
+      throw new BoughError(`${reference}: its trigger ONBUILD ${text} should be a single instruction`, {
+        hint: "Only the image's own Dockerfile can change that.",
+      });
+    }
+    return { ...onbuild.trigger, range };
+  });
+}
+
+/** Parses a trigger after ONBUILD, so that the parser applies Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
+function parse(text: string, reference: string) {
+  try {
+    return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    throw new BoughError(`${reference}: its trigger ONBUILD ${text} is not valid: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Runs a trigger. Its errors name it and the image or stage that it comes from. */
+export async function withTrigger<Stage>(
+  trigger: Instruction,
+  reference: string,
+  action: () => Promise<Stage>,
+): Promise<Stage> {
+  try {
+    refuse(trigger);
+    return await action();
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
+    const { kind, hint, message } = error;
+    throw new BoughError(`${message} (ONBUILD ${trigger.title} of ${reference})`, {
+      ...{ kind, cause: error },
+      hint,
+    });
+  }
+}
+
+/** Throws for what is refused in a Dockerfile's own lines before anything runs. */
+function refuse(trigger: Instruction): void {
+  const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
+  if (trigger.name === "RUN" && trigger.network === "host")
+    reasons.push("--network=host is not allowed in a trigger");
+  const [reason] = reasons;
+  if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
 }

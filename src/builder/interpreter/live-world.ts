@@ -1,25 +1,32 @@
-import type { AddInstruction, CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import type {
+  AddInstruction,
+  CopyInstruction,
+  Instruction,
+  WorkdirInstruction,
+} from "../../dockerfile/instruction.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { foreignPlatform } from "../bases/base.ts";
-import { startFromImage } from "../bases/from.ts";
-import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
+import { expandsVariables, inheritEnvironment, startFromImage } from "../bases/from.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
+import { requireNoFiles } from "../copy/check-plan.ts";
 import { findFiles } from "../copy/copy.ts";
 import { type Destination, namesDirectory } from "../copy/destination.ts";
 import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
+import { stageDirectories } from "../copy/stage-items.ts";
 import type { Dialect } from "../dialect.ts";
 import type { FoundSources } from "../feed.ts";
 import { type AskedBuild, type BuildJob, inDirectory } from "../job.ts";
+import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
-import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
+import { isSameOrAbove, parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import { type Arguments, lookUp } from "../state/scope.ts";
-import { changeUser, type StageState } from "../state/state.ts";
+import { addStaged } from "../state/staged.ts";
+import { changeUser, changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
 import { makeFilesLayer } from "../steps/files-step.ts";
 import { performRun } from "../steps/run-step.ts";
 import { createdBy } from "./created-by.ts";
-import { performWorkdir, stageWorkdir } from "./workdir.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -162,4 +169,71 @@ async function warnOfLinking(
   }
   if (isFile && isWord && found?.isDirectory === true && path !== "/")
     warn(`${path} is a directory, so the file is put into it`, `write ${path}/`);
+}
+
+/**
+ * Performs a WORKDIR, which makes its directory if it is missing. Usually the next RUN makes it, by starting in it. Two kinds of
+ * directories would be missed that way and are staged: one that another WORKDIR leaves before a RUN, and one that USER owns.
+ */
+async function performWorkdir(
+  { range: { start: line } }: Pick<WorkdirInstruction, "range">,
+  path: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (path === "") return keepWorkdir(stage);
+  const next = changeWorkdir(stage, path);
+  const isThere = (directory: string) => build.services.facts.isDirectory(stage.layer.image, directory);
+  const left = stage.config.WorkingDir;
+  const entered = next.config.WorkingDir;
+  await requireNoFiles([...parentDirectories(entered), entered], stage, build.services);
+  const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
+  const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
+
+  const owner = await resolveWorkdirOwner(entered, line, stage, build);
+  if (isRoot(owner) || (await isThere(entered))) return { ...next, staged };
+  const paths = [...parentDirectories(entered), entered];
+  const made = stageDirectories(paths, owner, line, { ...stage, staged });
+  return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
+}
+
+/** Changes to a WORKDIR and stages its directory, for a layer of its own. */
+async function stageWorkdir(
+  { range: { start: line } }: Pick<WorkdirInstruction, "range">,
+  path: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (path === "") return keepWorkdir(stage);
+  const next = { ...changeWorkdir(stage, path), workdirIsPending: false };
+  const { WorkingDir } = next.config;
+  if (WorkingDir === "/") return next;
+  const owner = await resolveWorkdirOwner(WorkingDir, line, stage, build);
+  const made = stageDirectories([...parentDirectories(WorkingDir), WorkingDir], owner, line, stage);
+  return { ...next, staged: addStaged(stage.staged, made) };
+}
+
+/**
+ * Returns root, with a warning, if the service can't say who USER is, or if a command of bough's own would have to make the
+ * directory on a service that may know nothing but the calls of the specification.
+ */
+async function resolveWorkdirOwner(
+  path: string,
+  line: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Owner> {
+  const user = stage.config.User;
+  if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
+  const owner = await resolveFileOwner(user, line, stage, build);
+  const isServed = build.asked.dialect.looksUpUsers || (await build.services.supports.userNumbers());
+  if (owner.names === undefined && isServed) return owner;
+  const why =
+    owner.names === undefined
+      ? `the service makes the directory of a WORKDIR`
+      : `the service can't say who ${user} is`;
+  const otherwise = isServed ? ", or write USER as a number" : "";
+  const message = `${why}, so ${path} belongs to root if the image lacks it: make it in a RUN before USER${otherwise}`;
+  build.emit({ type: "warning", message, line });
+  return root;
 }

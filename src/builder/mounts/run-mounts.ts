@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { visible } from "../../visible.ts";
-import { findImageSource, type ImageSource } from "../bases/image-source.ts";
+import { findImageSource, type ImageSource } from "../bases/locked-image.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { MountedImage } from "../cache/step-inputs.ts";
 import { type BuildJob, inDirectory } from "../job.ts";

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { UploadedFile } from "../../service/files/upload.ts";
 import { LengthRequiredError } from "../../service/http/errors.ts";
-import type { UrlEntry } from "../../store/urls.ts";
+import type { UrlEntry } from "../../store/uploads.ts";
 import { redactUrl } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
 import type { ReferenceLock } from "../reference-lock.ts";

@@ -1,4 +1,4 @@
-import type { ScopeCopies } from "../../store/scope-copies.ts";
+import type { ScopeCopies } from "../../store/store.ts";
 import {
   type DecodedIndex,
   decodeIndex,

@@ -1,7 +1,7 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { platformsOf, requireBase, scratch } from "../bases/base.ts";
-import { explainDirectoryBase } from "../contexts/directory-base.ts";
+import { explainDirectoryBase } from "../contexts/named-context.ts";
 import { AbandonedError } from "../events.ts";
 import {
   type BuildGraph,
@@ -9,9 +9,9 @@ import {
   reachableFrom,
   stagesAmong,
   triggersByFrom,
+  uncachedStages,
 } from "../graph/build-graph.ts";
 import { findProblem, graphOf, requireTarget } from "../graph/stage-references.ts";
-import { uncachedStages } from "../graph/uncached-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import { withLocation } from "../location.ts";

@@ -1,6 +1,7 @@
 import { lstatSync } from "node:fs";
-import { type FileToHash, isSameStat } from "../../context/hashing/hash-file.ts";
-import { fileStatOf } from "../../context/sources/entry.ts";
+import type { FileToHash } from "../../context/hashing/hash-file.ts";
+import { isSameStat } from "../../context/hashing/hash-file.ts";
+import { fileStatOf } from "../../context/sources/entry-of.ts";
 import type { SmallContents } from "../feed.ts";
 
 /** Reading a larger file again takes little time compared with sending it. */

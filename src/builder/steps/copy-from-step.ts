@@ -3,7 +3,7 @@ import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
-import { findImageSource } from "../bases/image-source.ts";
+import { findImageSource } from "../bases/locked-image.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { requireDirectories } from "../copy/check-plan.ts";
 import { namesDirectory } from "../copy/destination.ts";

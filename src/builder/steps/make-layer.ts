@@ -1,13 +1,15 @@
-import { posix } from "node:path";
+import { posix, relative } from "node:path";
+import { pathWithin } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { isStateDiskFull } from "../../state-failure.ts";
+import type { Explanation } from "../cache/explain.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { hostNameKey, hostNameOf } from "../commands/network.ts";
 import { findHome } from "../docker/variables.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
-import { lineNamedIn, PlacementError } from "../location.ts";
+import { lineNamedIn, PlacementError, titleOf } from "../location.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { unexecutable } from "../mounts/run-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
@@ -22,8 +24,7 @@ import { linesOfLayer } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
 import { configureLayer } from "./configure-stage.ts";
-import { explainStep } from "./explain-step.ts";
-import { requestOf, type Step } from "./step.ts";
+import { layerMakers, requestOf, type Step } from "./step.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
 export async function makeLayer(
@@ -186,4 +187,62 @@ async function missingShell(
         : 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
     },
   );
+}
+
+/** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
+function explainStep(
+  { title, line, source }: Pick<Step, "title" | "line" | "source">,
+  step: RememberedStep,
+  hash: string,
+  stage: StageState,
+  build: BuildJob,
+): void {
+  const { memory } = build.services;
+  const { uncachedStages } = build.asked;
+  const { useCache } = build;
+  if (!memory.explains) return;
+  if (!useCache) {
+    const reason = uncachedStages.length > 0 ? "--no-cache-filter" : "--no-cache";
+    build.emit({ type: "explained", title, line, explanation: { reason } });
+    return;
+  }
+  const titles = layerMakers(build.asked.dockerfile, build.asked.dialect).map(titleOf);
+  const withPath = (explanation: Explanation): Explanation =>
+    explanation.reason === "source" && source?.changed !== undefined
+      ? { ...explanation, path: source.changed }
+      : explanation;
+  const explanation = withPath(withNames(memory.explain(step, titles), stage, build));
+  const found = memory.compareShared(step, hash, titles);
+  const shared = found && { scope: found.scope, explanation: withNames(found.difference, stage, build) };
+  build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });
+}
+
+/** Adds the path in the context to a file's difference, and the instruction's title to a parent's. */
+function withNames(explanation: Explanation, stage: StageState, build: BuildJob): Explanation {
+  switch (explanation.reason) {
+    case "file": {
+      const entry = stage.staged.get(explanation.path);
+      if (entry?.type !== "file" || entry.content.kind !== "local") return explanation;
+      const source = sourceOf(entry.content.absolutePath, build);
+      return source === undefined ? explanation : { ...explanation, source };
+    }
+    case "parent": {
+      const title = build.services.layers.titleOf(explanation.now);
+      return title === undefined ? explanation : { ...explanation, title };
+    }
+    default:
+      return explanation;
+  }
+}
+
+/**
+ * Returns a file's path, relative to the build context. Returns `undefined` for a file of a `--build-context` that was fetched: the
+ * user does not know the place where bough keeps it.
+ */
+function sourceOf(path: string, { source, asked }: BuildJob): string | undefined {
+  const directories = [source.context];
+  for (const each of asked.contexts.values())
+    if (each.kind === "directory" && each.source.kind === "local") directories.push(each.source.context);
+  const isGiven = directories.some(({ realPath }) => pathWithin(realPath, path) !== undefined);
+  return isGiven ? relative(source.context.realPath, path) : undefined;
 }

@@ -7,7 +7,7 @@ import { maskSecrets } from "../../dockerfile/secrets.ts";
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
-import { type Annotation, pausedCommands, renderAnnotation } from "../../terminal/workflow-commands.ts";
+import { visible, visibleLines } from "../../visible.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -151,4 +151,41 @@ function createMark(given: Given) {
 function problemsIn(error: unknown): DockerfileError["problems"] | undefined {
   if (error instanceof DockerfileError) return error.problems;
   return error instanceof Error ? problemsIn(error.cause) : undefined;
+}
+
+// Workflow commands: lines of a job's output by which GitHub Actions marks lines of files.
+
+/** A message that GitHub shows, at a file's line if it has one. */
+interface Annotation {
+  level: "error" | "warning";
+  title: string;
+  message: string;
+  /** `file` is relative to the repository. */
+  place: { file: string; line: number; endLine: number } | undefined;
+}
+
+/** Returns `::error file=Dockerfile,line=3,endLine=3,title=TITLE::MESSAGE` and a line break. */
+export function renderAnnotation({ level, title, message, place }: Annotation): string {
+  const properties = Object.entries({ ...place, title }).map(
+    ([name, value]) => `${name}=${escapeProperty(value)}`,
+  );
+  return `::${level} ${properties.join(",")}::${escapeData(visibleLines(message))}\n`;
+}
+
+/** Returns the lines between which GitHub takes no line for a command, whatever it says. */
+function pausedCommands(): { begin: string; end: string } {
+  // A command of a RUN must not know what ends the pause.
+  const token = crypto.randomUUID();
+  return { begin: `::stop-commands::${token}\n`, end: `::${token}::\n` };
+}
+
+/** Escapes as GitHub's own toolkit does. */
+function escapeData(text: string): string {
+  return text.replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+}
+
+function escapeProperty(value: string | number): string {
+  return escapeData(visible(String(value)))
+    .replaceAll(":", "%3A")
+    .replaceAll(",", "%2C");
 }

@@ -54,7 +54,7 @@ async function printReport(report: CheckReport, invocation: Invocation): Promise
     if (!isAnnotated) return;
     return annotateFindings(invocation, path, { error: report.errors, warning: report.warnings });
   }
-  const { codeQualityOf, sarifOf } = await import("../../check/report-scanners.ts");
+  const { codeQualityOf, sarifOf } = await import("../../check/report.ts");
   const reported = pathOfDockerfile(invocation, path).path;
   const isSarif = globals.report === "sarif";
   const json = isSarif ? sarifOf(report, reported, version) : codeQualityOf(report, reported);

@@ -104,7 +104,7 @@ function printList(invocation: Invocation, rows: readonly ReturnType<typeof desc
 }
 
 async function describeStore(text: string, invocation: Invocation): Promise<ReturnType<typeof describe>> {
-  const { readStore, parseStore } = await import("./stores.ts");
+  const { readStore, parseStore } = await import("./cache-stores.ts");
   const store = parseStore(text, invocation.runtime);
   if (store === undefined)
     throw usageError(
@@ -178,7 +178,7 @@ function shownMount({ id, usedAt, size }: Entry<"mounts">): Shown {
 
 async function readShown(invocation: Invocation): Promise<ScopeIndex> {
   const { values, log, runtime } = invocation;
-  const { readStore, parseStore } = await import("./stores.ts");
+  const { readStore, parseStore } = await import("./cache-stores.ts");
   const store = parseStore(values.positionals[0] ?? "", runtime);
   if (store !== undefined) return (await readStore(store, invocation)).index;
   const name = readScopeArgument(values);
@@ -223,7 +223,7 @@ export const remove = command({
 
 async function removeScope(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;
-  const { parseStore, removeStore } = await import("./stores.ts");
+  const { parseStore, removeStore } = await import("./cache-stores.ts");
   const store = parseStore(values.positionals[0] ?? "", runtime);
   if (store !== undefined) {
     await removeStore(store, invocation);

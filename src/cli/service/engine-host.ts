@@ -1,7 +1,7 @@
 import { existsSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Engine, EngineOptions } from "../../engine/engine.ts";
-import { releaseReserve } from "../../engine/reserve.ts";
+import { releaseReserve } from "../../engine/prune/room.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { findContainer } from "../process/container.ts";

@@ -2,7 +2,8 @@ import { closeSync, fstatSync, readSync } from "node:fs";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import type { Pace } from "../../pace.ts";
 import { changedError, fileError, readError } from "../file-system/file-error.ts";
-import { type FileEntry, type FileStat, fileStatOf } from "../sources/entry.ts";
+import type { FileEntry, FileStat } from "../sources/entry.ts";
+import { fileStatOf } from "../sources/entry-of.ts";
 
 /** The parts of a file's entry that are needed to read exactly this state of the file. */
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;

@@ -5,7 +5,7 @@ import { errorCode } from "../../system-error.ts";
 import { type ContextTitle, contextArgument, describeContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { readTarget } from "./entry.ts";
+import { readTarget } from "./entry-of.ts";
 import { isAboveRoot, type Resolution } from "./resolve-path.ts";
 
 /** The part of a search that messages need. */

@@ -2,8 +2,9 @@ import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { excludeFilters } from "../patterns/filters.ts";
 import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
-import { type EntryPaths, entryOf } from "./entry.ts";
+import type { EntryPaths } from "./entry.ts";
 import { EntryList } from "./entry-list.ts";
+import { entryOf } from "./entry-of.ts";
 import { ignoredSource } from "./missing-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {

@@ -5,7 +5,7 @@ import { type ContextTitle, contextArgument, describeContext, mainContext } from
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { readTarget } from "./entry.ts";
+import { readTarget } from "./entry-of.ts";
 
 /** The result of following a path in the context, with all of its links. */
 export type Resolution =

@@ -11,8 +11,9 @@ import {
   passesAll,
 } from "../patterns/filters.ts";
 import type { Rule } from "../patterns/rules.ts";
-import { type EntryPaths, entryType, readTarget } from "./entry.ts";
+import type { EntryPaths } from "./entry.ts";
 import { childPaths, type EntryList } from "./entry-list.ts";
+import { entryType, readTarget } from "./entry-of.ts";
 import { type LeftOut, leftOut, specialKind, type WhyLeftOut } from "./special-file.ts";
 
 export interface WalkResult {

@@ -11,8 +11,7 @@ import { joinPath, type Path, typeOf } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { type SelectedSource, textOf } from "./copy-spec.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
-import type { Linker, LinkPolicy } from "./linker.ts";
-import { tryLink } from "./try-link.ts";
+import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
 import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 import { copyContent } from "./verified-copy.ts";
 

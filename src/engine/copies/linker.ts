@@ -1,10 +1,10 @@
-import { lstatSync, type Stats } from "node:fs";
+import { linkSync, lstatSync, type Stats } from "node:fs";
 import type { Pace } from "../../pace.ts";
+import { errorCode } from "../../system-error.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
-import { createBatchSharing } from "./batch-sharing.ts";
-import { type LinkJob, linkBatch } from "./try-link.ts";
+import { createBatchSharing, type Problems } from "./batch-sharing.ts";
 
 /** Makes hard links on several threads, this one included, in no particular order. */
 export interface Linker extends AsyncDisposable {
@@ -143,4 +143,24 @@ export async function linkedFiles(
     }
   }
   return found;
+}
+
+/** A hard link to make: the file, and its new name. */
+type LinkJob = readonly [existing: Path, path: Path];
+
+/** Makes a hard link. Returns false if the file system allows no more links to this file, or none at all. */
+export function tryLink(existing: Path, path: Path): boolean {
+  try {
+    linkSync(existing, path);
+    return true;
+  } catch (error) {
+    if (["EMLINK", "EPERM", "EXDEV", "ENOTSUP"].includes(errorCode(error) ?? "")) return false;
+    throw error;
+  }
+}
+
+export function linkBatch(jobs: readonly LinkJob[]): Problems<"refused"> {
+  return jobs.flatMap(([existing, path], index) =>
+    tryLink(existing, path) ? [] : [[index, "refused"] as const],
+  );
 }

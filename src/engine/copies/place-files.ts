@@ -7,7 +7,7 @@ import { DamagedFilesError } from "../records/files.ts";
 import type { EarlySync } from "../records/layer-sync.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
-import { tryLink } from "./try-link.ts";
+import { tryLink } from "./linker.ts";
 import {
   createDirectoryMaker,
   giveExtendedAttributes,

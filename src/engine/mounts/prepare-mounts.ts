@@ -9,7 +9,7 @@ import { releaseCaches } from "../records/caches.ts";
 import { layerChain, layerDirectory, overlayOptions } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownHierarchies, ownMemoryLimit } from "../sandbox/limits/controllers.ts";
-import type { NamespaceMount } from "../sandbox/root/mount-namespace.ts";
+import type { NamespaceMount } from "../sandbox/root/namespace-mount.ts";
 import type { RequestMounts } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine.ts";

@@ -1,74 +1,10 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
-
-import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageCopy } from "../wire/instance.ts";
+import { fileName, fileType, type ImageFile, type ImageFiles } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, noSuchFile, wrongType } from "./inspect-routes.ts";
-
-export type PathType = "file" | "directory" | "symlink" | "other";
-
-/** What a list says of an entry. `target`: a link's. */
-export interface ListedEntry {
-  type: PathType;
-  target?: string | undefined;
-}
-
-/** Looks into an image without starting anything. `"unsupported"` if this service has no such call. */
-export interface ImageInspector {
-  /** Follows links by the service's own rules; `undefined` if there is nothing at that path. */
-  pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
-
-  /** Returns a directory's entries by name; `undefined` if the service does not list it. */
-  listEntries(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined>;
-
-  /** `undefined` if there is no such file. */
-  readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;
-}
-
-export interface ImageFile {
-  name: string;
-  type: PathType;
-  /** Permission bits, if the service reports them. */
-  mode: number | null;
-  uid: number;
-  gid: number;
-  size: number;
-  /** Seconds since the epoch. */
-  modified: number;
-  /** The target of a link. */
-  target: string | null;
-}
-
-export interface ImageFiles {
-  /**
-   * Returns the SHA-256 of all that `COPY --from` would take from an image's files, except times. Only with the extension
-   * `copies`; rejects with NotFoundError if the image is gone, or has no such files.
-   */
-  digestFiles(image: string, files: Pick<ImageCopy, "sources" | "parents" | "exclude">): Promise<string>;
-
-  /** Lists a directory; for anything else, returns its own entry. Rejects with NotFoundError. */
-  listFiles(image: string, path: string): Promise<ImageFile[]>;
-  /** Opens one regular file; `undefined` if the path leads to something else. */
-  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** Opens a tar archive of a directory's contents. */
-  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
-}
-
-/** A file in a list of `GET /v1/inspect/{uuid}/list`. */
-
-/** Some services list names, some whole paths. */
-export function fileName({ path }: JsonRecord): string {
-  return posix.basename(asText(path) ?? "");
-}
-
-export function fileType(file: JsonRecord): PathType {
-  if (file.is_symlink === true) return "symlink";
-  if (file.is_dir === true) return "directory";
-  return file.is_regular === true ? "file" : "other";
-}
 
 /** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */
 const noRoute = [405, 501];

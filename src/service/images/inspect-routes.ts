@@ -7,7 +7,7 @@ import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import { meansMissingImage } from "../operations/outcome.ts";
 import type { ImageService } from "../service.ts";
-import { fileName, fileType, type ImageInspector, type ListedEntry, type PathType } from "./image-files.ts";
+import { fileName, fileType, type ImageInspector, type ListedEntry, type PathType } from "./image-file.ts";
 
 /** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
 const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
-import { canForbidSwap } from "../../../src/engine/sandbox/root/mount-namespace.ts";
+import { canForbidSwap } from "../../../src/engine/sandbox/root/namespace-mount.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { runs } from "../../support/random.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";

@@ -4,22 +4,21 @@ import type { BlobStore } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import type { FactStore } from "../../../store/facts.ts";
 import type { CarriedCaches } from "../../job.ts";
-import { formatLayers, type ScopeIndex } from "../scope-index.ts";
+import { formatLayers, type ScopeIndex, type Entry } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
 import type { ScopeKeys } from "../signature.ts";
-import { readArtifact, readArtifactSteps, type StoredCache } from "./artifact.ts";
-import type { CacheStore, CacheTarget } from "./cache-store.ts";
-import { createCarriedCaches, withCaches } from "./carried-caches.ts";
+import { readArtifact, readArtifactSteps, type StoredCache, isCache } from "./artifact.ts";
+import type { CacheStore, CacheTarget, OpenTarget } from "./cache-store.ts";
 import { createLayerSender, type LayerSender } from "./send-layers.ts";
-import {
-  createSharedImages,
-  type ImageSource,
-  type SharedImages,
-  type SharingService,
-} from "./shared-images.ts";
-import { tidyDirectory } from "./tidy-directory.ts";
-import { translate } from "./translate.ts";
+import { createSharedImages, type ImageSource, type SharedImages, type SharingService } from "./shared-images.ts";
+import { translate, type Additions } from "./translate.ts";
 import { writeCache } from "./write-cache.ts";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { asRecord } from "../../../service/http/json.ts";
+import { errorCode } from "../../../system-error.ts";
+import { directoryMode } from "../../../image/file-mode.ts";
+import { cacheKeyOf } from "../../../service/wire/mount.ts";
 
 /** The caches outside a service that a build reads, in this order, and those that it writes. */
 export interface CacheChoice {
@@ -175,4 +174,110 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
 /** The error comes when the cache is written, if it is still there. */
 function beginSending(image: string, sender: LayerSender): void {
   sender.send(image).catch(() => undefined);
+}
+
+/** Blobs of other writers, which no manifest names yet, are younger. */
+const minAgeMilliseconds = 60 * 60 * 1000;
+
+/**
+ * Removes the blobs of an OCI layout that none of its caches names, so that a directory does not grow with each write. Removes
+ * nothing from a layout that has anything else, or something that can't be read: others may name blobs in another way.
+ */
+export async function tidyDirectory(directory: string, now: number): Promise<void> {
+  const blobs = join(directory, "blobs/sha256");
+  const manifests = listIn(await readJson(join(directory, "index.json")), "manifests");
+  if (manifests === undefined) return;
+  const named = new Set<string>();
+  for (const digest of manifests.map(nameIn)) {
+    const manifest = digest === undefined ? undefined : await readJson(join(blobs, digest));
+    const layers = listIn(manifest, "layers");
+    if (digest === undefined || layers === undefined || !isCache(manifest)) return;
+    for (const name of [digest, nameIn(asRecord(manifest)?.config), ...layers.map(nameIn)]) {
+      if (name === undefined) return;
+      named.add(name);
+    }
+  }
+  for (const name of await readdir(blobs)) {
+    if (named.has(name)) continue;
+    const place = join(blobs, name);
+    const found = await stat(place).catch(() => undefined);
+    if (found !== undefined && found.mtimeMs < now - minAgeMilliseconds) await rm(place, { force: true });
+  }
+}
+
+/** No manifest or list is larger. */
+const maxBytes = 8 * 1024 * 1024;
+
+async function readJson(path: string): Promise<unknown> {
+  try {
+    if ((await stat(path)).size > maxBytes) return undefined;
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? ""))
+      return undefined;
+    throw error;
+  }
+}
+
+function listIn(json: unknown, field: "manifests" | "layers"): unknown[] | undefined {
+  const list = asRecord(json)?.[field];
+  return Array.isArray(list) ? list : undefined;
+}
+
+/** Returns the name of the file of a blob. */
+function nameIn(descriptor: unknown): string | undefined {
+  const digest = asRecord(descriptor)?.digest;
+  return typeof digest === "string" ? /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1] : undefined;
+}
+
+/** Ids of the cache mounts that commands of the build have used, by key. */
+type UsedCaches = ReadonlyMap<string, string>;
+
+/** Finds the newest contents of each cache mount, and notes in `used` which are used. */
+function createCarriedCaches(
+  sources: readonly ImageSource[],
+  used: Map<string, string>,
+): CarriedCaches {
+  const newest = new Map<string, { entry: Entry<"mounts">; source: string }>();
+  for (const { index, address } of sources)
+    for (const [key, entry] of index.mounts)
+      if (entry.usedAt > (newest.get(key)?.entry.usedAt ?? -1)) newest.set(key, { entry, source: address });
+  return {
+    use({ id, uid = 0, gid = 0, mode }) {
+      const bits = mode === undefined ? directoryMode : Number.parseInt(mode, 8);
+      const key = cacheKeyOf({ id, uid, gid, mode: bits });
+      used.set(key, id);
+      const found = newest.get(key);
+      return found && { source: found.source, digest: found.entry.digest, size: found.entry.size };
+    },
+  };
+}
+
+/** Sends the caches that a build has used, as far as the target wants them. Warns of each that can't be sent. */
+async function withCaches(
+  additions: Additions,
+  used: UsedCaches,
+  { mounts, label }: Pick<OpenTarget, "mounts" | "label">,
+  {
+    sender,
+    now,
+    signal,
+    warn,
+  }: { sender: LayerSender; now: number; signal: AbortSignal; warn(text: string): void },
+): Promise<Additions> {
+  if (mounts === undefined) return additions;
+  const sent = new Set(additions.sent);
+  for (const [key, id] of used) {
+    if (mounts.ids?.includes(id) === false) continue;
+    try {
+      const { mediaType, digest, size } = await sender.sendCache(key, mounts.maxBytes);
+      additions.index.mounts.set(key, { id, mediaType, digest, size, usedAt: now });
+      sent.add(digest);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof Error)) throw error;
+      warn(`cache: the cache mount ${JSON.stringify(id)} is not written to ${label}: ${messageOf(error)}`);
+    }
+  }
+  return { ...additions, sent };
 }

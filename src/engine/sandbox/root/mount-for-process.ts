@@ -4,7 +4,7 @@ import { BoughError } from "../../../errors.ts";
 import { once } from "../../../once.ts";
 import { libc, numericCalls } from "../../../programs/libc.ts";
 import { errorCode } from "../../../system-error.ts";
-import { type NamespaceMount, noSwap } from "./mount-namespace.ts";
+import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /** The value of `CLONE_FS` in linux/sched.h. */
 const rootAndWorkingDirectory = 0x200;

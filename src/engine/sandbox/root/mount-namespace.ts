@@ -18,9 +18,7 @@ import {
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { chrootState, mountForProcess } from "./mount-for-process.ts";
-
-/** The last option of memory that is never swapped to a disk. It can be refused, as Linux may have been built without swap. */
-export const noSwap = ",noswap";
+import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /**
  * A process that has mounted an image's root file system in a mount namespace of its own. When the last process in the namespace
@@ -205,27 +203,4 @@ function quote(word: string): string {
 
 function firstLine(text: string): string {
   return text.split("\n")[0]?.trim() ?? "";
-}
-
-/**
- * A mount at `place` that only processes of the namespace see. Paths are absolute, or relative to the layers' directory, as in an
- * overlay's options.
- */
-export type NamespaceMount = { place: string } & (
-  | { type: "overlay" | "tmpfs"; options: string }
-  /** `source`: a directory whose path contains no links. */
-  | { type: "bind"; source: string }
-);
-
-/**
- * Linux supports `noswap` from 6.4 on, and not in a user namespace (tmpfs(5)). It isn't tried elsewhere: each refusal is a line in
- * the machine's kernel log. `release`: that of `uname`.
- */
-export function canForbidSwap(release: string, inUserNamespace: boolean): boolean {
-  const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
-  return !inUserNamespace && (major > 6 || (major === 6 && minor >= 4));
-}
-
-function forbidSwap(mount: NamespaceMount): NamespaceMount {
-  return mount.type === "tmpfs" ? { ...mount, options: `${mount.options}${noSwap}` } : mount;
 }

@@ -1,7 +1,7 @@
 import type { Helper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
 import type { OwnGroups } from "../limits/own-groups.ts";
-import type { NamespaceMount } from "../root/mount-namespace.ts";
+import type { NamespaceMount } from "../root/namespace-mount.ts";
 
 /** The program that starts containers: an OCI runtime that this machine has. */
 export interface ContainerRuntime {
