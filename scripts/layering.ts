@@ -134,7 +134,6 @@ const orders: Record<string, readonly string[]> = {
     "engine.ts",
     "prune",
     "routes",
-    "reserve.ts",
     "recovery.ts",
     "inspect",
     "export",

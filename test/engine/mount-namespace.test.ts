@@ -5,11 +5,8 @@ import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Layout, makeLayout } from "../../src/engine/layout.ts";
 import { mountForProcess } from "../../src/engine/sandbox/root/mount-for-process.ts";
-import {
-  enterMountNamespace,
-  noSwap,
-  startNamespace,
-} from "../../src/engine/sandbox/root/mount-namespace.ts";
+import { enterMountNamespace, startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
+import { noSwap } from "../../src/engine/sandbox/root/namespace-mount.ts";
 import { endHelper, type Helper } from "../../src/programs/helper.ts";
 import { libc } from "../../src/programs/libc.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -1,24 +1,29 @@
-import type { Clock } from "../../../clock.ts";
-import { messageOf } from "../../../errors.ts";
-import type { BlobStore } from "../../../registry/blob-store.ts";
-import { RegistryError } from "../../../registry/registry-error.ts";
-import type { FactStore } from "../../../store/facts.ts";
-import type { CarriedCaches } from "../../job.ts";
-import { formatLayers, type ScopeIndex, type Entry } from "../scope-index.ts";
-import type { FoundScope } from "../shared-cache.ts";
-import type { ScopeKeys } from "../signature.ts";
-import { readArtifact, readArtifactSteps, type StoredCache, isCache } from "./artifact.ts";
-import type { CacheStore, CacheTarget, OpenTarget } from "./cache-store.ts";
-import { createLayerSender, type LayerSender } from "./send-layers.ts";
-import { createSharedImages, type ImageSource, type SharedImages, type SharingService } from "./shared-images.ts";
-import { translate, type Additions } from "./translate.ts";
-import { writeCache } from "./write-cache.ts";
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { asRecord } from "../../../service/http/json.ts";
-import { errorCode } from "../../../system-error.ts";
+import type { Clock } from "../../../clock.ts";
+import { messageOf } from "../../../errors.ts";
 import { directoryMode } from "../../../image/file-mode.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+import { RegistryError } from "../../../registry/registry-error.ts";
+import { asRecord } from "../../../service/http/json.ts";
 import { cacheKeyOf } from "../../../service/wire/mount.ts";
+import type { FactStore } from "../../../store/facts.ts";
+import { errorCode } from "../../../system-error.ts";
+import type { CarriedCaches } from "../../job.ts";
+import { type Entry, formatLayers, type ScopeIndex } from "../scope-index.ts";
+import type { FoundScope } from "../shared-cache.ts";
+import type { ScopeKeys } from "../signature.ts";
+import { isCache, readArtifact, readArtifactSteps, type StoredCache } from "./artifact.ts";
+import type { CacheStore, CacheTarget, OpenTarget } from "./cache-store.ts";
+import { createLayerSender, type LayerSender } from "./send-layers.ts";
+import {
+  createSharedImages,
+  type ImageSource,
+  type SharedImages,
+  type SharingService,
+} from "./shared-images.ts";
+import { type Additions, translate } from "./translate.ts";
+import { writeCache } from "./write-cache.ts";
 
 /** The caches outside a service that a build reads, in this order, and those that it writes. */
 export interface CacheChoice {
@@ -234,10 +239,7 @@ function nameIn(descriptor: unknown): string | undefined {
 type UsedCaches = ReadonlyMap<string, string>;
 
 /** Finds the newest contents of each cache mount, and notes in `used` which are used. */
-function createCarriedCaches(
-  sources: readonly ImageSource[],
-  used: Map<string, string>,
-): CarriedCaches {
+function createCarriedCaches(sources: readonly ImageSource[], used: Map<string, string>): CarriedCaches {
   const newest = new Map<string, { entry: Entry<"mounts">; source: string }>();
   for (const { index, address } of sources)
     for (const [key, entry] of index.mounts)
