@@ -2,7 +2,7 @@ import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import type { OutputChunk } from "../service/service.ts";
-import type { Explanation } from "./cache/explain.ts";
+import type { Explanation } from "./cache/step-inputs.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { SharedFrom } from "./state/layer.ts";
 import type { StepPlace } from "./step-place.ts";

@@ -1,5 +1,5 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
-import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
+import { DockerfileError } from "../dockerfile/problems/problem.ts";
 import { maskSecrets, secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError, type BoughErrorOptions } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";

@@ -1,5 +1,5 @@
 import type { Dockerfile } from "../dockerfile/instruction.ts";
-import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
+import { DockerfileError } from "../dockerfile/problems/problem.ts";
 import { type ErrorRule, experimentalRules, type WarningRule } from "./rules.ts";
 
 /** The options of `# check=skip=A,B;error=true;experimental=all` at the top, and of such comments above single instructions. */

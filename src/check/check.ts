@@ -1,12 +1,12 @@
 import type { NetworkPolicy } from "../builder/commands/network.ts";
 import {
   edgesByInstruction,
+  overrideStages,
   reachableFrom,
   stagesAmong,
   triggersByFrom,
   unknownUncachedStages,
 } from "../builder/graph/build-graph.ts";
-import { overrideStages } from "../builder/graph/override-stages.ts";
 import {
   findBadReferences,
   graphOf,
@@ -27,8 +27,7 @@ import {
 import { dependsOnPlatform, targetStageName } from "../builder/state/platform.ts";
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
-import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
-import type { Problem } from "../dockerfile/problems/problem.ts";
+import { DockerfileError, type Problem } from "../dockerfile/problems/problem.ts";
 import { BoughError } from "../errors.ts";
 import type { Platform } from "../image/platform.ts";
 import { createPace } from "../pace.ts";
@@ -42,11 +41,10 @@ import {
   startDryStage,
   UncopyableSourceError,
 } from "./dry-world.ts";
-import { type Finding, lineOf } from "./finding.ts";
 import { lintDockerfile } from "./lint.ts";
 import { type CheckedLock, findNotLocked, lintReferences, openImage } from "./lints/references.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { type ErrorRule, isDockerRule } from "./rules.ts";
+import { type ErrorRule, type Finding, isDockerRule, lineOf } from "./rules.ts";
 
 /** The findings about a build that has not been run. */
 export interface CheckReport {

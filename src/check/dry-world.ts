@@ -1,5 +1,10 @@
-import { foreignPlatform, OtherPlatformError, requireBaseName, scratch } from "../builder/bases/base.ts";
-import { localBaseUrl } from "../builder/bases/local-base.ts";
+import {
+  foreignPlatform,
+  localBaseUrl,
+  OtherPlatformError,
+  requireBaseName,
+  scratch,
+} from "../builder/bases/base.ts";
 import {
   type ContextFiles,
   type DirectoryContext,
@@ -35,10 +40,9 @@ import { BoughError } from "../errors.ts";
 import { withDefaultPath } from "../image/config.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
-import { type Finding, warn } from "./finding.ts";
 import { type OpenReference, openReferences } from "./lints/references.ts";
 import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
-import { isWarningRule } from "./rules.ts";
+import { type Finding, isWarningRule, warn } from "./rules.ts";
 
 export interface DryOptions {
   dialect: Dialect;

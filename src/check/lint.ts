@@ -9,7 +9,7 @@ import { BoughError } from "../errors.ts";
 import { parsePlatform } from "../image/platform.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { nearest } from "../suggest.ts";
-import { type Finding, warn } from "./finding.ts";
+import { type Finding, warn } from "./rules.ts";
 
 /** A family of lints that need nothing but the Dockerfile. */
 type Lint = (dockerfile: Dockerfile, stages: readonly Stage[]) => Finding[];

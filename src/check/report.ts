@@ -1,14 +1,13 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { argumentWords } from "../dockerfile/instruction-words.ts";
-import { renderProblem } from "../dockerfile/problems/dockerfile-error.ts";
+import { renderProblem } from "../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../dockerfile/secrets.ts";
 import { octalMode } from "../image/file-mode.ts";
 import { sha256Of } from "../sha256.ts";
 import { visible } from "../visible.ts";
 import type { CheckReport } from "./check.ts";
-import { type Finding, lineOf, textOf } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { dockerRules, errorRules, ownRules, pageOf } from "./rules.ts";
+import { dockerRules, errorRules, type Finding, lineOf, ownRules, pageOf, textOf } from "./rules.ts";
 
 /** Returns the report as `-f json` prints it. Unknown values are null. */
 export function describeReport({

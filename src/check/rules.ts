@@ -1,3 +1,5 @@
+import type { Problem } from "../dockerfile/problems/problem.ts";
+
 /** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
 
 /** Docker's build checks, with Docker's names and meanings: https://docs.docker.com/reference/build-checks/ */
@@ -94,4 +96,27 @@ export function pageOf(rule: string): string | undefined {
 /** Converts `JSONArgsRecommended` to `json-args-recommended`. */
 function kebabCase(name: string): string {
   return name.replace(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
+}
+
+/** A warning or an error of `--check`. */
+export interface Finding extends Omit<Problem, "rule" | "range"> {
+  rule: string;
+  /** The lines of the instruction; `undefined` if the finding is not about the Dockerfile. */
+  range: Problem["range"] | undefined;
+  /** Advice for the user. */
+  hint?: string;
+}
+
+/** Returns the line that a finding is shown at, 1-based. */
+export function lineOf({ culprit, range }: Finding): number | undefined {
+  return culprit?.line ?? range?.start;
+}
+
+export function warn(rule: WarningRule, message: string, { range }: { range: Problem["range"] }): Finding {
+  return { rule, message, range };
+}
+
+/** Returns the message with the advice. */
+export function textOf({ message, hint }: Finding): string {
+  return hint === undefined ? message : `${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
 }

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import { forgetOld } from "./forget.ts";
+import { forgetOld } from "./database.ts";
 
 /** A resolved source of a `COPY --from` in its image, independent of its destination. */
 export interface CopiedSource {

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import { forgetOld } from "./forget.ts";
+import { forgetOld } from "./database.ts";
 
 /** Facts about images of the service, by image and question. */
 export interface FactStore {

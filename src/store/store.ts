@@ -8,10 +8,9 @@ import {
   type FailedStepStore,
 } from "./branches.ts";
 import { type CopyLayerStore, type CopyMemory, createCopyLayerStore, createCopyMemory } from "./copies.ts";
-import { type OpenOptions, openStateFile } from "./database.ts";
+import { forgetImages, type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, createImportMemory, type FactStore, type ImportMemory } from "./facts.ts";
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
-import { forgetImages } from "./forget.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import { meansDiskFull } from "../system-error.ts";
-import { forgetOld } from "./forget.ts";
+import { forgetOld } from "./database.ts";
 
 /** The service's files by the SHA-256 of their content, so that the service need not be asked for them. */
 export interface UploadCache {

@@ -1,4 +1,4 @@
-import type { Explanation, FileDifference, Shown } from "../builder/cache/explain.ts";
+import type { Explanation, FileDifference, Shown } from "../builder/cache/step-inputs.ts";
 import { truncate, visible } from "../visible.ts";
 import { formatCount } from "./quantity.ts";
 

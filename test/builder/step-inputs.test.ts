@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findDifference } from "../../src/builder/cache/explain.ts";
-import { inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
+import { findDifference, inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
 import { declareArgument } from "../../src/builder/state/scope.ts";
 import type { StagedEntry } from "../../src/builder/state/staged.ts";
 import { type StageState, startStage } from "../../src/builder/state/state.ts";

@@ -1,6 +1,6 @@
 /** `--add-host` of `bough build` and `run`, on the embedded engine and on a service without it. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
-import { machineAddress } from "../../src/engine/network/hosts-file.ts";
+import { machineAddress } from "../../src/engine/network/networks.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";

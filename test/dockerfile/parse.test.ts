@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { CopySource, Dockerfile, Instruction, LineRange } from "../../src/dockerfile/instruction.ts";
 import { argumentWords } from "../../src/dockerfile/instruction-words.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { DockerfileError } from "../../src/dockerfile/problems/dockerfile-error.ts";
+import { DockerfileError } from "../../src/dockerfile/problems/problem.ts";
 
 const root = join(import.meta.dir, "../cases/dockerfile");
 const isUpdate = process.env.UPDATE_GOLDEN === "1";

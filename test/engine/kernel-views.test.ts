@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { canMountAnother } from "../../src/engine/system/kernel-views.ts";
+import { canMountAnother } from "../../src/engine/system/user-namespace.ts";
 
 /** Returns lines of `/proc/self/mountinfo`, given as `type root point`. */
 function mountsOf(...words: string[]): string {

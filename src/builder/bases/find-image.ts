@@ -12,8 +12,7 @@ import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import { noSuchImage, platformOf, requireBase, scratch, withImportHint } from "./base.ts";
-import { localBaseUrl } from "./local-base.ts";
+import { localBaseUrl, noSuchImage, platformOf, requireBase, scratch, withImportHint } from "./base.ts";
 
 /** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;

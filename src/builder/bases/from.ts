@@ -178,7 +178,9 @@ async function askEnvironment(
   build: BuildJob,
 ): Promise<{ text: string; failure?: string }> {
   // Loaded on demand: few builds ask a question.
-  const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import("../operations/ask-image.ts");
+  const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import(
+    "../operations/image-contents.ts"
+  );
   const question = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
   const outcome = await askImage(question, stage, build);
   if (exitCodeOf(outcome) === 0) return { text: outcome.stdout.text };

@@ -1,6 +1,5 @@
 import type { StepEntry, StepStore } from "../../store/steps.ts";
-import { type Difference, type Explanation, findDifference } from "./explain.ts";
-import type { StepInputs } from "./step-inputs.ts";
+import { type Difference, type Explanation, findDifference, type StepInputs } from "./step-inputs.ts";
 
 /** Remembers the inputs of each step, from the latest build of this Dockerfile in this context to the next one. */
 export interface StepMemory {

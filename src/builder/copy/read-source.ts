@@ -11,7 +11,7 @@ import type { BuildJob } from "../job.ts";
 import type { ImageContents } from "../operations/image-contents.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import { relativeEntries } from "../staging/archive-root.ts";
+import { relativeEntries } from "../staging/image-archive.ts";
 import { parentDirectories } from "../state/path-in-image.ts";
 
 /** The state of reading the sources of one instruction. */

@@ -1,6 +1,5 @@
 import type { Dockerfile, Instruction, LineRange } from "../../dockerfile/instruction.ts";
-import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
-import type { Culprit, Problem } from "../../dockerfile/problems/problem.ts";
+import { type Culprit, DockerfileError, type Problem } from "../../dockerfile/problems/problem.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { defaultPlatform, parsePlatform } from "../../image/platform.ts";

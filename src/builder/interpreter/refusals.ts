@@ -1,6 +1,5 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
-import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
-import type { Problem } from "../../dockerfile/problems/problem.ts";
+import { DockerfileError, type Problem } from "../../dockerfile/problems/problem.ts";
 import type { NetworkPolicy } from "../commands/network.ts";
 
 /** Throws, before anything is run, for instructions that would silently make another image than Docker's. */

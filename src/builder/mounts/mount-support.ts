@@ -1,7 +1,6 @@
 import type { BuildContext } from "../../context/build-context.ts";
 import type { Dockerfile, Mount, RunInstruction } from "../../dockerfile/instruction.ts";
-import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
-import type { Problem } from "../../dockerfile/problems/problem.ts";
+import { DockerfileError, type Problem } from "../../dockerfile/problems/problem.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";

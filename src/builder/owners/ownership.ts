@@ -259,7 +259,7 @@ type AccountFile = keyof typeof fieldCounts;
 
 async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
   // Loaded on demand: few builds ask a question.
-  const { askImage, exitCodeOf } = await import("../operations/ask-image.ts");
+  const { askImage, exitCodeOf } = await import("../operations/image-contents.ts");
   const files = Object.keys(fieldCounts);
   const outcome = await askImage(
     { command: "cat", args: files, title: "asks for the image's users" },

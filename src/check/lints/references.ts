@@ -5,8 +5,7 @@ import type { Edge } from "../../builder/graph/build-graph.ts";
 import { notLocked, type Pins } from "../../builder/reference-lock.ts";
 import { BoughError } from "../../errors.ts";
 import { parseReference } from "../../service/images/reference.ts";
-import type { Finding } from "../finding.ts";
-import type { ErrorRule, WarningRule } from "../rules.ts";
+import type { ErrorRule, Finding, WarningRule } from "../rules.ts";
 
 /** What a build would take its references from. */
 export interface CheckedLock {

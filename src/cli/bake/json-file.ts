@@ -1,6 +1,7 @@
 /** JSON bake files: https://docs.docker.com/build/bake/reference/. */
 import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import { expand, type Lookup } from "./interpolate.ts";
 import { parseBoolean } from "./names.ts";
 import { below, fileAndLine, type Place, placeError } from "./place.ts";
 import {
@@ -20,7 +21,6 @@ import {
   type ShownVariable,
   type Target,
 } from "./target.ts";
-import { expand, type Lookup } from "./template.ts";
 
 export interface BakeText {
   file: string;

@@ -1,8 +1,8 @@
 /** Marks lines of the Dockerfile in GitHub Actions. */
 import { existsSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
-import type { Finding } from "../../check/finding.ts";
-import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import type { Finding } from "../../check/rules.ts";
+import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../../dockerfile/secrets.ts";
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";

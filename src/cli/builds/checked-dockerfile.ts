@@ -1,13 +1,13 @@
-import { overrideStages } from "../../builder/graph/override-stages.ts";
+import { overrideStages } from "../../builder/graph/build-graph.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";
 import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
-import type { Finding } from "../../check/finding.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
+import type { Finding } from "../../check/rules.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
-import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildInputs } from "./inputs.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";

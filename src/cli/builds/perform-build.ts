@@ -7,7 +7,7 @@ import type { BuildRequest, SourceFiles } from "../../builder/job.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
-import { type Finding, lineOf, textOf } from "../../check/finding.ts";
+import { type Finding, lineOf, textOf } from "../../check/rules.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";

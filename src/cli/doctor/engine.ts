@@ -4,14 +4,13 @@ import { join } from "node:path";
 import { archiveOptions } from "../../engine/inspect/archive.ts";
 import { processNamespace } from "../../engine/sandbox/root/mount-namespace.ts";
 import { emulatedPlatforms } from "../../engine/system/emulation.ts";
-import { viewsInUserNamespace } from "../../engine/system/kernel-views.ts";
 import {
   explainUnknownOption,
   findOptionalProgram,
   helperEnvironment,
   missingPrograms,
 } from "../../engine/system/programs.ts";
-import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { isInUserNamespace, viewsInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { type ContainerKind, findContainer } from "../process/container.ts";

@@ -23,8 +23,7 @@ import type { Runtime } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";
 import type { Destination } from "./destination.ts";
-import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
-import { nameIn, readManifests } from "./output-places.ts";
+import { nameIn, readManifests, writeWholeDirectory, writeWholeFile } from "./output-places.ts";
 
 interface ExportJob {
   /** Called only if the destination takes layers. */

@@ -1,5 +1,19 @@
 /** The paths of a build's outputs: what can be known of them before the build, so that a mistake does not cost a build. */
-import { accessSync, constants, existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -11,7 +25,6 @@ import { oneOf } from "../command-line/option-values.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import { credentialsDefinition, digestFileDefinition, registryOptions } from "../service/registry-options.ts";
 import type { OutputDestination } from "./destination.ts";
-import { filePlace, requireEmpty } from "./finished-path.ts";
 
 /** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */
 export function requirePlaces(destinations: readonly OutputDestination[]): void {
@@ -136,4 +149,67 @@ export function readManifests(path: string): object[] {
 export function nameIn(manifest: object): unknown {
   const { annotations } = manifest as { annotations?: Record<string, unknown> };
   return annotations?.[nameAnnotation];
+}
+
+/** Has a file written under a temporary name in its directory, and renames it when it is complete. */
+export async function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  return writeBeside(filePlace(path), write);
+}
+
+/** Does the same for a directory, which must be new or empty. */
+export async function writeWholeDirectory<T>(
+  path: string,
+  write: (temporary: string) => Promise<T>,
+): Promise<T> {
+  requireEmpty(path);
+  return writeBeside(path, async (temporary) => {
+    mkdirSync(temporary);
+    const result = await write(temporary);
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) rmdirSync(path);
+    return result;
+  });
+}
+
+/** Returns the path of the file that `writeWholeFile` replaces. Throws a BoughError if something else than a file is there. */
+function filePlace(path: string): string {
+  const stats = statsOf(path, statSync);
+  if (stats?.isDirectory() === true)
+    throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
+  // The file would replace a device or a pipe.
+  if (stats?.isFile() === false) {
+    throw new BoughError(`${displayPath(path)} is not a regular file`, {
+      hint: "Write - for standard output, as in tar:-.",
+    });
+  }
+  // Replaces the target of a link, not the link.
+  return stats === undefined ? path : realpathSync(path);
+}
+
+async function writeBeside<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
+  try {
+    const result = await write(temporary);
+    renameSync(temporary, path);
+    return result;
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw error instanceof Error && "code" in error ? cannotWrite(path, error) : error;
+  }
+}
+
+/** Throws a BoughError if `writeWholeDirectory` can't write there. */
+function requireEmpty(path: string): void {
+  const stats = statsOf(path, lstatSync);
+  if (stats === undefined || (stats.isDirectory() && readdirSync(path).length === 0)) return;
+  throw new BoughError(`${displayPath(path)} already exists and is not an empty directory`, {
+    hint: "Remove it, or name another place.",
+  });
+}
+
+function statsOf(path: string, look: typeof lstatSync): Stats | undefined {
+  try {
+    return look(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
 }

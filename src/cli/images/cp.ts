@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, posix, resolve } from "node:path";
-import { relativeEntries } from "../../builder/staging/archive-root.ts";
+import { relativeEntries } from "../../builder/staging/image-archive.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";

@@ -5,9 +5,9 @@ import { commandLine } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { secretsByEnvironment } from "./environment.ts";
 import { type AskedRun, withCommand, withStored } from "./image-command.ts";
 import { startImage, withInstance } from "./request.ts";
+import { secretsByEnvironment } from "./surroundings-options.ts";
 
 /** Set for the background process that contains the engine. */
 const marker = "BOUGH_BACKGROUND";

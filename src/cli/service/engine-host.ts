@@ -44,7 +44,7 @@ export async function startEngine(
 
 /** Throws if commands run one at a time, since they would see each other's processes: one client's could hold up all others. */
 async function requireOwnProcessView(): Promise<void> {
-  const { mountableViews } = await import("../../engine/system/kernel-views.ts");
+  const { mountableViews } = await import("../../engine/system/user-namespace.ts");
   if (mountableViews().proc) return;
   throw usageError(
     "the engine can't be served where parts of /proc are hidden, since commands of its clients could see each other's processes",

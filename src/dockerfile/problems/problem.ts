@@ -1,4 +1,7 @@
+import { BoughError, type BoughErrorOptions } from "../../errors.ts";
+import { truncate, visible } from "../../visible.ts";
 import type { DockerfileWarning, LineRange } from "../instruction.ts";
+import { maskSecrets } from "../secrets.ts";
 
 /** A problem of a Dockerfile. */
 export interface Problem {
@@ -40,4 +43,105 @@ export class Findings {
   get isFull(): boolean {
     return this.problems.length >= maximumProblems;
   }
+}
+
+/**
+ * Thrown for a Dockerfile that does not parse, with all of its problems. The message shows each problem with its file, line,
+ * source and a caret under the culprit. A problem that only the build finds is passed alone.
+ */
+export class DockerfileError extends BoughError {
+  override readonly name = "DockerfileError";
+  readonly problems: readonly Problem[];
+
+  constructor(
+    source: { path: string; lines: readonly string[] },
+    problems: readonly Problem[],
+    { isCutShort, ...options }: BoughErrorOptions & { isCutShort?: boolean } = {},
+  ) {
+    const rendered = problems.map((problem) => renderProblem(source, problem));
+    if (isCutShort === true) rendered.push("... and more: the rest of the file was not read");
+    super(rendered.join("\n"), { kind: "usage", ...options });
+    this.problems = problems;
+  }
+}
+
+/** Columns of source that are shown: of a longer line, the part around the culprit. */
+const shownWidth = 100;
+/** A whole line is not underlined if a usual terminal wraps it: the underline would stand below its rest. */
+const underlinedWidth = 72;
+const cut = "...";
+const maxMessageLength = 500;
+const shownLines = 10;
+/** Columns to mask on each side of the part shown: a secret may extend beyond it. */
+const secretWidth = 1000;
+
+/**
+ * Renders a problem:
+ * ```
+ * Dockerfile:3: unknown instruction: RNU (did you mean RUN?)
+ *   3 | RNU apt-get update
+ *     | ^^^
+ *     = expected ...
+ * ```
+ * Without a culprit, all lines of the instruction are shown, up to ten.
+ */
+export function renderProblem(source: { path: string; lines: readonly string[] }, problem: Problem): string {
+  const { range, culprit, expected } = problem;
+  const line = culprit?.line ?? range.start;
+  const text = source.lines[line - 1];
+  const message = visible(maskSecrets(truncate(problem.message, maxMessageLength)));
+  const rendered = [`${visible(source.path)}:${line}: ${message}`];
+  const margin = String(Math.max(line, range.start)).length;
+  const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
+  if (culprit === undefined && range.end > range.start) {
+    rendered.push(...wholeRange(source.lines, range));
+  } else if (text !== undefined) {
+    if (line > range.start) {
+      rendered.push(`${number(range.start)} | ${crop(source.lines[range.start - 1] ?? "", 0).text}`);
+      if (line > range.start + 1) rendered.push(`${number("")} | ${cut}`);
+    }
+    const shown = crop(text, culprit === undefined ? 0 : culprit.column - 1);
+    rendered.push(`${number(line)} | ${shown.text}`);
+    const isMarked = culprit !== undefined || widthOf(shown.text) <= underlinedWidth;
+    if (text.trim() !== "" && isMarked)
+      rendered.push(`${number("")} | ${underline(text, shown.start, culprit)}`);
+  }
+  if (expected !== undefined) rendered.push(`${number("")} = expected ${visible(expected)}`);
+  return rendered.join("\n");
+}
+
+function wholeRange(lines: readonly string[], { start, end }: LineRange): string[] {
+  const last = Math.min(end, start + shownLines - 1, lines.length);
+  const margin = String(last).length;
+  const row = (number: number | string, text: string) => `  ${String(number).padStart(margin)} | ${text}`;
+  const rows = lines
+    .slice(start - 1, last)
+    .map((line, index) => row(start + index, crop(line, 0).text).trimEnd());
+  return last < end ? [...rows, row("", cut)] : rows;
+}
+
+/** Returns at most `shownWidth` characters of a line, among them the one at `column` (0-based); secrets become stars. */
+function crop(line: string, column: number): { text: string; start: number } {
+  const start = Math.max(0, Math.min(column - shownWidth / 2, line.length - shownWidth));
+  const around = Math.max(0, start - secretWidth);
+  const masked = maskSecrets(line.slice(around, start + shownWidth + secretWidth), (length) =>
+    "*".repeat(length),
+  );
+  const inside = masked.slice(start - around, start - around + shownWidth).replaceAll("\t", " ");
+  if (line.length <= shownWidth) return { text: visible(inside), start: 0 };
+  const tail = start + shownWidth < line.length ? cut : "";
+  return { text: `${start > 0 ? cut : ""}${visible(inside)}${tail}`, start };
+}
+
+function underline(line: string, start: number, culprit: Culprit | undefined): string {
+  const indent = line.length - line.trimStart().length;
+  const from = Math.max(start, culprit === undefined ? indent : culprit.column - 1);
+  const to = culprit === undefined ? line.trimEnd().length : from + Math.max(1, culprit.length);
+  const before = (start > 0 ? cut.length : 0) + widthOf(line.slice(start, from));
+  const under = widthOf(line.slice(from, Math.min(to, start + shownWidth)));
+  return " ".repeat(before) + "^".repeat(Math.max(1, under));
+}
+
+function widthOf(text: string): number {
+  return Bun.stringWidth(visible(text.replaceAll("\t", " ")));
 }

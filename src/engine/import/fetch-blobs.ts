@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { hexOf } from "../../image/digest.ts";
-import { MissingBlobError, WrongBlobError } from "../../registry/blob-store.ts";
+import { type BlobSource, MissingBlobError, WrongBlobError } from "../../registry/blob-store.ts";
 import { createSlots } from "../../slots.ts";
 import { meansUnwritable } from "../faults.ts";
 import { createBudget, meansNoRoom } from "../import-limits.ts";
@@ -13,8 +13,8 @@ import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { downloadDirectory } from "./download.ts";
+import { startGuardedFetch } from "./fetch-guard.ts";
 import type { LayerFile } from "./image-parts.ts";
-import { type OpenedSource, openSource } from "./open-source.ts";
 
 /** A blob could not be fetched. */
 export class UnfetchedBlobError extends BoughError {
@@ -176,5 +176,29 @@ export class BlobFetch {
       reportedAt = steadyTime(clock);
       report(`Downloaded ${(this.#received / 1_000_000).toFixed(1)} of ${total} MB`);
     };
+  }
+}
+
+/** A store of blobs that the engine reads from. */
+export interface OpenedSource extends Disposable {
+  store: BlobSource;
+  /** Returns the reason of a failure, if it is known better than its message says. */
+  reasonOf(message: string): BoughError | undefined;
+}
+
+/** Opens the source of absent layers. For a client of a server it refuses local addresses, as an import does. */
+export async function openSource(state: EngineState, address: string): Promise<OpenedSource> {
+  const { clock, environment, openBlobSource, allowsLocalFetch } = state;
+  if (allowsLocalFetch) {
+    const store = await openBlobSource(address, { fetch, clock, environment });
+    return { store, reasonOf: () => undefined, [Symbol.dispose]() {} };
+  }
+  const guard = await startGuardedFetch(environment);
+  try {
+    const store = await openBlobSource(address, { fetch: guard.fetch, clock, environment });
+    return { store, reasonOf: guard.reasonOf, [Symbol.dispose]: guard.close };
+  } catch (error) {
+    guard.close();
+    throw error;
   }
 }

@@ -21,9 +21,9 @@ import { readAccounts } from "../sandbox/root/accounts.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
 import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
-import { mountableViews } from "../system/kernel-views.ts";
 import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
+import { mountableViews } from "../system/user-namespace.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { type Instance, workingDirectoryOf } from "./spec.ts";
@@ -215,7 +215,7 @@ async function prepareInTime(
     deadline.end();
     try {
       // Loaded only for a cache that comes from elsewhere.
-      const { unpackCache } = await import("../unpack/unpack-cache.ts");
+      const { unpackCache } = await import("../unpack/bring-layers.ts");
       await unpackCache(state, contents, directory, run.signal);
     } finally {
       deadline = start();

@@ -19,7 +19,7 @@ import {
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { type MountRequest, type MountSpec, readMounts } from "../mounts/mount-spec.ts";
-import { readExtraHosts } from "../network/hosts-file.ts";
+import { readExtraHosts } from "../network/networks.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import { hideSecrets } from "../processes/process-events.ts";
 import type { Image } from "../records/images.ts";

@@ -7,7 +7,7 @@ import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/root-path.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
-import { mountableViews } from "../system/kernel-views.ts";
+import { mountableViews } from "../system/user-namespace.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/pseudo-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
 import { commandLine, type ExecSpec, signalOf } from "./exec-spec.ts";

@@ -12,8 +12,15 @@ import { unfinishedOperations } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
 import { diskUsage, freedBytes } from "../system/disk.ts";
 import { readInventory } from "./inventory.ts";
-import { type PruneSelection, type Selected, select } from "./selection.ts";
-import { createSizes, eventPaths, filePaths, pathsOf } from "./sizes.ts";
+import {
+  createSizes,
+  eventPaths,
+  filePaths,
+  type PruneSelection,
+  pathsOf,
+  type Selected,
+  select,
+} from "./selection.ts";
 
 /** The things that a prune would remove, or has removed. Sizes are the bytes of files that this frees. */
 export interface PrunePlan {

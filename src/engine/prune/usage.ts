@@ -6,8 +6,7 @@ import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
 import type { Amount } from "./prune.ts";
-import { type PruneSelection, select } from "./selection.ts";
-import { createSizes, eventPaths, filePaths } from "./sizes.ts";
+import { createSizes, eventPaths, filePaths, type PruneSelection, select } from "./selection.ts";
 
 /** The contents of an engine's directory. Sizes are bytes of files. */
 export interface EngineUsage {

@@ -72,7 +72,7 @@ async function streamRemote(
   state: EngineState,
   { source = "", blob }: PlacedLayer,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { openSource } = await import("../import/open-source.ts");
+  const { openSource } = await import("../import/fetch-blobs.ts");
   const { digest = "", size = 0 } = blob ?? {};
   const explain = (reason: unknown) =>
     new RequestError(424, `layer ${digest} cannot be fetched from ${source}: ${messageOf(reason)}`);

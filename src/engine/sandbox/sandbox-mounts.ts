@@ -1,7 +1,6 @@
 /** Everything that is mounted in a sandbox. */
 import type { SandboxNetwork } from "../network/networks.ts";
-import type { KernelViews } from "../system/kernel-views.ts";
-import { hasGroup } from "../system/user-namespace.ts";
+import { hasGroup, type KernelViews } from "../system/user-namespace.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 
 /** A file of this machine and its path in the sandbox, which contains no symbolic links of the image. */

@@ -1,13 +1,12 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Helper } from "../../programs/helper.ts";
-import { hostsFile } from "../network/hosts-file.ts";
-import type { ProvidedNetwork, SandboxNetwork } from "../network/networks.ts";
+import { hostsFile, type ProvidedNetwork, type SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { recordHelper } from "../system/helper-process.ts";
-import { mountableViews } from "../system/kernel-views.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
+import { mountableViews } from "../system/user-namespace.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";

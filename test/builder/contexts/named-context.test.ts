@@ -1,7 +1,7 @@
 /** Names of `--build-context`: which references mean one, and which stages it replaces. */
 import { describe, expect, test } from "bun:test";
 import { findContext, type NamedContexts } from "../../../src/builder/contexts/named-context.ts";
-import { overrideStages } from "../../../src/builder/graph/override-stages.ts";
+import { overrideStages } from "../../../src/builder/graph/build-graph.ts";
 import { graphOf, staticGlobals } from "../../../src/builder/graph/stage-references.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 

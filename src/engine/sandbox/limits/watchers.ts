@@ -7,7 +7,7 @@ import { createPace } from "../../../pace.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { errorCode } from "../../../system-error.ts";
 import type { LimitEvents } from "./controllers.ts";
-import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./process-usage.ts";
+import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./usage.ts";
 
 export interface Watcher {
   /** Milliseconds. */

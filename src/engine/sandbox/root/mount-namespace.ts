@@ -7,7 +7,6 @@ import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from ".
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import { mountableViews } from "../../system/kernel-views.ts";
 import {
   dyingWithParent,
   type Environment,
@@ -15,6 +14,7 @@ import {
   findProgram,
   helperEnvironment,
 } from "../../system/programs.ts";
+import { mountableViews } from "../../system/user-namespace.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { chrootState, mountForProcess } from "./mount-for-process.ts";

@@ -5,9 +5,9 @@ import { libc } from "../../../programs/libc.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
-import { mountableViews, viewsInUserNamespace } from "../../system/kernel-views.ts";
 import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
+import { mountableViews, viewsInUserNamespace } from "../../system/user-namespace.ts";
 import {
   type Controllers,
   canMakeGroup,
