@@ -33,7 +33,7 @@ export function createdBy(
       return undefined;
     case "ARG": {
       const pairs = expandDeclarations(instruction, lookup, { buildArgs, escape }).map(({ key, value }) => {
-        const known = value ?? globals.get(key)?.value;
+        const known = buildArgs.get(key) ?? value ?? globals.get(key)?.value;
         return known === undefined ? key : `${key}=${known}`;
       });
       return `ARG ${pairs.join(" ")}`;
@@ -53,7 +53,12 @@ export function createdBy(
       const sources = instruction.sources.map((source) =>
         source.kind === "path" ? expand(source.path) : `<<${source.document.name}`,
       );
-      return `${[name, ...sources, expand(instruction.destination)].join(" ")} # buildkit`;
+      const { chown, chmod } = instruction;
+      const flags = [
+        ...(chown === undefined ? [] : [`--chown=${expand(chown)}`]),
+        ...(chmod === undefined ? [] : [`--chmod=${expand(chmod)}`]),
+      ];
+      return `${[name, ...flags, ...sources, expand(instruction.destination)].join(" ")} # buildkit`;
     }
     case "RUN":
       return `${["RUN", ...argumentsOf(stage), ...processOf(instruction, stage.config)].join(" ")} # buildkit`;
@@ -61,13 +66,9 @@ export function createdBy(
       return `CMD ${quoteList(wordsOf(instruction.command, stage.config))}`;
     case "ENTRYPOINT":
       return `ENTRYPOINT ${quoteList(wordsOf(instruction.command, stage.config))}`;
-    case "EXPOSE": {
-      const ports = new Set(instruction.ports.map(expand).flatMap(portsOf));
-      return `EXPOSE map[${[...ports]
-        .sort()
-        .map((port) => `${port}:{}`)
-        .join(" ")}]`;
-    }
+    case "EXPOSE":
+      // BuildKit sorts the words, not the ports.
+      return `EXPOSE [${instruction.ports.toSorted().map(expand).flatMap(portsOf).join(" ")}]`;
     case "VOLUME":
       return `VOLUME [${instruction.paths.map(expand).join(" ")}]`;
     case "STOPSIGNAL":
@@ -98,8 +99,7 @@ function joinPairs(pairs: readonly { key: string; value: string }[]): string {
 
 function formatHealthcheck(instruction: HealthcheckInstruction): string {
   const { interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
-  // A newer BuildKit has one more duration.
-  const times = [interval, timeout, startPeriod, ...(startInterval === undefined ? [] : [startInterval])];
+  const times = [interval, timeout, startPeriod, startInterval];
   const durations = times.map((time = "0") => quoteText(formatDuration(nanosecondsOf(time))));
   const { Test } = healthcheckOf(instruction);
   return `&{${[quoteList(Test), ...durations, quoteCharacter(Number(retries))].join(" ")}}`;
