@@ -17,9 +17,11 @@ import { findLockedImage } from "./locked-image.ts";
 export async function startFromImage(
   name: string,
   instruction: FromInstruction,
-  platform: Platform | undefined,
+  given: Platform | undefined,
   build: BuildJob,
 ): Promise<StageState> {
+  // Docker's empty image is always for the platform of the build, whatever its FROM says.
+  const platform = name === scratch ? build.asked.platform : given;
   const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
   requireFor(image.platform, platform && formatPlatform(platform), reference);
