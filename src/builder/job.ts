@@ -32,6 +32,7 @@ import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { ReferenceLock } from "./reference-lock.ts";
+import type { PlatformImage } from "./result.ts";
 import type { ServiceSupport } from "./service-support.ts";
 import type { Layer, LosableImage } from "./state/layer.ts";
 import type { BuildPlatforms } from "./state/platform.ts";
@@ -78,6 +79,8 @@ export interface AskedBuild {
   readonly target: string | undefined;
   /** `--build-context`. */
   readonly contexts: NamedContexts;
+  /** Images that other builds have made for several platforms, by the one of them that `contexts` names. */
+  readonly linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   readonly session: string;
   readonly buildArgs: ReadonlyMap<string, string>;

@@ -45,7 +45,7 @@ export function requireFor(found: string | undefined, wanted: string | undefined
     return;
   throw new BoughError(`${reference} is an image for ${found}, and ${wanted} is wanted`, {
     kind: "usage",
-    hint: "A tag may have an image for each platform, an id has one: name the image by its tag, or leave --platform out.",
+    hint: `A tag may have an image for each platform, an id has one: name the image by its tag, or give --platform ${found}.`,
   });
 }
 

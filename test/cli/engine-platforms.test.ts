@@ -138,6 +138,10 @@ test("a build for two platforms runs what is the same once, and writes one index
       expect([name, platform, await from(name, platform)]).toEqual([name, platform, text]);
   const isOther = `${foreign} is an image for linux/${other}, and linux/s390x is wanted`;
   expect(await from(foreign, "linux/s390x")).toContain(isOther);
+  writeFiles(directory, { from: `FROM ${foreign}\nCOPY from /from\n` });
+  expect((await bough("build", "--docker", "-f", "from", ".")).stderr).toContain(
+    `${foreign} is an image for linux/${other}, and linux/${machine} is wanted`,
+  );
   const run = (...words: string[]) => bough("run", "--platform", ...words);
   expect((await run("linux/s390x", foreign, "true")).stderr).toContain(isOther);
   expect((await run("linux/s390x", foreign.slice(0, 13), "true")).stderr).toContain(

@@ -174,7 +174,13 @@ RUN cat /platform >> /built
           },
           lib: { ...inline(`FROM ${base}`), platforms: ["linux/arm64"] },
           app: { ...inline("FROM lib\nRUN cat /platform"), contexts: { lib: "target:lib" } },
-          two: { ...inline("FROM one\nRUN cat /platform /file"), contexts: { one: "target:one" }, platforms },
+          two: {
+            ...inline(
+              "FROM --platform=$BUILDPLATFORM one AS tools\nFROM one\nCOPY --from=tools /file /tools\nRUN cat /platform /file /tools",
+            ),
+            contexts: { one: "target:one" },
+            platforms,
+          },
         },
       }),
     });
@@ -187,7 +193,7 @@ RUN cat /platform >> /built
     const two = await bough(["bake", "two", ...onArm]);
     for (const platform of ["amd64", "arm64"])
       for (const text of [platform, `one-${platform}`])
-        expect(two.stderr).toContain(`\n[two linux/${platform} 2/2] ${text}\n`);
+        expect(two.stderr).toContain(`\n[two linux/${platform} stage-1 3/3] ${text}\n`);
     const linked = await bough(["bake", "app", ...onArm]);
     expect(linked.stderr).toContain("it is made of the target lib, which is built on another service");
     expect(linked.exitCode).toBe(2);

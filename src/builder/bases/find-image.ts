@@ -6,8 +6,9 @@ import {
   isFor,
   type Platform,
   parsePlatform,
+  requireFor,
 } from "../../image/platform.ts";
-import { otherName, parseReference, withLatest } from "../../service/images/reference.ts";
+import { isUuid, otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
@@ -22,10 +23,14 @@ const importTimeoutSeconds = 1800;
  * the service's own.
  */
 export async function findImage(
-  reference: string,
+  name: string,
   platform: Platform | undefined,
   build: BuildJob,
 ): Promise<BaseImage> {
+  const images = build.asked.linked?.get(name) ?? [];
+  const own = platform ?? (images.length > 0 ? await platformOf(build.services.supports) : undefined);
+  const linked = own && images.find((each) => each.platform === formatPlatform(own));
+  const reference = linked?.image ?? name;
   const wanted = { reference, platform: platform && formatPlatform(platform) };
   const found = await build.shared.images(JSON.stringify(wanted), () => resolveImage(wanted, build));
   build.inputs?.image(reference, found.uuid);
@@ -107,6 +112,10 @@ async function isForeign(
 ): Promise<boolean> {
   if (found === undefined || found === "unsupported" || !isTag(reference)) return false;
   if (found.platform === undefined) return false;
+  if (isUuid(reference)) {
+    requireFor(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
+    return false;
+  }
   // An older variant has been imported for this one if its registry has nothing better.
   if (platform !== undefined)
     return found.platform !== platform && recallImage(reference, store, platform) !== found.uuid;

@@ -1,5 +1,4 @@
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
-import { platformOf } from "../../builder/bases/base.ts";
 import { createCompanions } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { Emit } from "../../builder/events.ts";
@@ -41,14 +40,7 @@ import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
-import {
-  contextsFor,
-  imagesOf,
-  machineOf,
-  type PreparedBuild,
-  remember,
-  runAndSave,
-} from "./prepared-build.ts";
+import { imagesOf, machineOf, type PreparedBuild, remember, runAndSave } from "./prepared-build.ts";
 import { openLock } from "./result-files.ts";
 
 /** What several builds of one command share. */
@@ -147,12 +139,21 @@ export async function performBuild(
         ),
       );
       const { store, layers, memory, remoteBases, carriedCaches } = cache;
-      const platform = each.platforms[0] ?? (linked?.size ? await platformOf(supports) : undefined);
       const request: BuildRequest = {
         asked: {
           ...options,
-          contexts: platform === undefined ? contexts : contextsFor(platform, contexts, linked),
-          ...{ dialect, target, dockerfile, session, buildArgs, labels, secrets, allowsLocalFrom },
+          ...{
+            dialect,
+            target,
+            dockerfile,
+            contexts,
+            linked,
+            session,
+            buildArgs,
+            labels,
+            secrets,
+            allowsLocalFrom,
+          },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
           maxAddBytes: inputs.maxAddBytes,
@@ -190,7 +191,7 @@ export async function performBuild(
       prepared.push({ service: each, request, cache });
     }
     const inputsFor = (platform: Platform) => attesting?.inputsFor(platform);
-    const result = await runAndSave(prepared, { platforms, inputsFor, linked }, runtime.signal, log);
+    const result = await runAndSave(prepared, { platforms, inputsFor }, runtime.signal, log);
     const images = imagesOf(result, platforms, services);
     let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {

@@ -1,8 +1,7 @@
 import { runBuild } from "../../builder/build.ts";
-import type { NamedContext, NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { BuildRequest, BuildServices } from "../../builder/job.ts";
 import type { BuildResult } from "../../builder/result.ts";
-import { formatPlatform, type Platform } from "../../image/platform.ts";
+import type { Platform } from "../../image/platform.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -10,7 +9,6 @@ import { createDecompress, createGit } from "../contexts/programs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { BuildCache } from "./build-cache.ts";
 import type { BuildService } from "./build-services.ts";
-import type { BakedTarget } from "./inputs.ts";
 
 /** Returns what a build uses of this machine, besides its files. */
 export function machineOf(
@@ -39,13 +37,12 @@ export interface PreparedBuild {
 interface PlatformInputs {
   platforms: readonly Platform[];
   inputsFor(platform: Platform): BuildRequest["inputs"];
-  linked: BakedTarget["linked"];
 }
 
 /** Runs the build, and saves what later builds can use: what was done before a failed step is still valid. */
 export async function runAndSave(
   prepared: readonly PreparedBuild[],
-  { platforms, inputsFor, linked }: PlatformInputs,
+  { platforms, inputsFor }: PlatformInputs,
   /** Unlike the requests' own, it is not aborted by a failed stage. */
   signal: AbortSignal,
   log: Log,
@@ -55,11 +52,7 @@ export async function runAndSave(
   const perPlatform = platforms.flatMap((platform) =>
     prepared
       .filter(({ service }) => service.platforms.includes(platform))
-      .map(({ request }) => {
-        const contexts = contextsFor(platform, request.asked.contexts, linked);
-        const asked = { ...request.asked, contexts };
-        return { platform, request: { ...request, asked, inputs: inputsFor(platform) } };
-      }),
+      .map(({ request }) => ({ platform, request: { ...request, inputs: inputsFor(platform) } })),
   );
   try {
     const result =
@@ -96,23 +89,6 @@ interface ImageOfService {
   /** `undefined` if none was asked for. */
   platform: Platform | undefined;
   service: BuildService;
-}
-
-/** Returns the contexts for a platform: of a target that was built for several, its image is that for this one. */
-export function contextsFor(
-  platform: Platform,
-  contexts: NamedContexts,
-  linked: BakedTarget["linked"],
-): NamedContexts {
-  if (linked === undefined || linked.size === 0) return contexts;
-  const name = formatPlatform(platform);
-  return new Map(
-    [...contexts].map(([key, context]) => {
-      const images = context.kind === "image" ? linked.get(context.reference) : undefined;
-      const reference = images?.find((each) => each.platform === name)?.image;
-      return [key, reference === undefined ? context : { ...context, reference }] as [string, NamedContext];
-    }),
-  );
 }
 
 /** Says of the image for each platform which service has it. */
