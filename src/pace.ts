@@ -21,3 +21,26 @@ export function createPace(signal: AbortSignal | undefined, onPause?: () => void
     },
   };
 }
+
+/** Takes all steps, at a pace. `onStep` is called with what each yields. */
+export async function takeSteps<Step, Result>(
+  steps: Generator<Step, Result>,
+  pace: Pace,
+  onStep?: (step: Step) => void,
+): Promise<Result> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    onStep?.(value);
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+  }
+}
+
+/** Takes all steps at once. */
+export function takeStepsNow<Result>(steps: Generator<unknown, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value as Result;
+  }
+}

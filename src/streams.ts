@@ -9,21 +9,29 @@ export async function* tap(
   }
 }
 
-/** Returns a stream that takes chunks on demand. If it is cancelled, `onCancel` is called before the chunks are closed. */
+/**
+ * Returns a stream that takes chunks on demand. `onEnd` is called when they have ended or failed, and before they are closed if the
+ * stream is cancelled.
+ */
 export function streamOf(
-  chunks: AsyncGenerator<Uint8Array>,
-  onCancel: () => void = () => {},
+  chunks: AsyncIterable<Uint8Array>,
+  onEnd: () => void = () => {},
 ): ReadableStream<Uint8Array> {
+  const iterator = chunks[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
+        const next = await iterator.next().catch((error: unknown) => {
+          onEnd();
+          throw error;
+        });
+        if (next.done !== true) return controller.enqueue(next.value);
+        onEnd();
+        controller.close();
       },
       async cancel() {
-        onCancel();
-        await chunks.return(undefined);
+        onEnd();
+        await iterator.return?.();
       },
     },
     { highWaterMark: 0 },

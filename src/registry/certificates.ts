@@ -1,9 +1,9 @@
 /** Certificates of registries and of this user, where docker and skopeo look for them. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../errors.ts";
-import { errorCode } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
+import { filesIn } from "./registries-conf.ts";
 
 /** Options of fetch. */
 export interface Tls {
@@ -102,18 +102,6 @@ function findForHost(host: string, { HOME, XDG_CONFIG_HOME }: Environment, syste
     ...(authorities.length === 0 ? {} : { ca: authorities }),
     ...(client === undefined ? {} : { cert: read(client), key: read(client.replace(/cert$/, "key")) }),
   };
-}
-
-function filesIn(directory: string, pattern: RegExp): string[] {
-  try {
-    return readdirSync(directory)
-      .filter((name) => pattern.test(name))
-      .sort()
-      .map((name) => join(directory, name));
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return [];
-    throw error;
-  }
 }
 
 function read(path: string): string {

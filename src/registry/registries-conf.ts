@@ -118,14 +118,15 @@ function configurationFiles(
   const parents = [join(system, "containers"), ...(config ? [join(config, "containers")] : [])];
   // Of the main files, the user's replaces the machine's; of the others, all count.
   const main = parents.map((parent) => join(parent, "registries.conf")).findLast((path) => existsSync(path));
-  const others = parents.flatMap((parent) => confFilesIn(join(parent, "registries.conf.d")));
+  const others = parents.flatMap((parent) => filesIn(join(parent, "registries.conf.d"), /\.conf$/));
   return [...(main === undefined ? [] : [main]), ...others];
 }
 
-function confFilesIn(directory: string): string[] {
+/** Returns the files of a directory of configurations, by name; none of one that is missing or not for this user. */
+export function filesIn(directory: string, pattern: RegExp): string[] {
   try {
     return readdirSync(directory)
-      .filter((name) => name.endsWith(".conf"))
+      .filter((name) => pattern.test(name))
       .sort()
       .map((name) => join(directory, name));
   } catch (error) {

@@ -70,7 +70,7 @@ export interface Service
 
 /** Throws a BoughError of kind `usage` if the base address or the token is unusable. */
 export function createService(options: ServiceOptions): Service {
-  const { clock, signal, knownFiles } = options;
+  const { clock, signal } = options;
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
   const isEmbedded = options.engine !== undefined;
@@ -82,7 +82,7 @@ export function createService(options: ServiceOptions): Service {
     clock,
     signal,
     onNotice,
-    ...(options.onServed === undefined ? {} : { onServed: options.onServed }),
+    onServed: options.onServed,
     eventsHere: options.engine?.events,
     onImage: () => images.noteNewImage(),
     random,
@@ -98,43 +98,25 @@ export function createService(options: ServiceOptions): Service {
     capabilities,
   });
   const inspectRoutes = createInspectRoutes(transport, capabilities, images.hasImage);
-  const files = createFiles({
-    transport,
-    clock,
-    signal,
-    ...(knownFiles === undefined ? {} : { knownFiles }),
-  });
   return {
     capabilities,
     base: parseBaseUrl(options.baseUrl).href,
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
-    configureImage: images.configureImage,
-    findImage: images.findImage,
-    platformsOf: images.platformsOf,
-    hasImage: images.hasImage,
-    listImages: images.listImages,
-    declareImage: images.declareImage,
-    importImage: images.importImage,
-    tagImage: images.tagImage,
-    untagImage: images.untagImage,
-    removeTag: images.removeTag,
-    removeImage: images.removeImage,
-    uploadFiles: files.uploadFiles,
-    sendUnhashed: files.sendUnhashed,
-    sendOnce: files.sendOnce,
     lendFiles: options.engine?.lend,
     packLayer: async (image, layer, job) => options.engine?.packLayer(image, layer, { ...job, signal }),
-    findFile: files.findFile,
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.
       const { uploadStream } = await import("./files/upload-stream.ts");
       return uploadStream({ transport, clock, signal }, body, stream);
     },
-    spawn: operations.spawn,
-    findSpawned: operations.findSpawned,
-    follow: operations.follow,
-    hasEnded: operations.hasEnded,
-    cancel: operations.cancel,
+    ...images,
+    ...operations,
+    ...createFiles({
+      transport,
+      clock,
+      signal,
+      ...(options.knownFiles && { knownFiles: options.knownFiles }),
+    }),
     ...createInspector(transport, capabilities, inspectRoutes),
     ...createAccounts(transport),
     ...createOperationRecords(transport, capabilities),

@@ -13,6 +13,17 @@ export class RequestError extends BoughError {
   }
 }
 
+/** Calls `read`. What it finds wrong becomes the response. */
+export function orRefuse<Result>(read: () => Result, status = 400): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof BoughError && !(error instanceof RequestError)
+      ? new RequestError(status, error.message)
+      : error;
+  }
+}
+
 export function jsonResponse(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
   return Response.json(value, { status, headers });
 }

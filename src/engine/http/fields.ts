@@ -83,7 +83,23 @@ export function requireTag(tag: string): void {
   );
 }
 
-/** Reads `limit` (1 to 1000, default 1000) and `offset`. */
+/** What all lists can be limited to. Times are milliseconds since the epoch, both inclusive. */
+export interface ListFilter {
+  since: number | undefined;
+  until: number | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** Reads `since`, `until`, `limit` (1 to 1000, default 1000) and `offset`. */
+export function readListFilter(url: URL, now: number): ListFilter {
+  return {
+    since: readTime(url, "since", now),
+    until: readTime(url, "until", now),
+    ...readPage(url),
+  };
+}
+
 export function readPage(url: URL): { limit: number; offset: number } {
   return {
     limit: readNumber(url, "limit", 1, 1000) ?? 1000,

@@ -17,7 +17,7 @@ export function takeCache(
   records: Records,
   { key, sharing, operation, now }: { key: string; sharing: Sharing; operation: string; now: number },
 ): string | undefined {
-  const { database, layout } = records;
+  const { database } = records;
   return inTransaction(database, () => {
     forgetDeadUses(records, now);
     const caches = database
@@ -34,11 +34,7 @@ export function takeCache(
     database
       .query<undefined, [number, string]>("UPDATE caches SET used_at = ? WHERE name = ?")
       .run(now, name);
-    database
-      .query<undefined, [string, string, string, string]>(
-        "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, ?)",
-      )
-      .run(name, operation, layout.owner, sharing);
+    addUse(records, name, operation, sharing);
     return name;
   });
 }
@@ -51,7 +47,7 @@ export function takeForReading(
   records: Records,
   { key, operation, now }: { key: string; operation: string; now: number },
 ): { name: string } | "absent" | "busy" {
-  const { database, layout } = records;
+  const { database } = records;
   return inTransaction(database, () => {
     forgetDeadUses(records, now);
     const caches = database
@@ -63,11 +59,7 @@ export function takeForReading(
     if (caches.length === 0) return "absent";
     const free = caches.find(({ isUsed }) => isUsed === 0);
     if (free === undefined) return "busy";
-    database
-      .query<undefined, [string, string, string]>(
-        "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, 'locked')",
-      )
-      .run(free.name, operation, layout.owner);
+    addUse(records, free.name, operation, "locked");
     return { name: free.name };
   });
 }
@@ -78,6 +70,14 @@ function addCache(database: Database, key: string, now: number): string {
     .query<undefined, [string, string, number]>("INSERT INTO caches (name, key, created_at) VALUES (?, ?, ?)")
     .run(name, key, now);
   return name;
+}
+
+function addUse({ database, layout }: Records, cache: string, operation: string, sharing: Sharing): void {
+  database
+    .query<undefined, [string, string, string, Sharing]>(
+      "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, ?)",
+    )
+    .run(cache, operation, layout.owner, sharing);
 }
 
 /** Releases an operation's caches. */
@@ -130,16 +130,17 @@ export function placeCache(database: Database, layout: Layout, name: string, dir
 
 /** Returns the paths of all caches. */
 export function cachePaths(database: Database, layout: Layout): string[] {
-  return cacheNames(database).map((name) => cacheDirectory(layout, name));
+  return database
+    .query<{ name: string }, []>("SELECT name FROM caches")
+    .all()
+    .filter(({ name }) => isCacheName(name))
+    .map(({ name }) => cacheDirectory(layout, name));
 }
 
 /** Returns the caches that no command is using, with their last use. Call it inside a transaction to remove them. */
-export function cachesByUse({ database, layout }: Records): { name: string; usedAt: number }[] {
-  const uses = database
-    .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")
-    .all();
-  const used = new Set(uses.filter(({ owner }) => isOpen(layout, owner)).map(({ cache }) => cache));
-  return database
+export function cachesByUse(records: Records): { name: string; usedAt: number }[] {
+  const used = cachesInUse(records);
+  return records.database
     .query<{ name: string; usedAt: number }, []>(
       "SELECT name, ifnull(used_at, created_at) AS usedAt FROM caches",
     )
@@ -147,12 +148,14 @@ export function cachesByUse({ database, layout }: Records): { name: string; used
     .filter(({ name }) => isCacheName(name) && !used.has(name));
 }
 
-function cacheNames(database: Database): string[] {
-  return database
-    .query<{ name: string }, []>("SELECT name FROM caches")
-    .all()
-    .map(({ name }) => name)
-    .filter(isCacheName);
+/** Returns the caches that living processes are using. */
+function cachesInUse({ database, layout }: Records): ReadonlySet<string> {
+  const living = usesOf(database).filter(({ owner }) => isOpen(layout, owner));
+  return new Set(living.map(({ cache }) => cache));
+}
+
+function usesOf(database: Database): { cache: string; owner: string }[] {
+  return database.query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses").all();
 }
 
 /**
@@ -178,13 +181,11 @@ export function loseUnsyncedCaches(database: Database, now: number): void {
 
 /** Marks the caches that commands were using when the machine stopped. `boot` is the kernel's boot ID. */
 export function loseInterruptedCaches(database: Database, layout: Layout, boot: string): void {
-  const names = database
-    .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")
-    .all()
-    // An owner's name begins with the boot ID. Some containers have one of their own.
-    .flatMap(({ cache, owner }) => (owner.startsWith(`${boot}.`) || isOpen(layout, owner) ? [] : cache));
   const lose = database.query<undefined, [string, string]>("UPDATE caches SET key = ? WHERE name = ?");
-  for (const name of names) lose.run(lostKey, name);
+  for (const { cache, owner } of usesOf(database)) {
+    // An owner's name begins with the boot ID. Some containers have one of their own.
+    if (!owner.startsWith(`${boot}.`) && !isOpen(layout, owner)) lose.run(lostKey, cache);
+  }
 }
 
 /** Drops the lost caches that no living process is using. Their directories are leftovers then. */
@@ -192,12 +193,7 @@ export function dropLostCaches(database: Database, layout: Layout): void {
   // Reading comes first: opening an engine must not wait for other processes that write.
   if (database.query("SELECT 1 FROM caches WHERE key = ?").get(lostKey) === null) return;
   inTransaction(database, () => {
-    const uses = database
-      .query<{ cache: string; owner: string }, [string]>(
-        "SELECT cache, owner FROM cache_uses JOIN caches ON name = cache WHERE key = ?",
-      )
-      .all(lostKey);
-    const used = new Set(uses.filter(({ owner }) => isOpen(layout, owner)).map(({ cache }) => cache));
+    const used = cachesInUse({ database, layout });
     database
       .query<undefined, [string, string]>(
         "DELETE FROM caches WHERE key = ? AND name NOT IN (SELECT value FROM json_each(?))",

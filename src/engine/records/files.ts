@@ -8,6 +8,7 @@ import type { FileRecord } from "../../service/wire/file.ts";
 import { isSha256 } from "../../sha256.ts";
 import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
+import type { ListFilter } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { hashStored } from "./stored-content.ts";
 
@@ -117,13 +118,8 @@ export function findFile(
   return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;
 }
 
-interface FileFilter {
+interface FileFilter extends ListFilter {
   sha256: string | undefined;
-  /** Milliseconds since the epoch, both inclusive. */
-  since: number | undefined;
-  until: number | undefined;
-  limit: number;
-  offset: number;
 }
 
 /** Lists stored files, the newest first. */

@@ -3,6 +3,7 @@ import type { Database } from "bun:sqlite";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
+import type { ListFilter } from "../http/fields.ts";
 import { machinePlatform } from "../system/machine.ts";
 import { absentBlobs, absentLayersOf } from "./absent-layers.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
@@ -10,17 +11,12 @@ import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";
 import type { Records } from "./records.ts";
 import { createLayerCheck } from "./whole-layers.ts";
 
-interface ImageFilter {
+interface ImageFilter extends ListFilter {
   tagPrefix: string | undefined;
   taggedOnly: boolean;
   uuid: string | undefined;
-  /** Milliseconds since the epoch, both inclusive. */
-  since: number | undefined;
-  until: number | undefined;
   /** True to include sizes. */
   sizes: boolean;
-  limit: number;
-  offset: number;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
-import type { Pace } from "../../pace.ts";
+import { type Pace, takeSteps, takeStepsNow } from "../../pace.ts";
 import { errorCode } from "../../system-error.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { isInUserNamespace } from "../system/user-namespace.ts";
@@ -27,24 +27,17 @@ interface MarksRecord extends LayerMarks {
  * Counts the marks below a directory. A layer's root has none of its own. `onName` is called with the name of each entry, and the
  * directory that has it.
  */
-export async function countMarks(
+export function countMarks(
   directory: string,
   pace: Pace,
   onName?: (name: Path, parent: Path) => void,
 ): Promise<LayerMarks> {
-  const walk = walkMarks(directory, onName);
-  for (;;) {
-    const { done, value } = walk.next();
-    if (done === true) return value;
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-  }
+  return takeSteps(walkMarks(directory, onName), pace);
 }
 
 /** Records a layer's marks, once its directory is in place. */
 export function recordMarks(database: Database, id: number, directory: string, marks: LayerMarks): void {
-  const { inode, ...others } = { ...marks, inode: lstatSync(directory).ino };
-  const text = JSON.stringify({ inode, ...others } satisfies MarksRecord);
+  const text = JSON.stringify({ ...marks, inode: lstatSync(directory).ino } satisfies MarksRecord);
   database.query<undefined, [string, number]>("UPDATE layers SET marks = ? WHERE id = ?").run(text, id);
 }
 
@@ -60,7 +53,7 @@ export function findLostMarks(
   const { id, directory, inode } = layer;
   const known: MarksRecord | undefined = layer.marks === null ? undefined : JSON.parse(layer.marks);
   if (known === undefined ? !countsUnknown : known.inode === inode) return undefined;
-  const found = drain(walkMarks(directory));
+  const found = takeStepsNow(walkMarks(directory));
   const missing = [
     shortfall("whiteout", known?.whiteouts ?? 0, found.whiteouts),
     shortfall("opaque directory mark", known?.opaque ?? 0, found.opaque),
@@ -104,11 +97,4 @@ function* walkMarks(
     yield;
   }
   return marks;
-}
-
-function drain<Result>(steps: Generator<undefined, Result>): Result {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
 }

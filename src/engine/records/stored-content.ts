@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { takeStepsNow } from "../../pace.ts";
 import { errorCode } from "../../system-error.ts";
 
 /** Flags for opening stored files: they neither follow a link nor wait for a pipe in a file's place. */
@@ -37,11 +38,7 @@ export function* hashInPieces(path: string | Buffer): Generator<number, string |
 
 /** Like `hashInPieces`, but in one call. */
 export function hashStored(path: string): string | undefined {
-  const pieces = hashInPieces(path);
-  for (;;) {
-    const { done, value } = pieces.next();
-    if (done === true) return value;
-  }
+  return takeStepsNow(hashInPieces(path));
 }
 
 /** Bytes read at once; limited, since many readers may hold a buffer at the same time. */

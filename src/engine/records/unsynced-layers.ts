@@ -29,7 +29,10 @@ export function noteUnsynced(
 
 /** Returns the unsynced layers made since the machine booted; they are intact until it stops, unless a sync fails. */
 export function unsyncedLayers(database: Database, boot: string): number[] {
-  return layersOf(database, "boot = ?", boot);
+  return database
+    .query<{ layer: number }, [string]>("SELECT layer FROM unsynced_layers WHERE boot = ?")
+    .all(boot)
+    .map(({ layer }) => layer);
 }
 
 /** Returns the unsynced layers made before the machine booted, and those whose sync failed. */
@@ -50,7 +53,7 @@ function hasOpenEngine(layout: Layout, boot: string): boolean {
 
 /** Returns the lost layers whose sync failed. */
 export function layersOfFailedSyncs(database: Database): number[] {
-  return layersOf(database, "boot = ?", failedSync);
+  return unsyncedLayers(database, failedSync);
 }
 
 /** Notes that layers are on the disk, except those whose sync has failed meanwhile. */
@@ -110,11 +113,4 @@ export function requireNoFailedSync(database: Database, operation: string): void
   throw new BoughError("writing to the disk failed meanwhile, so the result was not kept", {
     hint: `Try again. ${failingDiskHint}`,
   });
-}
-
-function layersOf(database: Database, which: string, value: string): number[] {
-  return database
-    .query<{ layer: number }, [string]>(`SELECT layer FROM unsynced_layers WHERE ${which}`)
-    .all(value)
-    .map(({ layer }) => layer);
 }

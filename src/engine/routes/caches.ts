@@ -39,13 +39,5 @@ async function streamCache(state: EngineState, key: string): Promise<ReadableStr
   }
   const signal = AbortSignal.any([ended.signal, state.closing]);
   const chunks = streamLayer(directory, { inUserNamespace, clampTo: undefined, signal });
-  return streamOf(closing(chunks, release), release);
-}
-
-async function* closing(chunks: AsyncGenerator<Uint8Array>, close: () => void): AsyncGenerator<Uint8Array> {
-  try {
-    yield* chunks;
-  } finally {
-    close();
-  }
+  return streamOf(chunks, release);
 }

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readPage, readText, readTime } from "../http/fields.ts";
+import { readListFilter, readText } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
 import type { Route } from "../router.ts";
@@ -20,9 +20,7 @@ export const fileRoutes: readonly Route[] = [
       jsonResponse({
         files: listFiles(state.database, {
           sha256: readText(url, "sha256"),
-          since: readTime(url, "since", state.clock.now()),
-          until: readTime(url, "until", state.clock.now()),
-          ...readPage(url),
+          ...readListFilter(url, state.clock.now()),
         }),
       }),
   },

@@ -6,7 +6,7 @@ import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
 import { type Platform, parsePlatform } from "../../image/platform.ts";
 import { Secret } from "../../secret.ts";
-import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
+import { jsonResponse, orRefuse, RequestError, respondStarted } from "../http/answers.ts";
 import {
   type Fields,
   optionalFields,
@@ -14,10 +14,9 @@ import {
   optionalString,
   readBody,
   readFlag,
-  readPage,
+  readListFilter,
   readString,
   readText,
-  readTime,
   refuse,
   refuseUnknown,
   requireTag,
@@ -46,10 +45,8 @@ export const imageRoutes: readonly Route[] = [
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
           uuid: readText(url, "uuid")?.toLowerCase(),
-          since: readTime(url, "since", state.clock.now()),
-          until: readTime(url, "until", state.clock.now()),
           sizes: readFlag(url, "sizes"),
-          ...readPage(url),
+          ...readListFilter(url, state.clock.now()),
         }),
       }),
   },
@@ -66,7 +63,7 @@ export const imageRoutes: readonly Route[] = [
       const url = readString(registry, "url");
       const tag = optionalString(body, "tag");
       if (tag !== undefined) requireTag(tag);
-      const source = parseSource(url, state);
+      const source = orRefuse(() => parseImageSource(url, state));
       if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
       const spec = {
         source,
@@ -155,14 +152,6 @@ function readPlatform(body: Fields): Platform | undefined {
     return text === undefined ? undefined : parsePlatform(text);
   } catch (error) {
     return refuse("platform", messageOf(error));
-  }
-}
-
-function parseSource(url: string, options: { isServer: boolean }) {
-  try {
-    return parseImageSource(url, options);
-  } catch (error) {
-    throw new RequestError(400, messageOf(error));
   }
 }
 

@@ -81,20 +81,14 @@ async function streamRemote(
   const signal = AbortSignal.any([ended.signal, state.closing]);
   try {
     const chunks = await opened.store.openBlob({ digest, size }, signal);
-    return streamOf(closing(chunks, opened), () => {
+    return streamOf(chunks, () => {
       ended.abort();
-      // Of chunks that nobody has asked for, nothing else closes it.
       opened[Symbol.dispose]();
     });
   } catch (error) {
     opened[Symbol.dispose]();
     throw explain(opened.reasonOf(messageOf(error)) ?? error);
   }
-}
-
-async function* closing(chunks: AsyncIterable<Uint8Array>, opened: Disposable): AsyncGenerator<Uint8Array> {
-  using _ = opened;
-  yield* chunks;
 }
 
 /** A layer, with the path of its directory or of its imported blob. */

@@ -4,7 +4,7 @@ import { digestOf, isDigest } from "../../image/digest.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { layerMediaType } from "../../image/oci-layout.ts";
 import { formatPlatform, parsePlatform } from "../../image/platform.ts";
-import { jsonResponse, RequestError } from "../http/answers.ts";
+import { jsonResponse, orRefuse, RequestError } from "../http/answers.ts";
 import {
   asFields,
   type Fields,
@@ -22,7 +22,6 @@ import { readImageConfig } from "../import/image-config.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
 import type { Route } from "../router.ts";
-import type { Environment } from "../system/programs.ts";
 import { type DeclaredLayer, declareImage } from "../unpack/declare-image.ts";
 
 /** Routes of the extension `remote-layers`: images whose layers are fetched when they are needed. */
@@ -36,7 +35,9 @@ export const remoteImageRoutes: readonly Route[] = [
         ...["source", "configuration", "config", "origin", "platform", "config_digest", "layers", "tag"],
       ]);
       const source = readStoreAddress(body, state);
-      if (source.startsWith("docker://")) requireAcceptedSource(source, state.environment);
+      // A client that is refused imports the image instead, for which skopeo checks signatures.
+      if (source.startsWith("docker://"))
+        orRefuse(() => requireAcceptedRepository(source, state.environment), 403);
       const layers = readLayers(body, source, state.importLimits.bytes);
       const tag = optionalString(body, "tag");
       if (tag !== undefined) requireTag(tag);
@@ -46,15 +47,6 @@ export const remoteImageRoutes: readonly Route[] = [
     },
   },
 ];
-
-/** A client that is refused imports the image instead, for which skopeo checks signatures. */
-function requireAcceptedSource(source: string, environment: Environment): void {
-  try {
-    requireAcceptedRepository(source, environment);
-  } catch (error) {
-    throw error instanceof BoughError ? new RequestError(403, error.message) : error;
-  }
-}
 
 const dockerLayer = "application/vnd.docker.image.rootfs.diff.tar";
 
@@ -137,14 +129,4 @@ function readConfiguration(text: string, source: string, layers: readonly Declar
       throw new BoughError("the configuration names other layers than the request");
     return { config: image.config, origin: image.origin, configDigest: digest };
   });
-}
-
-function orRefuse<Result>(read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof BoughError && !(error instanceof RequestError)
-      ? new RequestError(400, error.message)
-      : error;
-  }
 }

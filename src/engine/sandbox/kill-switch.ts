@@ -12,37 +12,33 @@ export class KillSwitch {
   constructor(signal: AbortSignal, onUse: () => void) {
     this.#signal = signal;
     this.#onUse = onUse;
-    signal.addEventListener("abort", this.#kill);
+    signal.addEventListener("abort", this.end);
   }
 
   arm(helper: Running): void {
     this.#helper = helper;
-    if (this.#signal.aborted) this.#kill();
+    if (this.#signal.aborted) this.end();
   }
 
   timeOut(): void {
     this.timedOut = true;
-    this.#kill();
+    this.end();
   }
 
-  /** Ends the sandbox for another reason, which the caller records. */
-  end(): void {
-    this.#kill();
-  }
+  /** Ends the sandbox. Why is for the caller to record. */
+  readonly end = () => {
+    this.used = true;
+    this.#onUse();
+    this.#endHelper();
+  };
 
   /** Ends the helper in any case, wherever the setup stopped. */
   disarm(): void {
-    this.#signal.removeEventListener("abort", this.#kill);
-    this.#end();
+    this.#signal.removeEventListener("abort", this.end);
+    this.#endHelper();
   }
 
-  readonly #kill = () => {
-    this.used = true;
-    this.#onUse();
-    this.#end();
-  };
-
-  #end(): void {
+  #endHelper(): void {
     if (this.#helper !== undefined && isRunning(this.#helper)) endProcesses(this.#helper.pid);
   }
 }

@@ -92,9 +92,11 @@ export function watchForChanges(file: LocalFile) {
       // Checked before opening: the file may have become a pipe without a writer.
       check();
       const hasher = new Bun.CryptoHasher("sha256");
-      await reading(file, async () => {
+      try {
         for await (const chunk of Bun.file(file.absolutePath).stream()) hasher.update(chunk);
-      });
+      } catch (error) {
+        throw unreadable(file, error);
+      }
       if (hasher.digest("hex") !== file.sha256) throw changedFileError(file);
       check();
     },
@@ -110,14 +112,6 @@ export function changedFileError(file: LocalFile): BoughError {
 function stateOf(file: LocalFile) {
   try {
     return lstatSync(file.absolutePath, { bigint: true });
-  } catch (error) {
-    throw unreadable(file, error);
-  }
-}
-
-async function reading<T>(file: LocalFile, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
   } catch (error) {
     throw unreadable(file, error);
   }

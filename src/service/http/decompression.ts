@@ -15,25 +15,13 @@ const decoders: Readonly<Record<string, () => Transform>> = {
  * of its reader without a limit, so that a few megabytes could fill the memory.
  */
 export function decompressed(response: Response): Response {
-  const body = decompressedBody(response);
-  if (body === response.body) return response;
-  const { status, statusText } = response;
+  const { body, status, statusText } = response;
   const headers = new Headers(response.headers);
+  const decoder = decoders[headers.get("content-encoding")?.trim().toLowerCase() ?? ""]?.();
+  if (body === null || decoder === undefined) return response;
   headers.delete("content-encoding");
   headers.delete("content-length");
-  return new Response(body, { status, statusText, headers });
-}
-
-/** Decompresses a response's body alone. */
-function decompressedBody({
-  headers,
-  body,
-}: {
-  headers: { get(name: string): string | null };
-  body: Response["body"];
-}): Response["body"] {
-  const decoder = decoders[headers.get("content-encoding")?.trim().toLowerCase() ?? ""]?.();
-  return body === null || decoder === undefined ? body : decode(body, decoder);
+  return new Response(decode(body, decoder), { status, statusText, headers });
 }
 
 function decode(body: ReadableStream<Uint8Array>, decoder: Transform): ReadableStream<Uint8Array> {

@@ -13,11 +13,6 @@ export function asText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A record's own id: `uuid`, or `id`. */
-export function idIn(record: JsonRecord | undefined): string | undefined {
-  return asId(record?.uuid) ?? asId(record?.id) ?? asNumber(record?.id)?.toString();
-}
-
 /** Returns a safe integer, given as a number or as text. */
 export function asInteger(value: unknown): number | undefined {
   if (typeof value === "string" && /^-?\d{1,9}$/.test(value)) return Number(value);

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import type { Transport } from "../http/transport.ts";
+import type { Call, Transport } from "../http/transport.ts";
 import type { ChangedAmount, ImageLayer, ImageLayerChanges, LayerChange } from "../wire/image.ts";
 
 export interface ImageLayers {
@@ -24,13 +24,8 @@ export function createImageLayers(transport: Transport): ImageLayers {
   const pathOf = (image: string) => `/v1/images/${encodeURIComponent(image)}/layers`;
   return {
     async listLayers(image) {
-      const { body } = await transport.call({
-        method: "GET",
-        path: pathOf(image),
-        repeatable: true,
-        requires: aList("layers"),
-      });
-      return listIn(body, "layers").map((item) => {
+      const layers = await getList(transport, "layers", { path: pathOf(image) });
+      return layers.map((item) => {
         const { record, layer } = layerIn(item, image);
         const blob = readBlob(asRecord(record?.blob));
         const source = asText(record?.source);
@@ -41,16 +36,9 @@ export function createImageLayers(transport: Transport): ImageLayers {
     },
 
     async layerSizes(image) {
-      const { body } = await transport.call({
-        method: "GET",
-        path: pathOf(image),
-        query: { sizes: "1" },
-        repeatable: true,
-        // No time limit: the service examines each file.
-        timeoutMilliseconds: 0,
-        requires: aList("layers"),
-      });
-      return listIn(body, "layers").flatMap((item) => {
+      const parts = { path: pathOf(image), query: { sizes: "1" }, ...examining };
+      const layers = await getList(transport, "layers", parts);
+      return layers.flatMap((item) => {
         const record = asRecord(item);
         const [id, size] = [asText(record?.id), asInteger(record?.size)];
         return id === undefined || size === undefined ? [] : [{ id, size }];
@@ -69,6 +57,19 @@ export function createImageLayers(transport: Transport): ImageLayers {
       throw new BoughError(`the service sent no data for layer ${layer} of image ${image}`);
     },
   };
+}
+
+/** No time limit: the service examines each file of the image. */
+const examining = { timeoutMilliseconds: 0 };
+
+async function getList(
+  transport: Transport,
+  name: string,
+  parts: Pick<Call, "path" | "query" | "timeoutMilliseconds">,
+): Promise<unknown[]> {
+  const requires = aList(name);
+  const { body } = await transport.call({ method: "GET", repeatable: true, requires, ...parts });
+  return listIn(body, name);
 }
 
 function readBlob(record: JsonRecord | undefined): ImageLayer["blob"] {
@@ -100,16 +101,10 @@ export interface ImageChanges {
 
 export function createImageChanges(transport: Transport): ImageChanges {
   const pathOf = (image: string) => `/v1/images/${encodeURIComponent(image)}/changes`;
-  // No time limit: the service examines each file of the image.
-  const withoutTimeout = { method: "GET", repeatable: true, timeoutMilliseconds: 0 } as const;
   return {
     async summarizeChanges(image) {
-      const { body } = await transport.call({
-        ...withoutTimeout,
-        path: pathOf(image),
-        requires: aList("layers"),
-      });
-      return listIn(body, "layers").map((item) => {
+      const layers = await getList(transport, "layers", { path: pathOf(image), ...examining });
+      return layers.map((item) => {
         const { record, layer } = layerIn(item, image);
         return {
           ...layer,
@@ -123,7 +118,9 @@ export function createImageChanges(transport: Transport): ImageChanges {
 
     async listChanges(image, layer, limit) {
       const { body } = await transport.call({
-        ...withoutTimeout,
+        method: "GET",
+        repeatable: true,
+        ...examining,
         path: `${pathOf(image)}/${encodeURIComponent(layer)}`,
         query: { limit: limit?.toString() },
         requires: aList("changes"),

@@ -29,7 +29,7 @@ interface OperationsOptions {
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
-  onServed?: (time: ServedTime) => void;
+  onServed: ((time: ServedTime) => void) | undefined;
   /** Set if the engine runs in this process. */
   eventsHere: EventsHere | undefined;
   /** Called at the end of each operation that has made an image. */

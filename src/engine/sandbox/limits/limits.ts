@@ -46,14 +46,12 @@ export function readLimits(body: Fields): ResourcesLimits {
   const fields = optionalFields(body, "resources_limits") ?? {};
   refuseUnknown(fields, knownLimits, "resources_limits");
   const limits: ResourcesLimits = {};
-  const layer = optionalNumber(fields, "max_layer_bytes", 1);
-  if (layer !== undefined) limits.max_layer_bytes = layer;
-  const memory = optionalNumber(fields, "max_memory_bytes", minLimits.max_memory_bytes);
-  if (memory !== undefined) limits.max_memory_bytes = memory;
-  const processes = optionalNumber(fields, "max_processes", minLimits.max_processes);
-  if (processes !== undefined) limits.max_processes = processes;
-  const shm = optionalNumber(fields, "shm_bytes", 1);
-  if (shm !== undefined) limits.shm_bytes = shm;
+  const { max_memory_bytes, max_processes } = minLimits;
+  const numbers = { max_layer_bytes: 1, max_memory_bytes, max_processes, shm_bytes: 1 } as const;
+  for (const name of Object.keys(numbers) as (keyof typeof numbers)[]) {
+    const limit = optionalNumber(fields, name, numbers[name]);
+    if (limit !== undefined) limits[name] = limit;
+  }
   const ulimits = readUlimits(fields);
   if (ulimits !== undefined) limits.ulimits = ulimits;
   const cpus = fields.cpus ?? undefined;
