@@ -111,12 +111,7 @@ export function createService(options: ServiceOptions): Service {
     },
     ...images,
     ...operations,
-    ...createFiles({
-      transport,
-      clock,
-      signal,
-      ...(options.knownFiles && { knownFiles: options.knownFiles }),
-    }),
+    ...createFiles({ transport, clock, signal, knownFiles: options.knownFiles }),
     ...createInspector(transport, capabilities, inspectRoutes),
     ...createAccounts(transport),
     ...createOperationRecords(transport, capabilities),

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
-import type { Pace } from "../../pace.ts";
+import { type Pace, takeSteps } from "../../pace.ts";
 import { isSha256 } from "../../sha256.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
@@ -107,8 +107,10 @@ async function fingerprintLayer(
         for (const below of names)
           waiting.push(name.length === 0 ? below : Buffer.concat([name, Buffer.from("/"), below]));
       } else if (stats.isSymbolicLink()) row.push(readlinkSync(path, "latin1"));
-      else if (stats.isFile()) row.push(stats.size, stats.mtimeMs, await hashFile(path, pace, onBytes));
-      else row.push(stats.rdev);
+      else if (stats.isFile()) {
+        const sha256 = await takeSteps(hashInPieces(path), pace, onBytes);
+        row.push(stats.size, stats.mtimeMs, sha256 ?? null);
+      } else row.push(stats.rdev);
       hasher.update(`${JSON.stringify(row)}\n`);
       const pause = pace.step();
       if (pause !== undefined) await pause;
@@ -118,17 +120,6 @@ async function fingerprintLayer(
     throw error;
   }
   return hasher.digest("hex");
-}
-
-async function hashFile(path: Buffer, pace: Pace, onBytes: (bytes: number) => void): Promise<string | null> {
-  const pieces = hashInPieces(path);
-  for (;;) {
-    const { done, value } = pieces.next();
-    if (done === true) return value ?? null;
-    onBytes(value);
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-  }
 }
 
 interface FileRow {
@@ -169,15 +160,11 @@ async function findByteProblem(
   path: string,
   sha256: string,
 ): Promise<string | undefined> {
-  const pieces = hashInPieces(path);
-  for (;;) {
-    const { done, value } = pieces.next();
-    if (done === true && value === undefined) return "it cannot be read";
-    if (done === true) return value === sha256 ? undefined : "its bytes have changed";
-    report.bytes += value;
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-  }
+  const actual = await takeSteps(hashInPieces(path), pace, (bytes) => {
+    report.bytes += bytes;
+  });
+  if (actual === undefined) return "it cannot be read";
+  return actual === sha256 ? undefined : "its bytes have changed";
 }
 
 /** A part of an engine's data that is damaged. */

@@ -96,12 +96,6 @@ export function readListFilter(url: URL, now: number): ListFilter {
   return {
     since: readTime(url, "since", now),
     until: readTime(url, "until", now),
-    ...readPage(url),
-  };
-}
-
-export function readPage(url: URL): { limit: number; offset: number } {
-  return {
     limit: readNumber(url, "limit", 1, 1000) ?? 1000,
     offset: readNumber(url, "offset", 0, 2 ** 53) ?? 0,
   };
@@ -111,7 +105,7 @@ export function readPage(url: URL): { limit: number; offset: number } {
  * Reads a time: an ISO 8601 date, seconds since the epoch, or a time before now such as `90s`, `15m`, `1h` or `2d`. Returns
  * milliseconds since the epoch.
  */
-export function readTime(url: URL, name: string, now: number): number | undefined {
+function readTime(url: URL, name: string, now: number): number | undefined {
   const text = url.searchParams.get(name);
   if (text === null || text === "") return undefined;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)([smhdw]?)$/.exec(text) ?? [];

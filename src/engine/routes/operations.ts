@@ -6,7 +6,7 @@ import {
 } from "../../service/wire/operation.ts";
 import { streamOf } from "../../streams.ts";
 import { jsonResponse, RequestError, unbuffered } from "../http/answers.ts";
-import { readChoice, readFlag, readNumber, readPage, readTime } from "../http/fields.ts";
+import { type ListFilter, readChoice, readFlag, readListFilter, readNumber } from "../http/fields.ts";
 import { isOpen } from "../layout.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import {
@@ -39,9 +39,7 @@ export const operationRoutes: readonly Route[] = [
       const operations = listOperations(state, {
         status: readChoice(url, "status", operationStatuses),
         kind: readChoice(url, "kind", ["instance", "image_import"]),
-        since: readTime(url, "since", state.clock.now()),
-        until: readTime(url, "until", state.clock.now()),
-        ...readPage(url),
+        ...readListFilter(url, state.clock.now()),
       });
       return jsonResponse(operations.map((operation) => summarizeOperation(operation, state.clock.now())));
     },
@@ -70,13 +68,9 @@ export const operationRoutes: readonly Route[] = [
   },
 ];
 
-interface OperationFilter {
+interface OperationFilter extends ListFilter {
   status: OperationStatus | undefined;
   kind: OperationKind | undefined;
-  since: number | undefined;
-  until: number | undefined;
-  limit: number;
-  offset: number;
 }
 
 /** Lists operations, the newest first. Those whose process was killed have failed, even if that is not recorded yet. */

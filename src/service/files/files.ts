@@ -18,7 +18,7 @@ interface FilesOptions {
   transport: Transport;
   clock: Clock;
   signal: AbortSignal;
-  knownFiles?: KnownFiles;
+  knownFiles: KnownFiles | undefined;
 }
 
 export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "sendOnce" | "findFile">;
@@ -33,7 +33,7 @@ const slowestBytesPerSecond = 64 * 1024;
 
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
   let canAsk = true;
-  const workers = createUploadWorkers(clock);
+  const sendEach = createUploadWorkers(clock);
   const sendOnce = createSendOnce(knownFiles);
 
   async function find(sha256: string, stop: AbortSignal): Promise<Answer | undefined> {
@@ -141,7 +141,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         return requests;
       }
       try {
-        await workers.sendEach(files, stopping, send);
+        await sendEach(files, stopping, send);
       } finally {
         knownFiles?.flush?.();
       }
@@ -159,10 +159,8 @@ function checked(file: LocalFile, stored: StoredFile): StoredFile {
   return stored;
 }
 
-interface UploadWorkers {
-  /** Sends all files, each taken from the iterable when a worker is free. The first failure stops the others. */
-  sendEach(files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile): Promise<void>;
-}
+/** Sends all files, each taken from the iterable when a worker is free. The first failure stops the others. */
+type SendEach = (files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile) => Promise<void>;
 
 /** Returns the number of requests that it took to send the file; 0 if none was sent. */
 type SendFile = (file: LocalFile, worker: UploadWorker) => Promise<number>;
@@ -197,13 +195,13 @@ const smallFileMilliseconds = 180_000;
  * Sends eight files at once, and more small ones, twice as many each round trip, as long as each request waits for a distant
  * service: until its responses take longer, it refuses requests, or there are as many as one process can send.
  */
-function createUploadWorkers(clock: Clock): UploadWorkers {
+function createUploadWorkers(clock: Clock): SendEach {
   /** The number of workers to begin with: as many as have proved useful. */
   let count = minWorkers;
   /** The fastest response to a small file so far. */
   let fastestMilliseconds = Number.POSITIVE_INFINITY;
 
-  async function sendEach(files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile): Promise<void> {
+  return async function sendEach(files, parent, send) {
     parent.throwIfAborted();
     const stop = childOf(parent);
     const iterator = files[Symbol.iterator]();
@@ -269,9 +267,7 @@ function createUploadWorkers(clock: Clock): UploadWorkers {
       stop.release();
     }
     stop.signal.throwIfAborted();
-  }
-
-  return { sendEach };
+  };
 }
 
 function isSmall(next: IteratorResult<LocalFile, unknown>): boolean {
