@@ -79,7 +79,7 @@ export interface AskedBuild {
   readonly target: string | undefined;
   /** `--build-context`. */
   readonly contexts: NamedContexts;
-  /** Images that other builds have made for several platforms, by the one of them that `contexts` names. */
+  /** Images that other builds have made for several platforms, by the one of them that `contexts` names. None: it is the only one. */
   readonly linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   readonly session: string;

@@ -185,6 +185,34 @@ test("a target for two platforms has the image of each in its result", async () 
   expect((await expectDone(bough(directory, "bake", "-q"))).stdout).toBe(`${images.join("\n")}\n`);
 });
 
+const machine = process.arch === "arm64" ? "arm64" : "amd64";
+const both = ["amd64", "arm64"];
+
+test.each<[string[], string[], Record<string, string>]>([
+  [both, both, { linux_amd64: "amd64", linux_arm64: "arm64" }],
+  [both, ["arm64"], { ".": "arm64" }],
+  [both, [], { ".": machine }],
+  // The only image is that for every platform, whatever its own.
+  [["arm64"], ["amd64"], { ".": "arm64" }],
+  [["arm64"], both, { linux_amd64: "arm64", linux_arm64: "arm64" }],
+  [[], both, { linux_amd64: machine, linux_arm64: machine }],
+])(
+  "of a target for %j, one for %j takes by platform what docker buildx bake takes",
+  async (own, others, taken) => {
+    const lib = inline("FROM scratch\nARG TARGETARCH\nCOPY docker-bake.json /$TARGETARCH\n", {
+      platforms: own,
+    });
+    const text = "FROM lib\nCOPY --from=lib / /copied/\n";
+    const output = ["type=local,dest=out"];
+    const app = inline(text, { platforms: others, contexts: { lib: "target:lib" }, output });
+    const directory = makeProject(bakeFile({ lib, app }));
+    await expectDone(bough(directory, "bake", "app"));
+    for (const [place, architecture] of Object.entries(taken))
+      for (const path of [architecture, `copied/${architecture}`])
+        expect([path, existsSync(join(directory, "out", place, path))]).toEqual([path, true]);
+  },
+);
+
 test("services with one image and one build share it", async () => {
   const build = "{image: 'shared:1', build: {dockerfile_inline: 'FROM base:1'}}";
   const directory = makeProject({ "compose.yaml": `services: {one: ${build}, two: ${build}}\n` });

@@ -27,11 +27,13 @@ export async function findImage(
   platform: Platform | undefined,
   build: BuildJob,
 ): Promise<BaseImage> {
-  const images = build.asked.linked?.get(name) ?? [];
-  const own = platform ?? (images.length > 0 ? await platformOf(build.services.supports) : undefined);
-  const linked = own && images.find((each) => each.platform === formatPlatform(own));
-  const reference = linked?.image ?? name;
-  const wanted = { reference, platform: platform && formatPlatform(platform) };
+  const reference = await chooseLinked(name, platform, build);
+  const suitsAll = isLinkedForAll(name, build);
+  const wanted = {
+    reference,
+    platform: suitsAll ? undefined : platform && formatPlatform(platform),
+    suitsAll,
+  };
   const found = await build.shared.images(JSON.stringify(wanted), () => resolveImage(wanted, build));
   build.inputs?.image(reference, found.uuid);
   return found;
@@ -41,6 +43,25 @@ interface WantedImage {
   reference: string;
   /** Set for another one than the service's own. */
   platform: string | undefined;
+  /** True if it is taken for every platform. */
+  suitsAll?: boolean;
+}
+
+/** Returns the image for the platform that another target has, if `name` is one of its images; otherwise the name itself. */
+async function chooseLinked(
+  name: string,
+  platform: Platform | undefined,
+  { asked, services }: BuildJob,
+): Promise<string> {
+  const images = asked.linked?.get(name) ?? [];
+  if (images.length === 0) return name;
+  const wanted = formatPlatform(platform ?? (await platformOf(services.supports)));
+  return images.find((image) => image.platform === wanted)?.image ?? name;
+}
+
+/** True for the only image of another target, which docker buildx bake takes for every platform. */
+export function isLinkedForAll(name: string, { asked }: BuildJob): boolean {
+  return asked.linked?.get(name)?.length === 0;
 }
 
 async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseImage> {
@@ -107,13 +128,14 @@ async function findOlder({ reference, platform }: WantedImage, { services }: Bui
 /** Returns true for an image that has the tag for another platform only. */
 async function isForeign(
   found: FoundImage | undefined | "unsupported",
-  { reference, platform }: WantedImage,
+  { reference, platform, suitsAll }: WantedImage,
   { supports, store }: Pick<BuildServices, "supports" | "store">,
 ): Promise<boolean> {
   if (found === undefined || found === "unsupported" || !isTag(reference)) return false;
   if (found.platform === undefined) return false;
   if (isUuid(reference)) {
-    requireFor(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
+    if (suitsAll !== true)
+      requireFor(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
     return false;
   }
   // An older variant has been imported for this one if its registry has nothing better.

@@ -11,6 +11,7 @@ import type { Layer } from "../state/layer.ts";
 import { lookUp } from "../state/scope.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
+import { isLinkedForAll } from "./find-image.ts";
 import { findLockedImage } from "./locked-image.ts";
 
 /** Starts a stage from an image. The stage keeps the image's configuration, if the service returns it. */
@@ -24,7 +25,8 @@ export async function startFromImage(
   const platform = name === scratch ? build.asked.platform : given;
   const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
-  requireFor(image.platform, platform && formatPlatform(platform), reference);
+  if (!isLinkedForAll(name, build))
+    requireFor(image.platform, platform && formatPlatform(platform), reference);
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration

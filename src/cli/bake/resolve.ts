@@ -95,10 +95,9 @@ export function resolveBake(
     const platforms = platformsOf(fields);
     for (const need of needs) {
       const others = platformsOf(done.get(need)?.fields ?? {});
-      if (Math.max(platforms.length, others.length) < 2 || platforms.every((each) => others.includes(each)))
-        continue;
+      if (others.length < 2 || platforms.every((each) => others.includes(each))) continue;
       throw usageError(
-        `${target.origin}: target.${name}.contexts: ${need} is built for ${others.join(", ") || "one platform"}, and ${name} for ${platforms.join(", ")}`,
+        `${target.origin}: target.${name}.contexts: ${need} is built for ${others.join(", ")}, and ${name} for ${platforms.join(", ")}`,
         "Give both the same platforms.",
       );
     }
