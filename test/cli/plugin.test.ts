@@ -203,4 +203,58 @@ describe("docker-buildx", () => {
     expect((await bough("images", "-q")).stdout.length).toBeGreaterThan(0);
     expect((await bough("inspect", "baked:1")).exitCode).toBe(0);
   });
+
+  test("bake builds what docker compose hands over on standard input, and writes the metadata that it reads", async () => {
+    writeFiles(home, {
+      "project/app/f": "f",
+      "project/Dockerfile.app": "FROM scratch\nCOPY f /f\n",
+    });
+    // As docker compose 2.40 writes it, for a service with `network: host`.
+    const target = (name: string) => ({
+      context: join(home, "project/app"),
+      dockerfile: join(home, "project/Dockerfile.app"),
+      labels: { "com.docker.compose.service": name },
+      tags: [`project-${name}`],
+      network: "host",
+      output: ["type=docker"],
+    });
+    const definition = {
+      group: { default: { targets: ["one", "two"] } },
+      target: { one: target("one"), two: { ...target("two"), contexts: { one: "target:one" } } },
+    };
+    const child = Bun.spawn(
+      [
+        ...[
+          plugin,
+          "bake",
+          "--file",
+          "-",
+          "--progress",
+          "rawjson",
+          "--metadata-file",
+          join(home, "metadata.json"),
+        ],
+        ...["--allow", `fs.read=${join(home, "project/app")}`],
+      ],
+      {
+        cwd: join(home, "project/app"),
+        env: {
+          PATH: process.env.PATH ?? "",
+          HOME: home,
+          BOUGH_HOME: join(home, "state"),
+          DOCKER_CONTEXT: "default",
+        },
+        stdin: Buffer.from(JSON.stringify(definition)),
+        stdout: "pipe",
+        stderr: "pipe",
+      },
+    );
+    const { exitCode, stdout, stderr } = await endOf(child as Parameters<typeof endOf>[0]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: "" });
+    expect(stderr).toContain('"name":"[two 1/1] COPY f /f"');
+    const metadata = JSON.parse(readFileSync(join(home, "metadata.json"), "utf8"));
+    expect(Object.keys(metadata)).toEqual(["one", "two"]);
+    expect(metadata.one["image.name"]).toBe("project-one:latest");
+    expect((await bough("inspect", "project-two")).stdout).toContain("com.docker.compose.service");
+  });
 });

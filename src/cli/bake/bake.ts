@@ -140,7 +140,9 @@ async function runBake(invocation: Invocation): Promise<number> {
   }
   const resolved = resolveTargets(invocation, definition);
   if (!values.flag("print")) {
-    requireAllowed(resolved, values.list("allow"), runtime);
+    // What `docker compose` hands over is its user's own; buildx, too, asks nobody whose program draws the build.
+    const isHandedOver = values.list("file").join() === "-" && values.text("progress") === "rawjson";
+    if (!isHandedOver) requireAllowed(resolved, values.list("allow"), runtime);
     return (await import("./build-targets.ts")).buildTargets(resolved, files, invocation);
   }
   const { printBake } = await import("./resolve.ts");
