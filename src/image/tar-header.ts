@@ -2,8 +2,9 @@
 
 export interface TarHeader {
   name: string;
-  /** The type flag, such as `0`, `5` or `x`. */
+  /** The type flag: `3` and `4` are devices, `6` is a pipe. */
   flag: string;
+  /** Permission bits, 0 to 0o7777. */
   mode: number;
   uid: number;
   gid: number;

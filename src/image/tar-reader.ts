@@ -15,32 +15,18 @@ import {
 } from "./tar-header.ts";
 import { extentsOf, readGnuSparse, type Sparse, sparseOf } from "./tar-sparse.ts";
 
-export interface TarEntry {
-  /** The name in the archive. It must be checked before a file is written by it. */
-  name: string;
+/** An entry, with its content's size, holes included. Its name must be checked before a file is written by it. */
+export interface TarEntry extends Omit<TarHeader, "linkName"> {
   type: "file" | "directory" | "symlink" | "hardlink" | "other";
-  /** Permission bits, 0 to 0o7777. */
-  mode: number;
-  uid: number;
-  gid: number;
   /** True for a block or character device, which has the type `other`. */
   isDevice: boolean;
-  /** The type flag: `3` and `4` are devices, `6` is a pipe. */
-  flag: string;
-  /** A device's number. */
-  major: number;
-  minor: number;
   attributes: readonly { name: string; value: Buffer }[];
-  /** The size of a file, including holes. */
-  size: number;
   /** The position of the entry's first header in the archive. */
   start: number;
   /** The position of the content. */
   offset: number;
   /** True if the content is stored without its holes. */
   isSparse: boolean;
-  /** Seconds since the epoch. */
-  modified: number;
   /** The target of a link. */
   target: string;
   /** A file's content, to be read before the next entry. Gaps between the pieces are holes. */

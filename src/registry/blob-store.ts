@@ -1,5 +1,5 @@
 import { BoughError } from "../errors.ts";
-import type { Descriptor } from "../image/oci-layout.ts";
+import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 
 /** A manifest as its store returns it. `digest`: of `bytes`. */
 export interface StoredManifest {
@@ -49,6 +49,17 @@ export type BlobChecks = "digest" | "size";
 
 /** A store from which images are read. */
 export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "openBlob">;
+
+/** Returns the media type that a manifest gives itself. */
+export function typeOfManifest(bytes: Uint8Array): string {
+  try {
+    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
+    if (typeof mediaType === "string") return mediaType;
+  } catch {
+    // Whoever reads it says that it is not JSON.
+  }
+  return mediaTypes.manifest;
+}
 
 /** A store does not have a blob, although a manifest or an index names it. */
 export class MissingBlobError extends BoughError {

@@ -8,7 +8,7 @@ import { BoughError, messageOf } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
 import { errorCode } from "../system-error.ts";
-import { type BlobStore, MissingBlobError, verified, WrongBlobError } from "./blob-store.ts";
+import { type BlobStore, MissingBlobError, typeOfManifest, verified, WrongBlobError } from "./blob-store.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
 const maxCheckedBytes = 4 * 1024 * 1024;
@@ -31,10 +31,14 @@ export function createDirectoryStore(path: string): BlobStore {
       return await read();
     } catch (error) {
       if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
-      throw error instanceof BoughError
-        ? error
-        : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+      throw named(error);
     }
+  }
+
+  function named(error: unknown): BoughError {
+    return error instanceof BoughError
+      ? error
+      : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
   }
 
   async function readIndex(): Promise<Descriptor[]> {
@@ -76,9 +80,7 @@ export function createDirectoryStore(path: string): BlobStore {
       await rename(unfinished, target);
     } catch (error) {
       await rm(unfinished, { force: true });
-      throw error instanceof BoughError
-        ? error
-        : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+      throw named(error);
     }
   }
 
@@ -106,7 +108,7 @@ export function createDirectoryStore(path: string): BlobStore {
       const bytes = digest === undefined ? undefined : await orMissing(() => readFile(place({ digest })));
       if (digest === undefined || bytes === undefined) return undefined;
       if (digestOf(bytes) !== digest) throw new WrongBlobError(`${place({ digest })} has another digest`);
-      return { digest, mediaType: found?.mediaType ?? typeIn(bytes), bytes };
+      return { digest, mediaType: found?.mediaType ?? typeOfManifest(bytes), bytes };
     },
     async putManifest(reference, { mediaType, bytes }) {
       const digest = digestOf(bytes);
@@ -153,16 +155,6 @@ function isDescriptor(value: unknown): value is Descriptor {
 
 function nameOf({ annotations }: Descriptor): string | undefined {
   return annotations?.[nameAnnotation];
-}
-
-function typeIn(bytes: Uint8Array): string {
-  try {
-    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
-    if (typeof mediaType === "string") return mediaType;
-  } catch {
-    // Whoever reads it says that it is not JSON.
-  }
-  return mediaTypes.manifest;
 }
 
 async function* abortable(

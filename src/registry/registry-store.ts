@@ -1,6 +1,6 @@
 import { digestOf, isDigest } from "../image/digest.ts";
 import { indexTypes, mediaTypes } from "../image/oci-layout.ts";
-import type { BlobStore } from "./blob-store.ts";
+import { type BlobStore, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
@@ -140,13 +140,7 @@ function uploadAddress(
 
 function mediaTypeOf(headers: Headers, bytes: Uint8Array): string {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
-  if (type.startsWith("application/vnd.")) return type.trim();
-  try {
-    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
-    return typeof mediaType === "string" ? mediaType : mediaTypes.manifest;
-  } catch {
-    return mediaTypes.manifest;
-  }
+  return type.startsWith("application/vnd.") ? type.trim() : typeOfManifest(bytes);
 }
 
 async function collect(chunks: AsyncIterable<Uint8Array>, size: number): Promise<Uint8Array> {

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import type { Pace } from "../pace.ts";
+import { type Pace, takeStepsNow } from "../pace.ts";
 import { createFileTable, FileColumns, type FileState, type FileTable, PendingFiles } from "./file-table.ts";
 
 /** Hashes of files by their `stat`, so that unchanged files need not be read again. */
@@ -87,10 +87,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         save() {
           const { length } = pending.columns;
           while (length > 0) {
-            const packing = packMerged(current().columns, pending, length);
-            let step = packing.next();
-            while (!step.done) step = packing.next();
-            if (put(step.value, length)) return;
+            if (put(takeStepsNow(packMerged(current().columns, pending, length)), length)) return;
           }
         },
         async saveIfDue(pace) {

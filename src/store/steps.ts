@@ -82,12 +82,7 @@ export function createStepStore(database: Database): StepStore {
   };
 }
 
-interface StepRow {
-  ordinal: number;
-  hash: string;
-  title: string;
-  inputs: Uint8Array;
-}
+type StepRow = Omit<StepEntry, "inputs"> & { inputs: Uint8Array };
 
 function decompress(inputs: Uint8Array): string {
   return new TextDecoder().decode(Bun.zstdDecompressSync(inputs));

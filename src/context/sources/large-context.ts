@@ -58,10 +58,7 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
   return { files: count, bytes, largest };
 }
 
-interface Node {
-  path: string;
-  files: number;
-  bytes: number;
+interface Node extends Omit<LargePath, "rule"> {
   /** The contents of a directory. */
   below?: { directories: Map<string, Node>; largestFiles: LargeFile[] };
 }

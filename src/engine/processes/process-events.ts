@@ -1,18 +1,13 @@
 import { isAscii } from "node:buffer";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { InstanceResult, LimitHit, WireBytes } from "../../service/wire/operation.ts";
-import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
+import type { InstanceResult, WireBytes } from "../../service/wire/operation.ts";
+import { resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
+import type { SandboxOutcome } from "../sandbox/sandbox-request.ts";
 
 /** The end of a process. `signal` is -1 unless a signal has ended it. */
-interface ProcessEnd {
-  pid: number;
-  exitCode: number;
+interface ProcessEnd extends Omit<SandboxOutcome, "limitsHit">, Partial<Pick<SandboxOutcome, "limitsHit">> {
   signal: number;
-  timedOut: boolean;
-  elapsedSeconds: number;
-  resources: EventResources;
-  limitsHit?: readonly LimitHit[];
 }
 
 /** The parts of a process's request that its events contain. */

@@ -52,14 +52,7 @@ export const operationColumns = `uuid, kind, status, error, owner, cancel_reques
 /** Records an operation as executing: there is no queue. */
 export function addOperation(
   database: Database,
-  operation: {
-    uuid: string;
-    kind: OperationKind;
-    owner: string;
-    metadata: Record<string, unknown>;
-    startImage?: string;
-    createdAt: number;
-  },
+  operation: Pick<Operation, "uuid" | "kind" | "owner" | "metadata" | "createdAt"> & { startImage?: string },
 ): void {
   database
     .query<undefined, [string, string, string, string, string | null, number]>(

@@ -221,13 +221,18 @@ interface EarlyLayer {
   unpacked: Promise<UnpackedLayer>;
 }
 
+interface EarlyOptions extends Pick<UnpackOptions, "threads" | "room"> {
+  directory: string;
+  inUserNamespace: boolean;
+}
+
 /** Unpacks blobs while others are still downloaded, before it is known which layers of the image they are. */
 export class EarlyLayers {
-  readonly #options: { directory: string; threads: LayerThreads; room: Room; inUserNamespace: boolean };
+  readonly #options: EarlyOptions;
   #started = 0;
   readonly #layers = new Map<string, EarlyLayer>();
 
-  constructor(options: { directory: string; threads: LayerThreads; room: Room; inUserNamespace: boolean }) {
+  constructor(options: EarlyOptions) {
     this.#options = options;
   }
 

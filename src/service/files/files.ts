@@ -2,22 +2,19 @@
 import type { Clock } from "../../clock.ts";
 import type { Answer } from "../http/answer.ts";
 import { childOf, createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
-import type { Transport } from "../http/transport.ts";
 import type { ImageService } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
 import { createSendOnce, type KnownFiles, type LocalFile, type UploadProgress } from "./upload.ts";
+import type { UploadStreamOptions } from "./upload-stream.ts";
 
 interface SentFile {
   uuid: string;
   requests: number;
 }
 
-interface FilesOptions {
-  transport: Transport;
-  clock: Clock;
-  signal: AbortSignal;
+interface FilesOptions extends UploadStreamOptions {
   knownFiles: KnownFiles | undefined;
 }
 

@@ -9,7 +9,7 @@ import { findFile, postFile } from "./file-calls.ts";
 import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
 import type { StreamOptions, UploadedFile } from "./upload.ts";
 
-interface UploadStreamOptions {
+export interface UploadStreamOptions {
   transport: Transport;
   clock: Clock;
   signal: AbortSignal;

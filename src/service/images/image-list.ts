@@ -1,14 +1,13 @@
 /** `GET /v1/images`, and what follows from its lists. */
-import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
-import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
+import { pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
 import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asId, asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import type { Transport } from "../http/transport.ts";
 import { pollIntervals } from "../operations/polling.ts";
+import type { SearchOptions } from "../operations/spawned.ts";
 import type { ImageRecord } from "../wire/image.ts";
 import { findAll, readId } from "../wire/reader/fields.ts";
 import { tagsIn } from "../wire/reader/images.ts";
@@ -51,12 +50,8 @@ export interface ImageList {
   noteNewImage(): void;
 }
 
-export interface ImageListOptions {
-  transport: Transport;
+export interface ImageListOptions extends SearchOptions {
   seen: SeenImages;
-  capabilities: LearntCapabilities;
-  clock: Clock;
-  signal: AbortSignal;
 }
 
 /** Enough pages for a service whose pages are small. */

@@ -1,7 +1,6 @@
 /** How operations end: what the record of an ended one says about its status and image, and how one is stopped. */
 
 import { type Clock, steadyTime } from "../../clock.ts";
-import type { ServiceNotice } from "../http/attempt.ts";
 import { childOf, type IdleTimer, startIdleTimer } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import type { EventListener, OperationOutcome } from "../service.ts";
@@ -112,10 +111,7 @@ export function reportSilence(
   return { touch: () => timer.touch(), stop: () => timer.stop() };
 }
 
-interface OverdueOptions {
-  clock: Clock;
-  signal: AbortSignal;
-  onNotice: (notice: ServiceNotice) => void;
+interface OverdueOptions extends Omit<PollingOptions, "transport"> {
   /** The request's timeout: the service ends the operation by then. */
   timeoutSeconds: number;
   /** True while the operation is queued, which does not count. */

@@ -1,10 +1,6 @@
 /** Starts operations, follows them to their end, and cancels them. */
-import type { Clock } from "../../clock.ts";
-import type { LearntCapabilities } from "../capabilities.ts";
-import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
 import { OverdueError } from "../http/errors.ts";
-import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
 import {
@@ -21,14 +17,9 @@ import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
 import { spawnInstance } from "./spawn.ts";
-import { searchSpawned, uniqueRequestId } from "./spawned.ts";
+import { type SearchOptions, searchSpawned, uniqueRequestId } from "./spawned.ts";
 
-interface OperationsOptions {
-  transport: Transport;
-  capabilities: LearntCapabilities;
-  clock: Clock;
-  signal: AbortSignal;
-  onNotice: (notice: ServiceNotice) => void;
+interface OperationsOptions extends PollingOptions, SearchOptions {
   onServed: ((time: ServedTime) => void) | undefined;
   /** Set if the engine runs in this process. */
   eventsHere: EventsHere | undefined;
