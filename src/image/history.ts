@@ -141,14 +141,10 @@ function withTimes(lines: readonly HistoryLine[], layers: readonly { created: st
   const firstOwn = lines.findIndex(({ created }) => created === undefined);
   if (firstOwn < 0) return timed;
   const [given, own] = [timed.slice(0, firstOwn), timed.slice(firstOwn)];
-  let time = (own.find(isTimed) ?? given.at(-1))?.created;
+  let time = (own.find(({ created }) => created !== undefined) ?? given.at(-1))?.created;
   const filled = own.map((line) => {
     time = line.created ?? time;
     return time === undefined ? line : { ...line, created: time };
   });
   return [...given, ...filled];
-}
-
-function isTimed({ created }: HistoryLine): boolean {
-  return created !== undefined;
 }

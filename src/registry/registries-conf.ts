@@ -34,7 +34,7 @@ export function findSettings(
 ): RegistrySettings {
   const entries = new Map<string, JsonRecord>();
   for (const path of configurationFiles(environment, system)) {
-    for (const entry of entriesIn(path)) {
+    for (const entry of listIn(readToml(path) ?? {}, "registry")) {
       const prefix = asText(entry.prefix) ?? asText(entry.location);
       // A later file replaces an entry of an earlier one.
       if (prefix !== undefined) entries.set(prefix, entry);
@@ -133,10 +133,6 @@ export function filesIn(directory: string, pattern: RegExp): string[] {
     if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return [];
     throw error;
   }
-}
-
-function entriesIn(path: string): JsonRecord[] {
-  return listIn(readToml(path) ?? {}, "registry");
 }
 
 function listIn(record: JsonRecord, field: string): JsonRecord[] {

@@ -88,7 +88,7 @@ export function createFailedStepStore(database: Database): FailedStepStore {
           `SELECT step FROM failed_step JOIN session ON session.id = failed_step.session_id WHERE key = ?`,
         )
         .get(session);
-      return row === null ? undefined : new TextDecoder().decode(Bun.zstdDecompressSync(row.step));
+      return row === null ? undefined : Bun.zstdDecompressSync(row.step).toString();
     },
     latestSession() {
       const row = database

@@ -67,7 +67,7 @@ export function createCopyMemory(database: Database, clock: Pick<Clock, "now">):
           "SELECT sources FROM copied WHERE image = ? AND words = ?",
         )
         .get(image, words);
-      return row === null ? undefined : unpack(row.sources);
+      return row === null ? undefined : JSON.parse(Bun.zstdDecompressSync(row.sources).toString());
     },
     set(image, words, sources) {
       const packed = Bun.zstdCompressSync(Buffer.from(JSON.stringify(sources)), { level: 1 });
@@ -88,10 +88,6 @@ export function createCopyMemory(database: Database, clock: Pick<Clock, "now">):
         .run(key, sha256, now);
     },
   };
-}
-
-function unpack(packed: Uint8Array): readonly CopiedSource[] {
-  return JSON.parse(Buffer.from(Bun.zstdDecompressSync(packed)).toString());
 }
 
 /** A `COPY --from` that has made a layer, or has reused the layer of an equal copy. */

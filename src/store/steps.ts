@@ -40,7 +40,7 @@ export function createStepStore(database: Database): StepStore {
       database
         .query<StepRow, [string, string]>(`SELECT ordinal, hash, title, inputs ${ofDockerfile}`)
         .all(session, dockerfile)
-        .map(({ inputs, ...entry }) => ({ ...entry, inputs: decompress(inputs) })),
+        .map(({ inputs, ...entry }) => ({ ...entry, inputs: Bun.zstdDecompressSync(inputs).toString() })),
 
     hashes: (session, dockerfile) =>
       new Map(
@@ -83,7 +83,3 @@ export function createStepStore(database: Database): StepStore {
 }
 
 type StepRow = Omit<StepEntry, "inputs"> & { inputs: Uint8Array };
-
-function decompress(inputs: Uint8Array): string {
-  return new TextDecoder().decode(Bun.zstdDecompressSync(inputs));
-}

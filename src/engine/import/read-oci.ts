@@ -49,7 +49,8 @@ export async function readOciLayout(
   const index = asObject(parseJson(await readSmall(file), file.name), file.name);
   const manifests = asObjects(index.manifests, file.name);
   const chosen = chooseByName(manifests, reference, name);
-  return readManifest(readDescriptor(chosen, file.name), { find: blobsIn(files), platform }, file.name);
+  const find: FindBlob = (digest) => files.find(blobPath(digest));
+  return readManifest(readDescriptor(chosen, file.name), { find, platform }, file.name);
 }
 
 /** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
@@ -65,10 +66,6 @@ export async function readSkopeoDirectory(
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);
   };
   return partsOf(await readSmall(file), file.name, { find, platform });
-}
-
-function blobsIn(files: ImportFiles): FindBlob {
-  return (digest) => files.find(blobPath(digest));
 }
 
 function chooseByName(manifests: readonly Json[], reference: string | undefined, name: string): Json {

@@ -6,7 +6,7 @@ import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
 import { abandonable, childOf, DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
-import { callName, connectionText } from "./errors.ts";
+import { callName } from "./errors.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import type { Failure } from "./retry.ts";
 
@@ -77,7 +77,7 @@ export function faultOf(exchange: Exchange, parts: RequestParts, thrown: unknown
   // A refusal of our own (a redirect), not a fault of the connection.
   if (thrown instanceof BoughError) throw thrown;
   const { reason, hint, received, permanent } = explainFault(thrown);
-  const text = exchange.redact(connectionText(exchange.nameOf(parts), reason));
+  const text = exchange.redact(`${callName(exchange.nameOf(parts))}: ${reason}`);
   const failure: Failure = { kind: "connection", received, permanent };
   return { failure, error: new BoughError(text, { hint }) };
 }

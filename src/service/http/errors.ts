@@ -91,10 +91,6 @@ export function statusWords(status: number): string {
   return name === undefined ? String(status) : `${status} ${name}`;
 }
 
-export function connectionText(call: CallName, reason: string): string {
-  return `${callName(call)}: ${reason}`;
-}
-
 export function callName(call: CallName): string {
   return `${call.method} ${call.shown}`;
 }

@@ -142,7 +142,8 @@ export function createTransport(options: TransportOptions): Transport {
         const done = isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
         if (done !== undefined) return done;
         body = makeBody();
-        if (body === undefined && call.body !== undefined) throw spentBody(error, failure);
+        if (body === undefined && call.body !== undefined)
+          throw new SpentBodyError(error.message, failure, { hint: error.hint });
       }
     },
 
@@ -168,10 +169,6 @@ export function createTransport(options: TransportOptions): Transport {
 function canDoWithout(failure: Failure): boolean {
   if (failure.kind === "connection") return failure.received;
   return failure.kind !== "status" || !(failure.status === 401 || isRefusal(failure.status));
-}
-
-function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyError {
-  return new SpentBodyError(message, failure, { hint });
 }
 
 /** Adds the number of attempts, and marks a failure after which the service may have done the work anyway. */

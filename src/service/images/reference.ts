@@ -200,11 +200,7 @@ function hubAddress(name: string): string | undefined {
 
 /** Appends `:latest` to a name without a tag. A colon before a slash belongs to a registry's port. */
 export function withLatest(name: string): string {
-  return hasTag(name) ? name : `${name}:latest`;
-}
-
-function hasTag(name: string): boolean {
-  return name.slice(name.lastIndexOf("/") + 1).includes(":");
+  return name.slice(name.lastIndexOf("/") + 1).includes(":") ? name : `${name}:latest`;
 }
 
 /** Checks the value of `--tag`, and appends `:latest` if it has no tag. Throws a BoughError of kind `usage`. */

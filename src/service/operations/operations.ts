@@ -206,7 +206,8 @@ export function createOperations(options: OperationsOptions): Operations {
       endingOf(view, { kind, named: named ?? [], exitCode: view.exitCode ?? exit.exitCode });
     let ending = readEnding();
     if (ending.isEcho && kind === "instance" && isKept === true) {
-      options.onNotice({ level: "warn", text: echoText(operation, ending.image ?? "") });
+      const text = `operation ${operation} names no new image, only ${ending.image}, which it started from; asking once more`;
+      options.onNotice({ level: "warn", text });
       await clock.sleep(echoMilliseconds, own.signal);
       view = await poll();
       ending = readEnding();
@@ -249,10 +250,6 @@ function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => v
     return { text: "", truncated };
   };
   return { ...outcome, stdout: take("stdout"), stderr: take("stderr") };
-}
-
-function echoText(operation: string, image: string): string {
-  return `operation ${operation} names no new image, only ${image}, which it started from; asking once more`;
 }
 
 const neverHeld = () => undefined;

@@ -196,13 +196,8 @@ export function findHierarchies(groups: string, mounts: string): Hierarchy[] {
     });
   });
   // A second mount, such as a bind for a container, shows the same groups.
-  const isFirst = (one: Hierarchy, index: number) =>
-    mounted.findIndex((other) => isSame(one, other)) === index;
-  return mounted.filter(isFirst);
-}
-
-function isSame(one: Hierarchy, other: Hierarchy): boolean {
-  return one.version === other.version && one.controllers.join() === other.controllers.join();
+  const keyOf = ({ version, controllers }: Hierarchy) => [version, ...controllers].join();
+  return mounted.filter((one, index) => mounted.findIndex((other) => keyOf(one) === keyOf(other)) === index);
 }
 
 /**
