@@ -15,7 +15,7 @@ export interface Helper extends Running {
   readonly stdin: InputSink;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
-  /** Closes streams that were never read or ended; missing if they close without it. */
+  /** Closes streams that were not read or ended, or only begun; missing if they close without it. */
   discard?(): void;
 }
 

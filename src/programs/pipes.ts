@@ -85,15 +85,20 @@ class Input {
 /** A program's output, which can be read once. */
 class Output implements AsyncIterable<Uint8Array> {
   readonly #descriptor: number;
-  #isTaken = false;
+  readonly #chunks: AsyncGenerator<Uint8Array>;
+  #hasBegun = false;
 
   constructor(descriptor: number) {
     this.#descriptor = descriptor;
+    this.#chunks = this.#read();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    if (this.#isTaken) return;
-    this.#isTaken = true;
+  [Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    return this.#chunks;
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array> {
+    this.#hasBegun = true;
     try {
       yield* Bun.file(this.#descriptor).stream();
     } finally {
@@ -101,10 +106,12 @@ class Output implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Closes the output if it is not being read. */
+  /** Closes the output. What is waiting for a chunk gets it first. */
   discard(): void {
-    if (!this.#isTaken) closeSync(this.#descriptor);
-    this.#isTaken = true;
+    // Nothing else does so if nobody has read a chunk.
+    if (!this.#hasBegun) closeSync(this.#descriptor);
+    this.#hasBegun = true;
+    this.#chunks.return(undefined).catch(() => undefined);
   }
 }
 

@@ -79,6 +79,14 @@ describe("no descriptor stays open after a command", () => {
     };
     expect(await leftOpen(cancel)).toEqual([]);
   });
+
+  test("whose sandbox can't be set up once its layers are mounted", async () => {
+    const fail = async () => {
+      const running = await engine.start({ image: base, command: "cat", cwd: "/proc/self" });
+      expect((await engine.finish(running)).status).toBe("FAILED");
+    };
+    expect(await leftOpen(fail)).toEqual([]);
+  });
 });
 
 test("no descriptor stays open after a look into an image whose layers can't be mounted", async () => {
