@@ -187,13 +187,16 @@ async function main(isPlugin: boolean): Promise<void> {
   let exitCode = 0;
   try {
     const words = process.argv.slice(2);
+    const plugin = isPlugin ? await import("./cli/plugin/docker-buildx.ts") : undefined;
     const onGlobals = (known: GlobalOptions) => {
       globals = known;
       handleSignals();
+      plugin?.watchDocker(runtime, interrupt);
     };
-    exitCode = isPlugin
-      ? await (await import("./cli/plugin/docker-buildx.ts")).runPlugin(words, runtime, onGlobals)
-      : await runCommandLine(words, runtime, onGlobals);
+    exitCode =
+      plugin === undefined
+        ? await runCommandLine(words, runtime, onGlobals)
+        : await plugin.runPlugin(words, runtime, onGlobals);
     await runtime.stdout.flush();
     if (writeFailure !== undefined) throw writeFailure;
   } catch (error) {

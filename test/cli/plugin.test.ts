@@ -1,6 +1,7 @@
 /** bough in the place of docker's builder: `bough plugin`, and the program under the name `docker-buildx`. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -93,6 +94,8 @@ describe("docker-buildx", () => {
     ["called by its own name", ["version"], 0, /^github/],
     ["completion", ["__complete", "buildx", "build", "--f"], 0, /^:0$/],
     ["no command", ["buildx"], 0, /^Usage: {2}docker buildx/],
+    ["docker help buildx ls", ["help", "buildx", "ls"], 0, /^Usage: {2}docker buildx ls/],
+    ["docker buildx help ls", ["buildx", "help", "ls"], 0, /^Usage: {2}docker buildx ls/],
     ["an unknown command", ["buildx", "bak"], 1, /^ERROR: unknown command: "bak"\nDid you mean bake\?/],
     ["no context", ["buildx", "build"], 1, /^ERROR: docker: 'docker buildx build' requires 1 argument/],
     ["an unknown option", ["buildx", "build", "--foo", "."], 125, /^ERROR: .*unknown option --foo/],
@@ -118,6 +121,8 @@ describe("docker-buildx", () => {
     ["rm b-1 --force", "b-1 removed\n"],
     ["use b-1", ""],
     ["stop", ""],
+    ["install", ""],
+    ["imagetools", "Usage:  docker buildx imagetools create|inspect"],
     ["ls --help", "Usage:  docker buildx ls [OPTIONS]\n"],
     ["build --help", "-t, --tag NAME"],
   ])("%s", async (line, text) => {
@@ -183,6 +188,62 @@ describe("docker-buildx", () => {
     expect(quiet.exitCode).toBe(0);
     expect(quiet.stdout).toMatch(/^\S+\n$/);
     expect((await bough("inspect", "app:1")).stdout).toMatch(/CMD +\["\/x"\]/);
+  });
+
+  test("of an option with one value the last is taken, as docker compose build -q expects, and -D is", async () => {
+    writeFiles(home, { "twice/Dockerfile": "FROM scratch\nCOPY x /\n", "twice/x": "x" });
+    const words =
+      "--progress rawjson -f missing -D -t twice:1 -t twice:2 --progress=quiet -f twice/Dockerfile";
+    const ended = await buildx("buildx", "build", ...words.split(" "), "twice");
+    expect(ended).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^\S*\n?$/), stderr: "" });
+    for (const tag of ["twice:1", "twice:2"]) expect((await bough("inspect", tag)).exitCode).toBe(0);
+  });
+
+  test("a build ends when docker's command line closes its socket, as it does at SIGTERM", async () => {
+    await makeBusyboxLayout(join(home, "base"));
+    writeFiles(home, { "slow/Dockerfile": "FROM base\nRUN sleep 300\n" });
+    const path = join(home, "docker.sock");
+    const connections: Socket[] = [];
+    const server = createServer((connection) => connections.push(connection)).listen(path);
+    try {
+      const child = Bun.spawn(
+        [plugin, "buildx", "build", "--build-context", `base=oci-layout://${home}/base:latest`, "slow"],
+        {
+          cwd: home,
+          env: {
+            ...{ PATH: process.env.PATH ?? "", HOME: home, BOUGH_HOME: join(home, "state") },
+            DOCKER_CLI_PLUGIN_SOCKET: path,
+          },
+          stdin: "ignore",
+          stdout: "pipe",
+          stderr: "pipe",
+        },
+      );
+      let text = "";
+      for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) {
+        text += chunk;
+        if (text.includes("RUN spawned")) for (const connection of connections) connection.destroy();
+      }
+      expect(text).toContain("ERROR: interrupted\n");
+      expect(await child.exited).toBe(130);
+    } finally {
+      server.close();
+    }
+  });
+
+  test("docker's own command line builds with it, without a daemon", async () => {
+    writeFiles(home, { "own/Dockerfile": "FROM scratch\nCOPY x /\n", "own/x": "x" });
+    const docker = (line: string) => run(["docker", ...line.split(" ")]);
+    expect(await docker("buildx version")).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining("+bough."),
+    });
+    expect(await docker("buildx build -t own:1 own")).toMatchObject({ exitCode: 0, stdout: "" });
+    expect((await bough("inspect", "own:1")).exitCode).toBe(0);
+    const refused = await docker("buildx build missing");
+    expect(refused.exitCode).toBe(1);
+    expect(refused.stderr).toContain("ERROR: the build context missing does not exist\n");
+    expect((await docker("buildx build --foo own")).exitCode).toBe(125);
   });
 
   test("a build that fails is an error as buildx prints it", async () => {

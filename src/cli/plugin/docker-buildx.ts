@@ -1,17 +1,17 @@
 /** bough in the place of docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
-import { dirname, join } from "node:path";
+import { createConnection } from "node:net";
 import { type BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { commit, version } from "../../version.ts";
 import { visibleLines } from "../../visible.ts";
-import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
+import { type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
-import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
 import { type GlobalOptions, globalDefinitions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readArguments } from "../program/read-arguments.ts";
 import { definitionsOf, runCommand } from "../program/run.ts";
+import { dockerEnvironment, readPluginLine, readWords } from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -63,8 +63,10 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const { createLines, inspect } = await import("./imagetools.ts");
       const name = `${call.name} ${command}`;
       if (command === "inspect") return inspect(words, { ...call, name });
-      if (command === undefined)
-        throw usageError(`${call.name}: no command given`, "It takes create and inspect.");
+      if (command === undefined) {
+        call.runtime.stdout.write("Usage:  docker buildx imagetools create|inspect [OPTIONS]\n");
+        return 0;
+      }
       if (command !== "create") throw unknownCommand(command, ["create", "inspect"]);
       const { create } = await import("../indexes/index-commands.ts");
       for (const line of createLines(words, name)) await runAsPlugin(create, line, { ...call, name });
@@ -102,6 +104,10 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   use: { summary: "Taken, and changes nothing", run: leaveAsItIs },
   rm: { summary: "Taken, and removes nothing", run: leaveAsItIs },
   stop: { summary: "Taken, and stops nothing", run: leaveAsItIs },
+  install: {
+    summary: "Taken, and changes nothing: docker build calls the plug-in, since docker 23",
+    run: () => 0,
+  },
   version: {
     summary: "Show the version",
     run(_, { runtime }) {
@@ -126,25 +132,7 @@ const reasons: Readonly<Record<string, string>> = {
   history: "bough keeps its builds in sessions: `bough session list`, `bough session show`",
   "dial-stdio": "there is no BuildKit to talk to: builds run in bough's own process",
   debug: "`bough build --on-error shell` opens a shell at a step that fails",
-  install: "`docker build` calls the plug-in by itself, since docker 23",
   uninstall: "`bough plugin remove` removes the plug-in",
-};
-
-/** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
-const options: ArgumentDefinitions = {
-  config: { type: "string" },
-  context: { type: "string", alias: "c" },
-  debug: { type: "boolean", alias: "D" },
-  host: { type: "string", alias: "H" },
-  "log-level": { type: "string", alias: "l" },
-  tls: { type: "boolean" },
-  tlscacert: { type: "string" },
-  tlscert: { type: "string" },
-  tlskey: { type: "string" },
-  tlsverify: { type: "boolean" },
-  builder: { type: "string" },
-  help: { type: "boolean", alias: "h" },
-  version: { type: "boolean", alias: "v" },
 };
 
 /**
@@ -168,7 +156,7 @@ export async function runPlugin(
     runtime.stdout.write(":0\n");
     return 0;
   }
-  const line = readLine(words);
+  const line = readPluginLine(words);
   const environment = { ...runtime.environment, ...dockerEnvironment(line.values) };
   const called: Runtime = { ...runtime, environment, isPlugin: true };
   const name = synonyms.get(line.command) ?? line.command;
@@ -193,61 +181,36 @@ export async function runPlugin(
   return found.run(rest, { name: `docker buildx ${name}`, builder, runtime: called, onGlobals });
 }
 
-interface PluginLine {
-  /** The options before the command. */
-  values: ParsedValues[];
-  command: string;
-  rest: readonly string[];
+/**
+ * Calls `cancel` when docker's command line, which does not pass signals on, closes the socket that it has for its plug-in: at
+ * SIGTERM, and at its end.
+ */
+export function watchDocker({ environment }: Runtime, cancel: () => void): void {
+  const { DOCKER_CLI_PLUGIN_SOCKET: address } = environment;
+  if (address === undefined || address === "") return;
+  // As in Go, @ begins the name of a socket that is in no directory.
+  const socket = createConnection({ path: address.replace(/^@/, "\0") });
+  let isConnected = false;
+  socket.on("connect", () => {
+    isConnected = true;
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    if (isConnected) cancel();
+  });
+  socket.resume();
+  socket.unref();
 }
-
-/** Takes apart `[OPTIONS] buildx [OPTIONS] COMMAND ...`, or the same without `buildx`. */
-function readLine(words: readonly string[]): PluginLine {
-  const start = findCommand(words, options);
-  const values = [parseArguments(words.slice(0, start), options, "docker")];
-  const { command, rest } = { command: words[start] ?? "", rest: words.slice(start + 1) };
-  if (command !== "buildx") return { values, command, rest };
-  const next = findCommand(rest, options);
-  values.push(parseArguments(rest.slice(0, next), options, "docker buildx"));
-  return { values, command: rest[next] ?? "", rest: rest.slice(next + 1) };
-}
-
-/** Returns what the options of docker's command line say, as the variables that say the same. */
-function dockerEnvironment(given: readonly ParsedValues[]): Record<string, string> {
-  const environment: Record<string, string> = {};
-  for (const values of given) {
-    const [config, context, host] = [values.text("config"), values.text("context"), values.text("host")];
-    if (config !== undefined) environment.DOCKER_CONFIG = config;
-    if (context !== undefined) environment.DOCKER_CONTEXT = context;
-    if (host !== undefined) environment.DOCKER_HOST = host;
-    if (values.flag("tlsverify")) environment.DOCKER_TLS_VERIFY = "1";
-    for (const [option, file] of certificates) {
-      const path = values.text(option);
-      if (path === undefined) continue;
-      if (path !== join(dirname(path), file))
-        throw usageError(
-          `--${option} ${path}: the file must be named ${file}`,
-          "DOCKER_CERT_PATH names the directory of ca.pem, cert.pem and key.pem; so does a context of docker.",
-        );
-      environment.DOCKER_CERT_PATH = dirname(path);
-    }
-  }
-  return environment;
-}
-
-const certificates = [
-  ["tlscacert", "ca.pem"],
-  ["tlscert", "cert.pem"],
-  ["tlskey", "key.pem"],
-] as const;
 
 /** Parses a command's words as docker means them. */
 async function read(command: Command, words: readonly string[], { name }: Call): Promise<ParsedValues> {
-  return readArguments(splitBuilder(words, command).others, definitionsOf(command), name, command, true);
+  const { others } = await readWords(words, command);
+  return readArguments(others, definitionsOf(command), name, command, true);
 }
 
 async function runAsPlugin(command: Command, words: readonly string[], call: Call): Promise<number> {
   const { name, runtime, onGlobals } = call;
-  const { builder = call.builder, others } = splitBuilder(words, command);
+  const { builder = call.builder, others } = await readWords(words, command);
   const { profileOf } = await import("./builders.ts");
   const profile = profileOf(builder, runtime);
   const before = parseArguments(profile === undefined ? [] : ["--profile", profile], globalDefinitions, name);
@@ -258,23 +221,6 @@ async function runAsPlugin(command: Command, words: readonly string[], call: Cal
     runtime,
     onGlobals,
   );
-}
-
-/** Takes out what chooses between builders: bough's are profiles. */
-function splitBuilder(
-  words: readonly string[],
-  command: Command,
-): { builder: string | undefined; others: string[] } {
-  const definitions = { ...definitionsOf(command), builder: options.builder ?? { type: "string" } };
-  const removed = new Set<number>();
-  let builder: string | undefined;
-  for (const token of readTokens(words, definitions)) {
-    if (token.kind !== "option" || token.name !== "builder") continue;
-    builder = token.value;
-    removed.add(token.index);
-    if (token.inlineValue === false) removed.add(token.index + 1);
-  }
-  return { builder, others: words.filter((_, index) => !removed.has(index)) };
 }
 
 /** True if the image goes where docker's default builder puts it: where nothing says that it is written or sent elsewhere. */

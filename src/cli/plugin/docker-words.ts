@@ -1,0 +1,117 @@
+/** The words of docker's command line: its own options, and what its options mean for bough's commands. */
+import { dirname, join } from "node:path";
+import { usageError } from "../../errors.ts";
+import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
+import type { Command } from "../command-line/command.ts";
+import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import { asInDocker } from "../program/read-arguments.ts";
+import { definitionsOf } from "../program/run.ts";
+
+/** Options of buildx that each of its commands has. */
+const common: ArgumentDefinitions = {
+  builder: { type: "string" },
+  debug: { type: "boolean", alias: "D" },
+};
+
+/** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
+const options: ArgumentDefinitions = {
+  ...common,
+  config: { type: "string" },
+  context: { type: "string", alias: "c" },
+  host: { type: "string", alias: "H" },
+  "log-level": { type: "string", alias: "l" },
+  tls: { type: "boolean" },
+  tlscacert: { type: "string" },
+  tlscert: { type: "string" },
+  tlskey: { type: "string" },
+  tlsverify: { type: "boolean" },
+  help: { type: "boolean", alias: "h" },
+  version: { type: "boolean", alias: "v" },
+};
+
+interface PluginLine {
+  /** The options before the command. */
+  values: ParsedValues[];
+  command: string;
+  rest: readonly string[];
+}
+
+/** Takes apart a command line. `docker help buildx build` and `docker buildx help build` are `build --help`. */
+export function readPluginLine(words: readonly string[]): PluginLine {
+  const line = takeApart(words);
+  const [command] = words[0] === "help" && line.rest[0] === "buildx" ? line.rest.slice(1) : line.rest;
+  if (line.command !== "help" || command === undefined) return line;
+  return { values: line.values, command, rest: ["--help"] };
+}
+
+/** Takes apart `[OPTIONS] buildx [OPTIONS] COMMAND ...`, or the same without `buildx`. */
+function takeApart(words: readonly string[]): PluginLine {
+  const start = findCommand(words, options);
+  const values = [parseArguments(words.slice(0, start), options, "docker")];
+  const { command, rest } = { command: words[start] ?? "", rest: words.slice(start + 1) };
+  if (command !== "buildx") return { values, command, rest };
+  const next = findCommand(rest, options);
+  values.push(parseArguments(rest.slice(0, next), options, "docker buildx"));
+  return { values, command: rest[next] ?? "", rest: rest.slice(next + 1) };
+}
+
+/** Returns what the options of docker's command line say, as the variables that say the same. */
+export function dockerEnvironment(given: readonly ParsedValues[]): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const values of given) {
+    const [config, context, host] = [values.text("config"), values.text("context"), values.text("host")];
+    if (config !== undefined) environment.DOCKER_CONFIG = config;
+    if (context !== undefined) environment.DOCKER_CONTEXT = context;
+    if (host !== undefined) environment.DOCKER_HOST = host;
+    if (values.flag("tlsverify")) environment.DOCKER_TLS_VERIFY = "1";
+    for (const [option, file] of certificates) {
+      const path = values.text(option);
+      if (path === undefined) continue;
+      if (path !== join(dirname(path), file))
+        throw usageError(
+          `--${option} ${path}: the file must be named ${file}`,
+          "DOCKER_CERT_PATH names the directory of ca.pem, cert.pem and key.pem; so does a context of docker.",
+        );
+      environment.DOCKER_CERT_PATH = dirname(path);
+    }
+  }
+  return environment;
+}
+
+const certificates = [
+  ["tlscacert", "ca.pem"],
+  ["tlscert", "cert.pem"],
+  ["tlskey", "key.pem"],
+] as const;
+
+interface DockerWords {
+  builder: string | undefined;
+  others: string[];
+}
+
+/**
+ * Takes out what bough's commands do not have: `--builder`, since bough's builders are profiles, and `-D`; and all but the last of
+ * an option with one value, since docker takes the last: `docker compose build -q` adds a second `--progress`.
+ */
+export async function readWords(words: readonly string[], command: Command): Promise<DockerWords> {
+  const foreign = await command.foreign?.();
+  const own = asInDocker(words, definitionsOf(command), foreign);
+  const definitions: ArgumentDefinitions = { ...own, ...common };
+  const removed = new Set<number>();
+  const latest = new Map<string, number[]>();
+  let builder: string | undefined;
+  for (const token of readTokens(words, definitions, foreign?.shapes)) {
+    if (token.kind !== "option") continue;
+    const isApart = token.value !== undefined && token.inlineValue === false;
+    const places = isApart ? [token.index, token.index + 1] : [token.index];
+    const definition = own[token.name];
+    if (token.name === "builder") builder = token.value;
+    if (token.name === "builder" || /^(-D|--debug)$/.test(words[token.index] ?? ""))
+      for (const place of places) removed.add(place);
+    else if (definition !== undefined && definition.type !== "boolean" && definition.multiple !== true) {
+      for (const place of latest.get(token.name) ?? []) removed.add(place);
+      latest.set(token.name, places);
+    }
+  }
+  return { builder, others: words.filter((_, index) => !removed.has(index)) };
+}
