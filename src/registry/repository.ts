@@ -30,6 +30,16 @@ export function parseRepository(text: string, hasHost = false): Repository {
   return { registry, host, name, address: `docker://${registry}/${name}` };
 }
 
+/** Returns the whole name of `app:1`, as docker keeps it: `docker.io/library/app:1`. A name that no registry can have stays as it is. */
+export function wholeName(tag: string): string {
+  const [, name = tag, rest = ""] = /^(.*?)(:[^:/]*)?$/.exec(tag) ?? [];
+  try {
+    return `${parseRepository(name).address.slice("docker://".length)}${rest}`;
+  } catch {
+    return tag;
+  }
+}
+
 /**
  * Parses `[https://]HOST[:PORT][/PATH]`, as `--registry-mirror` takes it. `http://` allows a mirror without TLS. Returns `undefined`
  * if it is invalid.

@@ -140,7 +140,7 @@ test("a target that only others need has no tag, and is in the metadata", async 
   expect(Object.keys(metadata)).toEqual(["app", "lib"]);
   expect([metadata.app.image, metadata.app["image.name"], metadata.lib.tags]).toEqual([
     result.app.image,
-    "app:1,app:2",
+    "docker.io/library/app:1,docker.io/library/app:2",
     [],
   ]);
   const { stdout: images } = await expectDone(bough(directory, "images", "--tagged"));
@@ -358,4 +358,21 @@ describe("before anything is run, a target is refused by its name and place", ()
     expect(stderr).toMatch(/^\[ERROR\] target bad \(docker-bake\.json:\d+\): /m);
     expect(stderr).toContain(message);
   });
+});
+
+test("the table has a row for each platform of a target", async () => {
+  const target = { context: ".", tags: ["platforms:1"], platforms: ["linux/amd64", "linux/riscv64"] };
+  const directory = makeProject({
+    "docker-bake.json": JSON.stringify({ target: { default: target, small: { context: "." } } }),
+    Dockerfile: "FROM scratch\nARG TARGETARCH\nCOPY f /$TARGETARCH\n",
+    f: "f",
+  });
+  const { stdout } = await expectDone(bough(directory, "bake", "default", "small"));
+  const rows = stdout.split("\n").map((line) => line.split(/ +/));
+  expect(rows[0]).toEqual(["TARGET", "IMAGE", "PLATFORM", "TAG", "SESSION"]);
+  expect(rows.slice(1, -1).map(([target, , platform, tag]) => [target, platform, tag])).toEqual([
+    ["default", "linux/amd64", "platforms:1"],
+    ["default", "linux/riscv64", "platforms:1"],
+    ["small", "-", "-"],
+  ]);
 });

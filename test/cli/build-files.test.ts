@@ -68,7 +68,7 @@ test("the files are written after a successful build, and the metadata has every
     seconds: expect.any(Number),
     uploaded: { files: 1, bytes: 7 },
     exported: [],
-    "image.name": "app:latest",
+    "image.name": "docker.io/library/app:latest",
     steps: [
       { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
       { line: 2, instruction: "ENV A=1", ...none },

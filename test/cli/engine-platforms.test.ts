@@ -79,7 +79,10 @@ test("a build for two platforms runs what is the same once, and writes one index
   const index = read(top.manifests[0].digest);
   expect(readText("iid")).toBe(top.manifests[0].digest);
   const { platforms: images, image, ...metadata } = JSON.parse(readText("metadata.json"));
-  expect(metadata).toMatchObject({ "containerimage.digest": top.manifests[0].digest, "image.name": "app:1" });
+  expect(metadata).toMatchObject({
+    "containerimage.digest": top.manifests[0].digest,
+    "image.name": "docker.io/library/app:1",
+  });
   expect(metadata).not.toContainKey("containerimage.config.digest");
   expect(images).toEqual(
     both.split(",").map((platform) => ({ platform, image: expect.stringMatching(/^[0-9a-f-]{36}$/) })),

@@ -315,7 +315,7 @@ describe("docker-buildx", () => {
     expect(stderr).toContain('"name":"[two 1/1] COPY f /f"');
     const metadata = JSON.parse(readFileSync(join(home, "metadata.json"), "utf8"));
     expect(Object.keys(metadata)).toEqual(["one", "two"]);
-    expect(metadata.one["image.name"]).toBe("project-one:latest");
+    expect(metadata.one["image.name"]).toBe("docker.io/library/project-one:latest");
     expect((await bough("inspect", "project-two")).stdout).toContain("com.docker.compose.service");
   });
 });

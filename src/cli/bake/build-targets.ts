@@ -272,13 +272,24 @@ function printTargets(
         return [name, { image, tag: tags[0] ?? null, tags, session, ...chosen, digest, exported }];
       }),
     ),
-    table: () => ({
-      header: ["TARGET", "IMAGE", "TAG", "SESSION"],
-      rows: shown.flatMap(([name, { image, tags, session }]) =>
-        (tags.length === 0 ? [null] : tags).map((tag) =>
-          [name, image, tag, session].map((whole) => whole && { whole }),
-        ),
-      ),
-    }),
+    table: () => {
+      const hasPlatforms = shown.some(([, { platforms }]) => platforms !== undefined);
+      const rows = shown.flatMap(
+        ([name, { image, tags, session, platforms = [{ image, platform: null }] }]) =>
+          (tags.length === 0 ? [null] : tags).flatMap((tag) =>
+            platforms.map((each) => [
+              name,
+              each.image,
+              ...(hasPlatforms ? [each.platform] : []),
+              tag,
+              session,
+            ]),
+          ),
+      );
+      return {
+        header: ["TARGET", "IMAGE", ...(hasPlatforms ? ["PLATFORM"] : []), "TAG", "SESSION"],
+        rows: rows.map((row) => row.map((whole) => whole && { whole })),
+      };
+    },
   });
 }

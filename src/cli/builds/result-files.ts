@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
+import { wholeName } from "../../registry/repository.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import {
@@ -130,7 +131,7 @@ function asInBuildx(
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),
-    ...(tags.length > 0 && { "image.name": tags.join(",") }),
+    ...(tags.length > 0 && { "image.name": tags.map(wholeName).join(",") }),
   };
 }
 

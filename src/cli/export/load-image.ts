@@ -9,7 +9,7 @@ import type { LayerBlob } from "../../image/layer-header.ts";
 import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { writeToArchive } from "../../image/output-files.ts";
-import { parseRepository } from "../../registry/repository.ts";
+import { wholeName } from "../../registry/repository.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -85,11 +85,9 @@ function withLayers(content: ImageToWrite, layers: readonly LayerContent[]): Par
 
 /** containerd's annotation has the whole name, that of OCI the tag. */
 function entryFor(name: string): Record<string, string> {
-  const [, repository = name, tag = "latest"] = /^(.*):([^/:]+)$/.exec(name) ?? [];
-  const { address } = parseRepository(repository);
   return {
-    "io.containerd.image.name": `${address.slice("docker://".length)}:${tag}`,
-    [nameAnnotation]: tag,
+    "io.containerd.image.name": wholeName(name),
+    [nameAnnotation]: name.slice(name.lastIndexOf(":") + 1),
   };
 }
 
