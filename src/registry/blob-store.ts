@@ -1,5 +1,7 @@
 import { BoughError } from "../errors.ts";
+import { isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
+import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.ts";
 
 /** A manifest as its store returns it. `digest`: of `bytes`. */
 export interface StoredManifest {
@@ -52,13 +54,16 @@ export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "openBlob">
 
 /** Returns the media type that a manifest gives itself. */
 export function typeOfManifest(bytes: Uint8Array): string {
-  try {
-    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
-    if (typeof mediaType === "string") return mediaType;
-  } catch {
-    // Whoever reads it says that it is not JSON.
-  }
-  return mediaTypes.manifest;
+  return asText(parseRecord(bytes)?.mediaType) ?? mediaTypes.manifest;
+}
+
+/** Reads a descriptor in a manifest or an index, without its annotations. Returns `undefined` if it is damaged. */
+export function readDescriptor(value: unknown): Descriptor | undefined {
+  const record = asRecord(value);
+  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
+  return mediaType === undefined || !isDigest(digest) || size === undefined || size < 0
+    ? undefined
+    : { mediaType, digest, size };
 }
 
 /** A store does not have a blob, although a manifest or an index names it. */

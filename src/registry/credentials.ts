@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
-import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
 import type { Repository } from "./repository.ts";
 
@@ -91,20 +91,12 @@ async function askHelper(
   const helper = asText(asRecord(credHelpers)?.[registry]) ?? asText(credsStore);
   if (helper === undefined || !/^[\w.-]+$/.test(helper)) return undefined;
   const output = await runHelper(helper, registry === "docker.io" ? hubKey : registry);
-  const found = output === undefined ? undefined : asRecord(parse(output));
+  const found = output === undefined ? undefined : parseRecord(output);
   const [username, secret] = [asText(found?.Username), asText(found?.Secret)];
   if (username === undefined || secret === undefined) return undefined;
   return username === "<token>"
     ? { kind: "identity", token: Secret.of(secret) }
     : { kind: "password", username, password: Secret.of(secret) };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The entry of the longest prefix of the repository counts, and then one of the registry in docker's own spelling. */

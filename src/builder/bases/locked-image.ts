@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, isSamePlatform, type Platform } from "../../image/platform.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
-import { asRecord, asText } from "../../service/http/json.ts";
+import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { baseHash } from "../cache/chain-hash.ts";
@@ -130,17 +130,9 @@ async function isSameImage(
   if (identity === undefined) return false;
   const { manifestFor } = await import("./remote-base.ts");
   const manifest = await manifestFor(found, platform ?? (await platformOf(supports)), registry, signal);
-  const digest = manifest && configDigest(manifest.bytes);
+  // If it is damaged, an import says so.
+  const digest = manifest && asText(asRecord(parseRecord(manifest.bytes)?.config)?.digest);
   return digest !== undefined && identity.endsWith(` ${digest}`);
-}
-
-function configDigest(manifest: Uint8Array): string | undefined {
-  try {
-    return asText(asRecord(asRecord(JSON.parse(Buffer.from(manifest).toString()))?.config)?.digest);
-  } catch {
-    // An import says what is wrong with it.
-    return undefined;
-  }
 }
 
 /** An image that a COPY or a mount takes files from, and the chain hash that stands for its contents. */

@@ -1,9 +1,9 @@
 import { isDigest } from "../../image/digest.ts";
-import { type Descriptor, indexTypes } from "../../image/oci-layout.ts";
+import { indexTypes } from "../../image/oci-layout.ts";
 import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
-import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
+import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
-import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
 import type { RemoteBases } from "../job.ts";
 import { supportOf } from "../service-support.ts";
@@ -51,13 +51,13 @@ export function createRemoteBases({
 async function readImage(store: BlobSource, reference: string, platform: Platform, signal: AbortSignal) {
   const top = await store.getManifest(reference, signal);
   const manifest = top && (await manifestFor(top, platform, store, signal));
-  const record = manifest && parse(manifest.bytes);
+  const record = manifest && parseRecord(manifest.bytes);
   const config = readDescriptor(record?.config);
   const blobs = Array.isArray(record?.layers) ? record.layers.map(readDescriptor) : undefined;
   if (config === undefined || blobs === undefined || config.size > maxConfigBytes) return undefined;
   const { bytes } = await readAtMost(maxConfigBytes, await store.openBlob(config, signal));
   const configuration = bytes.toString();
-  const described = parse(bytes);
+  const described = parseRecord(bytes);
   // An import says which platform the image is for.
   const own = readPlatform(described);
   if (own === undefined || !isFor(own, platform)) return undefined;
@@ -80,7 +80,7 @@ export async function manifestFor(
   signal: AbortSignal,
 ): Promise<StoredManifest | undefined> {
   if (!indexTypes.includes(found.mediaType)) return found;
-  const listed = parse(found.bytes)?.manifests;
+  const listed = parseRecord(found.bytes)?.manifests;
   const described = Array.isArray(listed)
     ? listed.map(asRecord).flatMap((entry) => {
         const own = readPlatform(asRecord(entry?.platform));
@@ -97,22 +97,6 @@ function readPlatform(record: JsonRecord | undefined): Platform | undefined {
   const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined && part !== "");
   try {
     return written.length > 1 ? parsePlatform(written.join("/")) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function readDescriptor(value: unknown): Descriptor | undefined {
-  const record = asRecord(value);
-  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
-  return mediaType === undefined || !isDigest(digest) || size === undefined || size < 0
-    ? undefined
-    : { mediaType, digest, size };
-}
-
-function parse(bytes: Uint8Array): JsonRecord | undefined {
-  try {
-    return asRecord(JSON.parse(Buffer.from(bytes).toString()));
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { usageError } from "../../errors.ts";
 import { layoutPath } from "../builds/options/layout-reference.ts";
+import { splitPair } from "../command-line/option-values.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
@@ -32,7 +33,7 @@ export function requireAllowed(
   { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
 ): void {
   const allowed = given.map((text) => {
-    const [, kind = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    const [kind, path] = splitPair(text);
     if (!kinds.includes(kind) || kind.startsWith("fs") !== (path !== undefined && path !== ""))
       throw usageError(
         `--allow takes network.host, ssh, fs.read=PATH, fs.write=PATH or fs=PATH, not ${JSON.stringify(text)}`,

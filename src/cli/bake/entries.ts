@@ -1,4 +1,4 @@
-import { splitCsv } from "../command-line/option-values.ts";
+import { splitCsv, splitPair } from "../command-line/option-values.ts";
 import { parseBoolean } from "./names.ts";
 import { type Place, placeError } from "./place.ts";
 
@@ -21,7 +21,7 @@ export function readEntries(field: string, values: readonly unknown[], place: Pl
 
 function parseEntries(field: EntryField, text: string, place: Place): Entry[] {
   if (field === "ssh") {
-    const [, id = "", paths] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    const [id, paths] = splitPair(text);
     return [{ id, ...(paths === undefined ? {} : { paths: paths.split(",") }) }];
   }
   const words = splitCsv(text);
@@ -30,7 +30,7 @@ function parseEntries(field: EntryField, text: string, place: Place): Entry[] {
   if (field === "output" && words.length === 1 && !text.startsWith("type="))
     return [{ dest: text, type: text === "-" ? "tar" : "local" }];
   const pairs = words.map((word): [string, string] => {
-    const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
+    const [key, value] = splitPair(word);
     if (value === undefined)
       throw placeError(place, `invalid field ${JSON.stringify(word)}: KEY=VALUE is required`);
     return [key.trim().toLowerCase(), value];

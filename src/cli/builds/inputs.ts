@@ -12,6 +12,7 @@ import type { Platform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { splitPair } from "../command-line/option-values.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "../contexts/dockerfile-file.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
@@ -236,7 +237,7 @@ function readUncachedStages(values: Values): string[] {
 
 /** Splits `KEY=VALUE` or `KEY`, the value of `option`. */
 function splitKeyValue(text: string, option: string): [key: string, value: string | undefined] {
-  const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
-  if (key !== "") return [key, value];
+  const pair = splitPair(text);
+  if (pair[0] !== "") return pair;
   throw usageError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, "The name is missing.");
 }

@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
-import { isCache, parseManifest, readArtifact } from "../../builder/scopes/registry/artifact.ts";
+import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts";
 import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compression.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
+import { parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { sha256Of } from "../../sha256.ts";
 import { parseSize } from "../../terminal/quantity.ts";
@@ -249,7 +250,7 @@ export async function removeStore(store: CacheStore, invocation: Pick<Invocation
   const blobs = open(store, invocation);
   const manifest = await blobs.getManifest(store.tag, signal);
   if (manifest === undefined) throw noSuchCache(store);
-  if (!isCache(parseManifest(manifest.bytes)))
+  if (!isCache(parseRecord(manifest.bytes)))
     throw new BoughError(`${store.label} is no cache of bough: it is not removed`);
   await blobs.removeManifest(store.tag, signal);
 }

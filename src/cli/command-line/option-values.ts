@@ -37,6 +37,12 @@ export function splitCsv(text: string): string[] {
   );
 }
 
+/** Splits `KEY=VALUE` or `KEY`. */
+export function splitPair(text: string): [key: string, value: string | undefined] {
+  const at = text.indexOf("=");
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}
+
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 
 /** Parses a date (ISO 8601), or how long ago something was (`30m`, `24h`, `7d`), and returns it as ISO 8601. */

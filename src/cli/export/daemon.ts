@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Tls } from "../../registry/certificates.ts";
-import { asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readLines } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -93,7 +93,7 @@ function openDaemon(
       });
       if (response.body === null) return;
       for await (const line of readLines(response.body)) {
-        const { error } = parseLine(line);
+        const error = parseRecord(line)?.error;
         if (error !== undefined) throw new BoughError(`docker: ${asText(error) ?? "the load failed"}`);
       }
     },
@@ -120,21 +120,13 @@ function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime,
     if (response.ok) return response;
     const text = await response.text();
     throw new BoughError(
-      `docker: ${asText(parseLine(text).message) ?? `it answered ${response.status} to ${path}`}`,
+      `docker: ${asText(parseRecord(text)?.message) ?? `it answered ${response.status} to ${path}`}`,
     );
   };
 }
 
 function recordOf(value: unknown): JsonRecord {
   return asRecord(value) ?? {};
-}
-
-function parseLine(line: string): JsonRecord {
-  try {
-    return recordOf(JSON.parse(line));
-  } catch {
-    return {};
-  }
 }
 
 function describe(error: unknown, address: string): string {

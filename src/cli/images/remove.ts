@@ -7,8 +7,8 @@ import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
   isBeginningOf,
-  recordsOf,
   resolveRemovedImage,
+  tagsOf,
 } from "../references/image-argument.ts";
 import { isLayerBranch } from "../references/working-branch.ts";
 import { type Connection, connect } from "../service/connection.ts";
@@ -95,7 +95,7 @@ async function removeNamed(reference: string, isForced: boolean, connection: Con
     });
   }
   const image = await resolveRemovedImage(connection, reference);
-  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
+  const tags = await tagsOf(image, connection);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
   const others =
@@ -113,7 +113,7 @@ async function removeOne(
   connection: Connection,
 ): Promise<Removal> {
   const { service, store } = connection;
-  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
+  const tags = await tagsOf(image, connection);
   if (named !== undefined && tags.length > 1) {
     await service.removeTag(image, named);
     return { image, untagged: [named], removed: false, freedBytes: 0, cachedBytes: 0 };

@@ -6,9 +6,9 @@ import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
   isBeginningOf,
-  recordsOf,
   resolveImageArgument,
   resolveRemovedImage,
+  tagsOf,
 } from "../references/image-argument.ts";
 import { connect } from "../service/connection.ts";
 
@@ -78,7 +78,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   await using connection = await connect(invocation);
   const { service } = connection;
   const image = await resolveRemovedImage(connection, reference);
-  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
+  const tags = await tagsOf(image, connection);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name) ?? withLatest(name);
   const isById = !tags.includes(named) && isBeginningOf(image, reference);

@@ -3,8 +3,13 @@ import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform, parsePlatform } from "../../image/platform.ts";
-import type { BlobSource, BlobStore, StoredManifest } from "../../registry/blob-store.ts";
-import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import {
+  type BlobSource,
+  type BlobStore,
+  readDescriptor,
+  type StoredManifest,
+} from "../../registry/blob-store.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
@@ -153,15 +158,14 @@ export function isAttestation({ annotations }: IndexEntry): boolean {
 
 function readEntry(value: unknown, name: string): IndexEntry {
   const record = asRecord(value);
-  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
-  if (mediaType === undefined || !isDigest(digest) || size === undefined || size < 0)
-    throw new BoughError(`${name} has a damaged descriptor`);
+  const descriptor = readDescriptor(value);
+  if (descriptor === undefined) throw new BoughError(`${name} has a damaged descriptor`);
   const { platform: given, annotations: _, ...others } = record ?? {};
   const platform = platformFrom(asRecord(given));
   const annotations = readAnnotations(record);
   return {
     ...others,
-    ...{ mediaType, digest, size },
+    ...descriptor,
     ...(platform && { platform: { ...asRecord(given), ...platform } }),
     ...(Object.keys(annotations).length > 0 && { annotations }),
   };
@@ -180,13 +184,7 @@ function platformFrom(record: JsonRecord | undefined): IndexEntry["platform"] {
 }
 
 function parse(bytes: Uint8Array, name: string): JsonRecord {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(bytes).toString());
-  } catch {
-    value = undefined;
-  }
-  const record = asRecord(value);
+  const record = parseRecord(bytes);
   if (record === undefined) throw new BoughError(`${name} is not an image's manifest`);
   return record;
 }

@@ -138,6 +138,10 @@ async function findNamedImage(
   });
 }
 
+export async function tagsOf(image: string, connection: Pick<Connection, "service">): Promise<string[]> {
+  return (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
+}
+
 /** Returns the tag that is Docker's other name for the same image: the shortest, if several are. */
 function equalTag(name: string, images: readonly ImageRecord[]): string | undefined {
   const tags = images.flatMap(({ tag }) => (tag !== null && areEqualNames(tag, name) ? tag : []));

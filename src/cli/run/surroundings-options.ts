@@ -8,6 +8,7 @@ import { reasonOf } from "../../system-error.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
+import { splitPair } from "../command-line/option-values.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readPlatform } from "../references/image-argument.ts";
 import { parseFileArgument, parseVolume } from "./file-argument.ts";
@@ -172,11 +173,9 @@ export function readEnvironment(
 ): Record<string, string> {
   return Object.fromEntries(
     given.map((text) => {
-      const separator = text.indexOf("=");
-      if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
-      const value = separator < 0 ? environment[text] : undefined;
-      if (value !== undefined) return [text, value];
-      throw separator === 0
+      const [name, value = environment[text]] = splitPair(text);
+      if (name !== "" && value !== undefined) return [name, value];
+      throw name === ""
         ? usageError(`--env takes KEY=VALUE, not ${JSON.stringify(text)}`, "The name is missing.")
         : usageError(
             `--env ${text}: the variable is not set`,
@@ -199,7 +198,7 @@ function readEnvironmentFiles(
       readLines(path, workingDirectory).flatMap((line, index): [string, string][] => {
         const text = line.trimStart();
         if (text === "" || text.startsWith("#")) return [];
-        const [, name = "", value = environment[text]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+        const [name, value = environment[text]] = splitPair(text);
         if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
         throw usageError(
           `--env-file ${path}: line ${index + 1} does not begin with a variable name`,
@@ -235,8 +234,8 @@ export function secretsByEnvironment(
   const secrets = secretsAmong(Object.entries(env));
   const names = new Map(
     given.flatMap((text): [string, string][] => {
-      const name = text.slice(0, Math.max(0, text.indexOf("=")));
-      return name !== "" && secrets.has(name) ? [[text, name]] : [];
+      const [name, value] = splitPair(text);
+      return value !== undefined && secrets.has(name) ? [[text, name]] : [];
     }),
   );
   return {

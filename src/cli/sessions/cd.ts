@@ -4,6 +4,7 @@ import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { splitPair } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { findDescription, requireSessionImage } from "../references/image-argument.ts";
 import { sessionKey } from "../references/session-argument.ts";
@@ -109,10 +110,10 @@ function changeVariables(invocation: Invocation): void {
 }
 
 function readVariable(text: string): [name: string, value: string] {
-  const separator = text.indexOf("=");
-  if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
+  const [name, value] = splitPair(text);
+  if (name !== "" && value !== undefined) return [name, value];
   throw usageError(
     `bough env takes KEY=VALUE, not ${JSON.stringify(text)}`,
-    separator === 0 ? "The name is missing." : `To remove a variable: bough env -u ${quote(text)}`,
+    name === "" ? "The name is missing." : `To remove a variable: bough env -u ${quote(text)}`,
   );
 }

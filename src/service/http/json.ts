@@ -8,6 +8,15 @@ export function asRecord(value: unknown): JsonRecord | undefined {
     : undefined;
 }
 
+/** Returns `undefined` if the text is not the JSON of an object. */
+export function parseRecord(text: string | Uint8Array): JsonRecord | undefined {
+  try {
+    return asRecord(JSON.parse(typeof text === "string" ? text : Buffer.from(text).toString()));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns a string that is not empty. */
 export function asText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;

@@ -4,11 +4,11 @@
  */
 import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
-import { digestOf, isDigest } from "../../../image/digest.ts";
+import { digestOf } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
-import { type BlobStore, WrongBlobError } from "../../../registry/blob-store.ts";
+import { type BlobStore, readDescriptor, WrongBlobError } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
-import { asInteger, asRecord, asText } from "../../../service/http/json.ts";
+import { asRecord, asText, parseRecord } from "../../../service/http/json.ts";
 import { readAtMost } from "../../../streams.ts";
 import {
   type DecodedIndex,
@@ -176,9 +176,9 @@ interface CacheManifest {
 /** Reads the manifest of a cache in either form. Throws an UnusableIndexError. */
 function readManifest(bytes: Uint8Array): CacheManifest {
   if (bytes.byteLength > maxManifestBytes) throw new UnusableIndexError("its manifest is too large");
-  const manifest = parseManifest(bytes);
-  const config = readDescriptor(manifest?.config);
-  const layers = Array.isArray(manifest?.layers) ? manifest.layers.map(readDescriptor) : [];
+  const manifest = parseRecord(bytes);
+  const config = readAnnotated(manifest?.config);
+  const layers = Array.isArray(manifest?.layers) ? manifest.layers.map(readAnnotated) : [];
   const blobs = layers.filter((layer) => layer !== undefined);
   const [index, steps] =
     config?.mediaType === firstTypes.index
@@ -191,7 +191,7 @@ function readManifest(bytes: Uint8Array): CacheManifest {
 /** Thrown if a tag names something that no bough wrote: it must not be replaced. */
 export class ForeignArtifactError extends UnusableIndexError {}
 
-function describeForeign(manifest: ReturnType<typeof asRecord>): string {
+function describeForeign(manifest: ReturnType<typeof parseRecord>): string {
   const text = JSON.stringify(manifest ?? {});
   if (text.includes("application/vnd.buildkit.cacheconfig."))
     return "docker buildx wrote it, in a format that bough does not read";
@@ -200,19 +200,8 @@ function describeForeign(manifest: ReturnType<typeof asRecord>): string {
   return "it is an image or another artifact, no cache of bough";
 }
 
-function readDescriptor(value: unknown): Descriptor | undefined {
-  const record = asRecord(value);
-  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
-  if (mediaType === undefined || !isDigest(digest) || size === undefined || size < 0) return undefined;
-  const file = asText(asRecord(record?.annotations)?.[annotation]);
-  return { mediaType, digest, size, ...(file !== undefined && { annotations: { [annotation]: file } }) };
-}
-
-/** Returns `undefined` if it is no JSON object. */
-export function parseManifest(bytes: Uint8Array) {
-  try {
-    return asRecord(JSON.parse(Buffer.from(bytes).toString()));
-  } catch {
-    return undefined;
-  }
+function readAnnotated(value: unknown): Descriptor | undefined {
+  const descriptor = readDescriptor(value);
+  const file = asText(asRecord(asRecord(value)?.annotations)?.[annotation]);
+  return descriptor && { ...descriptor, ...(file !== undefined && { annotations: { [annotation]: file } }) };
 }

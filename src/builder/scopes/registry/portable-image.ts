@@ -1,7 +1,7 @@
 import { type ImageConfig, parseImageConfig } from "../../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../../image/history.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
-import { asRecord } from "../../../service/http/json.ts";
+import { parseRecord } from "../../../service/http/json.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 
@@ -88,10 +88,5 @@ function nameOf(entry: { chain: string | null; config: string; origin: string })
 
 function readText(index: ScopeIndex, key: string) {
   const text = index.texts.get(key)?.text;
-  if (text === undefined || sha256Of(text) !== key) return undefined;
-  try {
-    return asRecord(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return text === undefined || sha256Of(text) !== key ? undefined : parseRecord(text);
 }

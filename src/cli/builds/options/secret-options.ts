@@ -8,7 +8,7 @@ import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { splitCsv } from "../../command-line/option-values.ts";
+import { splitCsv, splitPair } from "../../command-line/option-values.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
@@ -78,7 +78,7 @@ function parseSecret(
 ): [string, SecretSource] {
   const given: Partial<Record<(typeof fields)[number], string>> = {};
   for (const field of splitCsv(text)) {
-    const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(field) ?? [];
+    const [key, value] = splitPair(field);
     const name = fields.find((known) => known === key.toLowerCase());
     if (value === undefined) throw badSecret(`invalid field '${field}' must be a key=value pair`);
     if (name === undefined) throw badSecret(`unexpected key '${key}'`);
@@ -126,7 +126,7 @@ function parseAgent(
   text: string,
   environment: Readonly<Record<string, string | undefined>>,
 ): [string, string] {
-  const [, id = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  const [id, path] = splitPair(text);
   if (id === "") {
     throw usageError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
   }
