@@ -199,6 +199,30 @@ describe("docker-buildx", () => {
     for (const tag of ["twice:1", "twice:2"]) expect((await bough("inspect", tag)).exitCode).toBe(0);
   });
 
+  test("call=lint of all targets, as docker compose build --check asks for, checks them; warnings are exit code 1", async () => {
+    const target = (text: string) => ({
+      context: "app",
+      "dockerfile-inline": text,
+      call: "lint",
+      output: ["type=docker"],
+    });
+    const check = async (second: string) => {
+      const targets = { one: target("FROM scratch\nCOPY x /\n"), two: target(second) };
+      writeFiles(home, {
+        "app/x": "x",
+        "checks.json": JSON.stringify({ group: { default: { targets: ["one", "two"] } }, target: targets }),
+      });
+      return buildx("bake", "-f", "checks.json", "--progress=rawjson", "--metadata-file", "checked.json");
+    };
+    const good = await check("FROM scratch\nCOPY x /\n");
+    expect(good).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(good.stdout).toMatch(/^one\n\nCheck complete, no warnings found\.\n\ntwo\n\nCheck complete/);
+    expect(JSON.parse(readFileSync(join(home, "checked.json"), "utf8"))).toEqual({ one: {}, two: {} });
+    const bad = await check("FROM scratch AS Upper\nCOPY x /\n");
+    expect(bad.exitCode).toBe(1);
+    expect(bad.stdout).toContain("StageNameCasing");
+  });
+
   test("a build ends when docker's command line closes its socket, as it does at SIGTERM", async () => {
     await makeBusyboxLayout(join(home, "base"));
     writeFiles(home, { "slow/Dockerfile": "FROM base\nRUN sleep 300\n" });

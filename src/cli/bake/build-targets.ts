@@ -32,6 +32,7 @@ import {
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
+import { checkTargets, isOnlyChecked } from "./check-targets.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import {
@@ -39,6 +40,7 @@ import {
   inTarget,
   invocationOf,
   isUnknownCache,
+  placeholder,
   requireServices,
   withTarget,
 } from "./target-command.ts";
@@ -57,6 +59,7 @@ export async function buildTargets(
 ): Promise<number> {
   const { values, runtime, log } = invocation;
   if (targets.size === 0) log.warn("there is nothing to build: no service has a build");
+  else if (targets.values().every(isOnlyChecked)) return checkTargets(targets, invocation);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const metadata = ["metadata-file"].flatMap((name) => {
     const given = values.text(name);
@@ -84,9 +87,6 @@ export async function buildTargets(
   if (results.size > 0 && invocation.runtime.isPlugin !== true) printTargets(targets, results, invocation);
   return 0;
 }
-
-/** Stands for the image of another target until that is built. */
-const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
 /** Throws for a file that would replace one that was read, or an input of a target. */
 function refuseInputs(
@@ -143,6 +143,12 @@ function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): v
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = invocationOf(target, () => placeholder, invocation);
   inTarget(target, () => {
+    const { call = "build" } = target.fields;
+    if (call !== "build")
+      throw usageError(
+        `call=${call}: bough bake builds`,
+        "Only check and lint are supported, if all targets have them; `bough build --call` describes one Dockerfile.",
+      );
     readBuildOptions(own);
     chooseServices(own, readPlatforms(own.values.text("platform")));
   });

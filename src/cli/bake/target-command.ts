@@ -14,6 +14,9 @@ import { platformsOf, type ResolvedTarget } from "./resolve.ts";
 /** Returns the image of another target, or those for its platforms. */
 export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms">;
 
+/** Stands for the image of another target until that is built. */
+export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
+
 /** Returns the call of `bough build --docker` that builds a target. */
 export function invocationOf(
   target: ResolvedTarget,
@@ -56,10 +59,8 @@ function commandLineOf(
   imageOf: ImageOf,
   { values }: Pick<Invocation, "values">,
 ): string[] {
-  const { context, dockerfile, call } = fields;
+  const { context, dockerfile } = fields;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
-  if (call !== undefined && call !== "build")
-    throw usageError(`call=${call}: bough bake only builds`, "`bough build --call` checks one Dockerfile.");
   const outputs = (fields.output ?? []).filter(leavesBough);
   const options = (name: string, given: readonly string[] = []) => given.map((value) => `--${name}=${value}`);
   const pairs = (name: string, given: Readonly<Record<string, string>> = {}) =>

@@ -36,6 +36,8 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
     await requireOptions(inputs.platforms, annotations, invocation);
   }
   await printReport(report, invocation);
+  // docker's command line has one exit code for both.
+  if (invocation.runtime.isPlugin === true) return report.errors.length + report.warnings.length > 0 ? 1 : 0;
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
