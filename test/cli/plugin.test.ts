@@ -270,6 +270,24 @@ describe("docker-buildx", () => {
     expect((await docker("buildx build --foo own")).exitCode).toBe(125);
   });
 
+  test("caches that bough does not know are left out with a warning, as pipelines name them for docker", async () => {
+    const caches = [
+      "--cache-from",
+      "type=gha",
+      "--cache-to",
+      "type=gha,mode=max",
+      "--cache-to",
+      "type=inline",
+    ];
+    const { exitCode, stderr } = await buildx("buildx", "build", ...caches, "app");
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain("--cache-from: type=gha is not supported: it is left out");
+    expect(stderr).toContain("--cache-to: type=inline is not supported: it is left out");
+    expect(stderr.match(/left out/g)).toHaveLength(3);
+    // bough's own command line refuses them.
+    expect((await bough("build", "--docker", ...caches.slice(0, 2), "app")).exitCode).toBe(2);
+  });
+
   test("a build that fails is an error as buildx prints it", async () => {
     writeFiles(home, { "bad/Dockerfile": "FROM scratch\nCOPY missing /\n" });
     const { exitCode, stderr } = await buildx("buildx", "build", "bad");

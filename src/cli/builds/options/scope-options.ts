@@ -55,9 +55,18 @@ async function chooseScopes({ runtime, globals }: Given, context: string | undef
 }
 
 /** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
-function namedScopes({ values, runtime: { environment, workingDirectory }, log }: Given): ScopeChoice {
+function namedScopes({ values, runtime, log }: Given): ScopeChoice {
+  const { environment, workingDirectory, isPlugin = false } = runtime;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
-  const [from, to] = [values.list("cache-from"), values.list("cache-to")];
+  const usable = (option: string) =>
+    values.list(option).filter((text) => {
+      const [, type] = /(?:^|,)type=(gha|s3|azblob|inline)(?:,|$)/.exec(text) ?? [];
+      if (!isPlugin || type === undefined) return true;
+      // Pipelines name them for docker, and a build without its cache is the same build.
+      log.warn(`--${option}: type=${type} is not supported: it is left out`);
+      return false;
+    });
+  const [from, to] = [usable("cache-from"), usable("cache-to")];
   const [fromValues, fromOption] =
     from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
   const [toValues, toOption] =
