@@ -223,6 +223,51 @@ describe("docker-buildx", () => {
     expect(bad.stdout).toContain("StageNameCasing");
   });
 
+  test("docker's variables, and the proxies of its configuration, stand for options that are not given", async () => {
+    await makeBusyboxLayout(join(home, "base"));
+    writeFiles(home, {
+      "env/Dockerfile": "FROM base\nRUN env\n",
+      "env/config.json": JSON.stringify({
+        proxies: { default: { httpProxy: "http://proxy:1", noProxy: "a" } },
+      }),
+    });
+    const build = async (...words: string[]) =>
+      run([plugin, "build", "--build-context", `base=oci-layout://${home}/base:latest`, ...words, "env"], {
+        DOCKER_CONFIG: join(home, "env"),
+        BUILDKIT_PROGRESS: "rawjson",
+        DOCKER_DEFAULT_PLATFORM: "linux/s390x",
+      });
+    const own = await build(
+      "--progress=plain",
+      `--platform=linux/${process.arch === "x64" ? "amd64" : "arm64"}`,
+      "--build-arg",
+      "http_proxy=own",
+    );
+    expect(own).toMatchObject({ exitCode: 0 });
+    for (const line of ["HTTP_PROXY=http://proxy:1", "http_proxy=own", "no_proxy=a"])
+      expect(own.stderr).toContain(line);
+    const foreign = await build();
+    expect(foreign.exitCode).toBe(1);
+    expect(foreign.stderr).toContain("linux/s390x");
+  });
+
+  test("--platform may be repeated, as in docker", async () => {
+    writeFiles(home, { "both/Dockerfile": "FROM scratch\nCOPY x /\n", "both/x": "x" });
+    const platforms = ["--platform", "linux/amd64", "--platform=linux/arm64"];
+    const built = await buildx(
+      "build",
+      ...platforms,
+      "-o",
+      "type=oci,dest=both.tar",
+      "--metadata-file",
+      "both.json",
+      "both",
+    );
+    expect(built).toMatchObject({ exitCode: 0 });
+    const text = readFileSync(join(home, "both.json"), "utf8");
+    for (const platform of ["linux/amd64", "linux/arm64"]) expect(text).toContain(platform);
+  });
+
   test("a build ends when docker's command line closes its socket, as it does at SIGTERM", async () => {
     await makeBusyboxLayout(join(home, "base"));
     writeFiles(home, { "slow/Dockerfile": "FROM base\nRUN sleep 300\n" });

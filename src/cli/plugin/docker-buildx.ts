@@ -11,7 +11,7 @@ import { type GlobalOptions, globalDefinitions } from "../command-line/globals.t
 import type { Runtime } from "../process/runtime.ts";
 import { readArguments } from "../program/read-arguments.ts";
 import { definitionsOf, runCommand } from "../program/run.ts";
-import { dockerEnvironment, readPluginLine, readWords } from "./docker-words.ts";
+import { defaultWords, dockerEnvironment, readPluginLine, readWords } from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -46,15 +46,21 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const { build } = await import("../builds/build.ts");
       const values = await read(build, words, call);
       if (!values.flag("help")) requireContext(values, call);
-      return runAsPlugin(build, loads(values) ? ["--load", ...words] : words, call);
+      const own = [...(loads(values) ? ["--load"] : []), ...defaultWords(values, call.runtime)];
+      // Before them: of an option with one value, the last is taken.
+      return runAsPlugin(build, [...own, ...words], call);
     },
   },
   bake: {
     summary: "Build from a file",
-    async run(words, call) {
+    async run(given, call) {
       const { bake } = await import("../bake/bake.ts");
+      const words = given.map((word) =>
+        /^--(check|call=(check|lint))$/.test(word) ? "--set=*.call=lint" : word,
+      );
       const values = await read(bake, words, call);
-      return runAsPlugin(bake, loads(values) ? ["--load", ...words] : words, call);
+      const progress = defaultWords(values, call.runtime).filter((word) => word.startsWith("--progress="));
+      return runAsPlugin(bake, [...(loads(values) ? ["--load"] : []), ...progress, ...words], call);
     },
   },
   imagetools: {

@@ -1,9 +1,13 @@
 /** The words of docker's command line: its own options, and what its options mean for bough's commands. */
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
+import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
 import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { asInDocker } from "../program/read-arguments.ts";
 import { definitionsOf } from "../program/run.ts";
 
@@ -99,6 +103,8 @@ export async function readWords(words: readonly string[], command: Command): Pro
   const definitions: ArgumentDefinitions = { ...own, ...common };
   const removed = new Set<number>();
   const latest = new Map<string, number[]>();
+  // In docker, the only one of bough's options with one value that adds to the earlier ones.
+  const platforms: string[] = [];
   let builder: string | undefined;
   for (const token of readTokens(words, definitions, foreign?.shapes)) {
     if (token.kind !== "option") continue;
@@ -106,6 +112,7 @@ export async function readWords(words: readonly string[], command: Command): Pro
     const places = isApart ? [token.index, token.index + 1] : [token.index];
     const definition = own[token.name];
     if (token.name === "builder") builder = token.value;
+    if (token.name === "platform" && token.value !== undefined) platforms.push(token.value);
     if (token.name === "builder" || /^(-D|--debug)$/.test(words[token.index] ?? ""))
       for (const place of places) removed.add(place);
     else if (definition !== undefined && definition.type !== "boolean" && definition.multiple !== true) {
@@ -113,5 +120,41 @@ export async function readWords(words: readonly string[], command: Command): Pro
       latest.set(token.name, places);
     }
   }
-  return { builder, others: words.filter((_, index) => !removed.has(index)) };
+  if (platforms.length > 1) for (const place of latest.get("platform") ?? []) removed.add(place);
+  const joined = platforms.length > 1 ? [`--platform=${platforms.join(",")}`] : [];
+  return { builder, others: [...joined, ...words.filter((_, index) => !removed.has(index))] };
+}
+
+/** Returns the options of a command that the environment, or docker's configuration, gives where the command line does not. */
+export function defaultWords(given: ParsedValues, { environment }: Pick<Runtime, "environment">): string[] {
+  const { BUILDKIT_PROGRESS: progress, DOCKER_DEFAULT_PLATFORM: platform } = environment;
+  const takesProgress = [undefined, "auto"].includes(given.text("progress")) && !given.flag("quiet");
+  return [
+    ...(progress && takesProgress ? [`--progress=${progress}`] : []),
+    ...(platform && given.text("platform") === undefined ? [`--platform=${platform}`] : []),
+    ...proxyWords(given, environment),
+  ];
+}
+
+/** Returns arguments of a build for the proxies of docker's `config.json`. */
+function proxyWords(given: ParsedValues, environment: Runtime["environment"]): string[] {
+  const { DOCKER_CONFIG, DOCKER_HOST } = environment;
+  const path = join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "config.json");
+  let config: unknown;
+  try {
+    config = JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    // Whoever reads credentials there says what is wrong.
+    return [];
+  }
+  const all = asRecord(asRecord(config)?.proxies);
+  const proxies = asRecord(all?.[DOCKER_HOST ?? ""] ?? all?.default) ?? {};
+  const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
+  return Object.entries(proxies).flatMap(([key, value]) => {
+    const [, kind] = /^(http|https|no|ftp|all)Proxy$/.exec(key) ?? [];
+    if (kind === undefined || typeof value !== "string" || value === "") return [];
+    return [`${kind.toUpperCase()}_PROXY`, `${kind}_proxy`]
+      .filter((name) => !names.includes(name))
+      .map((name) => `--build-arg=${name}=${value}`);
+  });
 }
