@@ -1,6 +1,7 @@
 import type { BuildEvent, StepEvent } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import type { Clock } from "../clock.ts";
+import { sha256Of } from "../sha256.ts";
 import { failureOf } from "./failure.ts";
 import { jsonText } from "./json-text.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
@@ -81,22 +82,14 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
         },
       ],
     });
-  const contextOf = (target: string | undefined): Vertex => {
-    const key = target ?? "";
-    const known = contexts.get(key);
-    if (known !== undefined) return known;
-    const vertex = begin(`[${prefixed(target, "internal")}] load build context`, `context ${key}`);
-    contexts.set(key, vertex);
-    return vertex;
-  };
-  const exportOf = (target: string | undefined): Vertex => {
-    const key = target ?? "";
-    const known = exports.get(key);
-    if (known !== undefined) return known;
-    const vertex = begin(`${target === undefined ? "" : `[${target}] `}exporting to image`, `export ${key}`);
-    exports.set(key, vertex);
-    return vertex;
-  };
+  const contextOf = (target = ""): Vertex =>
+    contexts.getOrInsertComputed(target, () =>
+      begin(`[${prefixed(target, "internal")}] load build context`, `context ${target}`),
+    );
+  const exportOf = (target = ""): Vertex =>
+    exports.getOrInsertComputed(target, () =>
+      begin(`${target === "" ? "" : `[${target}] `}exporting to image`, `export ${target}`),
+    );
 
   function showStep(event: Extract<StepEvent, { type: "step" }> & StepPlace & { target?: string }): void {
     const { target, stage, step, instruction, counted } = event;
@@ -234,5 +227,5 @@ function prefixed(...parts: (string | undefined)[]): string {
 }
 
 function digestOf(text: string): string {
-  return `sha256:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+  return `sha256:${sha256Of(text)}`;
 }

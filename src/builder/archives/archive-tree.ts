@@ -80,8 +80,7 @@ export function createArchiveTree(
     const original = found.get(target);
     if (original === undefined || original.type === "directory")
       throw refuse(`contains ${entry.name} as a link to ${entry.target}, which is not a file in the archive`);
-    const inode = inodes.get(target) ?? count;
-    inodes.set(target, inode);
+    const inode = inodes.getOrInsert(target, count);
     inodes.set(path, inode);
     return original;
   }

@@ -60,9 +60,7 @@ export function createImageFacts(
 
   function list(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined> {
     const key = `${image} ${directory}`;
-    const begun = lists.get(key) ?? inspector.listEntries(image, directory);
-    lists.set(key, begun);
-    return begun;
+    return lists.getOrInsertComputed(key, () => inspector.listEntries(image, directory));
   }
 
   /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */

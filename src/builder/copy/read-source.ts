@@ -208,11 +208,9 @@ export function createListedTree(image: string, service: Pick<ImageService, "lis
   const lists = new Map<string, Promise<ReadonlyMap<string, ImageFile>>>();
 
   function list(directory: string): Promise<ReadonlyMap<string, ImageFile>> {
-    const begun =
-      lists.get(directory) ??
-      service.listFiles(image, directory).then((files) => byName(files, directory, image));
-    lists.set(directory, begun);
-    return begun;
+    return lists.getOrInsertComputed(directory, () =>
+      service.listFiles(image, directory).then((files) => byName(files, directory, image)),
+    );
   }
 
   const describe = async (path: string) => (await list(posix.dirname(path))).get(posix.basename(path));

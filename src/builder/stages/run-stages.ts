@@ -81,10 +81,10 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.
       const from = dockerfile.stages[index]?.from;
       const [base] = from === undefined ? [] : stagesOf(from);
-      const feed =
-        feeds.get(index) ?? (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running, contents);
-      feeds.set(index, feed);
-      return feed;
+      return feeds.getOrInsertComputed(
+        index,
+        () => (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running, contents),
+      );
     },
     results: {
       baseOf: (from) => sourcesOf(from)[0],
@@ -177,11 +177,7 @@ async function requireBases(
 /** Calls `action` once for each index, and returns the same result each time. */
 function once<Result>(action: (index: number) => Promise<Result>) {
   const begun = new Map<number, Promise<Result>>();
-  const call = (index: number) => {
-    const result = begun.get(index) ?? action(index);
-    begun.set(index, result);
-    return result;
-  };
+  const call = (index: number) => begun.getOrInsertComputed(index, () => action(index));
   return Object.assign(call, { begun });
 }
 

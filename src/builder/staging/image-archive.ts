@@ -72,22 +72,16 @@ function isPackable(entry: StagedEntry): entry is Packable {
 
 function treeOf({ content }: Packable, trees: Map<string, PackedTree>): PackedTree {
   const key = `${content.image} ${content.tree}`;
-  const tree = trees.get(key) ?? { content, files: new Map(), links: new Map() };
-  trees.set(key, tree);
-  return tree;
+  return trees.getOrInsertComputed(key, () => ({ content, files: new Map(), links: new Map() }));
 }
 
 /** Returns false for a file that is already there under another path and is not a hard link to it. */
 function addTo({ files, links }: PackedTree, path: string, file: Packable): boolean {
-  const first = files.get(file.content.path);
-  if (first === undefined) {
-    files.set(file.content.path, { path, file });
-    return true;
-  }
+  const own = { path, file };
+  const first = files.getOrInsert(file.content.path, own);
+  if (first === own) return true;
   if (file.inode === undefined || first.file.inode !== file.inode) return false;
-  const names = links.get(file.content.path);
-  if (names === undefined) links.set(file.content.path, [path]);
-  else names.push(path);
+  links.getOrInsert(file.content.path, []).push(path);
   return true;
 }
 

@@ -29,13 +29,13 @@ export function placeNamedFiles(
   const into = `${place}.named`;
   for (const [path, entry] of staged) {
     if (entry.type !== "file" || entry.names === undefined) continue;
-    add(byOwner, entry.names, path);
+    byOwner.getOrInsert(entry.names, []).push(path);
     // A change of the owner removes these bits.
     if (entry.mode > 0o1777) modes.push(`chmod ${entry.mode.toString(8)} ${quote(path)}`);
     const file = files[path];
     // A hard link is in place already.
     if (file === undefined) continue;
-    add(byDirectory, posix.dirname(path), path);
+    byDirectory.getOrInsert(posix.dirname(path), []).push(path);
     originals[into + path] = file;
     delete files[path];
   }
@@ -55,10 +55,4 @@ export function placeNamedFiles(
     commandsFor((some) => `own ${quote(names)} ${some}`, paths),
   );
   return { originals, files, script: [...moves, `rm -rf ${into}`, ...owners, ...modes, ""].join("\n") };
-}
-
-function add(lists: Map<string, string[]>, key: string, path: string): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [path]);
-  else list.push(path);
 }

@@ -90,8 +90,7 @@ export function instanceFiles(
     if (further === undefined) continue;
     const uuid = ids.get(entry.sha256);
     if (uuid === undefined) throw new Error(`no file id for ${path}`);
-    const mode = octals.get(entry.mode) ?? octalMode(entry.mode);
-    octals.set(entry.mode, mode);
+    const mode = octals.getOrInsertComputed(entry.mode, () => octalMode(entry.mode));
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
     const mtime = times ? wireTime(entry) : undefined;
     if (mtime !== undefined) files[path].mtime = mtime;

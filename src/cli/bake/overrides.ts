@@ -89,8 +89,7 @@ export function readOverrides(
     if (found === undefined && field === "args") continue;
     if (found === undefined) throw refuse(text, "a value is missing: TARGET.FIELD=VALUE");
     for (const name of new Set(names)) {
-      const own = all.get(name) ?? [];
-      all.set(name, own);
+      const own = all.getOrInsert(name, []);
       const earlier = own.find(
         (each) => each.field === field && each.key === key && Object.hasOwn(collected, field),
       );

@@ -12,11 +12,7 @@ export function createTargetDisplays(
   isForPrograms: boolean,
 ): (target: string) => Progress {
   const numbers = new Map<string, number>();
-  const numberOf = (key: string) => {
-    const number = numbers.get(key) ?? numbers.size + 1;
-    numbers.set(key, number);
-    return number;
-  };
+  const numberOf = (key: string) => numbers.getOrInsert(key, numbers.size + 1);
   return (target) => {
     let stages = 1;
     const emit = (event: BuildEvent) => {

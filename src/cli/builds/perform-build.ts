@@ -272,9 +272,10 @@ function openFileTables(
 ): FileTables {
   // The directory of a fetched context differs with each commit.
   const known = fetched === undefined ? context.realPath : place;
-  const tables = opened.get(known) ?? { hashes: hashes.open(known), fileStates: fileStates.open(known) };
-  opened.set(known, tables);
-  return tables;
+  return opened.getOrInsertComputed(known, () => ({
+    hashes: hashes.open(known),
+    fileStates: fileStates.open(known),
+  }));
 }
 
 /** Returns the error of a failed build for the user. Loads the code for it only now. */

@@ -5,6 +5,7 @@ import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Tls } from "../../registry/certificates.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
+import { sha256Of } from "../../sha256.ts";
 import { readLines } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -165,7 +166,7 @@ function findEndpoint(environment: Runtime["environment"]): Endpoint {
   }
   const name = DOCKER_CONTEXT || asText(readJson(join(config, "config.json")).currentContext);
   if (!name || name === noContext) return { address: defaultAddress, isNamed: false };
-  const key = new Bun.CryptoHasher("sha256").update(name).digest("hex");
+  const key = sha256Of(name);
   const meta = join(config, "contexts/meta", key, "meta.json");
   const { docker } = recordOf(readJson(meta).Endpoints);
   const { Host: contextHost, SkipTLSVerify: skips } = recordOf(docker);

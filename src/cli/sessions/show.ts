@@ -167,13 +167,7 @@ interface TreeRow<Node extends TreeNode> {
  */
 export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow<Node>[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const children = new Map<number | null, Node[]>();
-  for (const node of nodes) {
-    const parent = node.parent !== null && byId.has(node.parent) ? node.parent : null;
-    const siblings = children.get(parent);
-    if (siblings === undefined) children.set(parent, [node]);
-    else siblings.push(node);
-  }
+  const children = Map.groupBy(nodes, ({ parent }) => (parent !== null && byId.has(parent) ? parent : null));
   const rank = rankAll(nodes, byId);
   const rows: TreeRow<Node>[] = [];
 

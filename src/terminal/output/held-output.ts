@@ -61,8 +61,10 @@ export function createHeldOutput({
 
   return {
     hold(step, chunk) {
-      const output = steps.get(step) ?? new MergedOutput(chunk.stream, new Spool(openSpoolFile));
-      steps.set(step, output);
+      const output = steps.getOrInsertComputed(
+        step,
+        () => new MergedOutput(chunk.stream, new Spool(openSpoolFile)),
+      );
       output.append(chunk);
     },
     has: (step) => steps.has(step),

@@ -67,17 +67,16 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
   const images = createSharedImages(service, log.warn);
   const stores = new Map<string, BlobStore>();
   const storeOf = (address: string) => {
-    const store = stores.get(address) ?? options.openStore(address);
-    stores.set(address, store);
-    return store;
+    return stores.getOrInsertComputed(address, () => options.openStore(address));
   };
   /** Caches by address and tag: one that is read and written is read once. */
   const reads = new Map<string, Promise<StoredCache | undefined>>();
   const read = ({ address, tag, name }: CacheStore) => {
     const key = `${address}:${tag}`;
-    const begun = reads.get(key) ?? readArtifact(storeOf(address), tag, { name, verify, signal });
+    const begun = reads.getOrInsertComputed(key, () =>
+      readArtifact(storeOf(address), tag, { name, verify, signal }),
+    );
     begun.catch(() => undefined);
-    reads.set(key, begun);
     return begun;
   };
 

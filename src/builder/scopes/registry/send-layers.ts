@@ -111,13 +111,12 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   }
 
   function sendOnce(image: string, layer: ImageLayer): Promise<LayerBlob> {
-    const known = sent.get(layer.id);
-    if (known !== undefined) return known;
-    const begun = sendLayer(image, layer);
-    sent.set(layer.id, begun);
-    // Whoever asks for the image gets the error, and whoever asks later another attempt.
-    begun.catch(() => sent.delete(layer.id));
-    return begun;
+    return sent.getOrInsertComputed(layer.id, () => {
+      const begun = sendLayer(image, layer);
+      // Whoever asks for the image gets the error, and whoever asks later another attempt.
+      begun.catch(() => sent.delete(layer.id));
+      return begun;
+    });
   }
 
   return {

@@ -83,9 +83,7 @@ export function createSharedImages(
   return {
     declare(name, source) {
       const key = `${source.address} ${name}`;
-      const begun = declared.get(key) ?? declare(name, source);
-      declared.set(key, begun);
-      return begun;
+      return declared.getOrInsertComputed(key, () => declare(name, source));
     },
     noteBase,
     contentsOf: (image) => contents.get(image),

@@ -43,9 +43,7 @@ export async function translate(used: ScopeIndex, options: TranslateOptions): Pr
     Promise<{ name: string; chain: string | null; bytes?: number | undefined } | undefined>
   >();
   const nameOf = (uuid: string) => {
-    const begun = names.get(uuid) ?? describe(uuid);
-    names.set(uuid, begun);
-    return begun;
+    return names.getOrInsertComputed(uuid, () => describe(uuid));
   };
 
   async function describe(uuid: string) {

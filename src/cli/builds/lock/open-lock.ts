@@ -124,8 +124,7 @@ function createLock(
       path,
       pin<Each extends Kind>(kind: Each, name: string, find: () => Promise<Pins[Each]>) {
         const key = keyOf({ kind, name });
-        const pin = begun.get(key) ?? obtain(kind, name, find);
-        begun.set(key, pin);
+        const pin = begun.getOrInsertComputed(key, () => obtain(kind, name, find));
         // What has failed may succeed for another stage.
         pin.catch(() => begun.delete(key));
         // The key has the kind.

@@ -141,8 +141,7 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
         report(`[${event.step}/${total}] done: ${event.record.instruction}`, ended, total);
         break;
       case "output": {
-        const tail = outputs.get(event.step) ?? createTail(maxOutputBytes);
-        outputs.set(event.step, tail);
+        const tail = outputs.getOrInsertComputed(event.step, () => createTail(maxOutputBytes));
         tail.add(event.chunk.text);
         break;
       }
