@@ -69,7 +69,7 @@ export function readJsonFiles(files: readonly BakeText[], surroundings: Surround
     if (names.length !== 1 || names[0] !== block.name) groups.push({ name: block.name, targets: names });
   }
   for (const block of blocks("group")) groups.push(readGroup(block, variables.lookUp));
-  return { targets, groups: mergeGroups(groups), variables: variables.list() };
+  return { targets, groups, variables: variables.list() };
 }
 
 function parseJson({ file, text }: BakeText): Record<string, unknown> {
@@ -160,7 +160,7 @@ function createVariables(
         block.place,
         `${name} is set in the environment, but its default is no string, number or boolean`,
       );
-    return convert(given, wanted, { ...block.place, path: [...block.place.path] });
+    return convert(given, wanted, block.place);
   }
 
   return {
@@ -266,11 +266,6 @@ function readGroup({ name, body, place }: Block, lookUp: Lookup): Group {
       ? {}
       : { description: readText(body.description, below(place, "description")) };
   return { name, targets: [...new Set(targets)], ...description };
-}
-
-/** The last of several groups with one name counts. */
-function mergeGroups(groups: readonly Group[]): Group[] {
-  return [...new Map(groups.map((group) => [group.name, group])).values()];
 }
 
 /** True for a value that is a compose file rather than a bake file. */

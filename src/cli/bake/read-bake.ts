@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { readAtMost } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readProject } from "./compose-file.ts";
@@ -156,14 +157,9 @@ function readIfThere(path: string, workingDirectory: string): string | undefined
 const maxBytes = 16 * 1024 * 1024;
 
 async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw usageError(`-f -: there are more than ${maxBytes} bytes on standard input`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  const { bytes, isWhole } = await readAtMost(maxBytes, stream);
+  if (isWhole) return bytes.toString();
+  throw usageError(`-f -: there are more than ${maxBytes} bytes on standard input`);
 }
 
 function readVariables(given: readonly string[]): Map<string, string> {

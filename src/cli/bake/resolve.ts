@@ -189,13 +189,13 @@ function fieldsOf(
   };
 }
 
-/** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
 /** Returns the platforms of a target. None: its service's own. */
 export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
   const given = platforms.flatMap((text) => text.split(",")).map((text) => text.trim());
   return [...new Set(given.map((text) => formatPlatform(parsePlatform(text))))];
 }
 
+/** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
 function cleanContext(context: string): string {
   const path = context.replace(/^cwd:\/\//, "");
   if (isAddress(path)) return path;

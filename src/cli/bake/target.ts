@@ -108,13 +108,11 @@ const rules: Readonly<Record<keyof Fields, FieldRule>> = {
   "extra-hosts": map,
 };
 
-const fieldNames = Object.keys(rules) as (keyof Fields)[];
+export const fieldNames = Object.keys(rules) as (keyof Fields)[];
 
 export function isFieldName(name: string): name is keyof Fields {
   return Object.hasOwn(rules, name);
 }
-
-export { fieldNames };
 
 /** Reads a field's value from JSON or YAML. `null` means that it is not given. Throws a usage BoughError for another kind of value. */
 export function readField(name: keyof Fields, value: unknown, place: Place): Fields {

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { formatMode, octalMode } from "../../image/file-mode.ts";
+import type { ImageFile } from "../../service/images/image-file.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { writeChunks } from "../process/write-error.ts";
@@ -67,6 +68,16 @@ export const ls = command({
   agentNote: "Cheaper than a `run -- ls`: no operation is started.",
 });
 
+/** Returns a file as programs get it. */
+export function describeFile(file: ImageFile) {
+  const { mode, modified } = file;
+  return {
+    ...file,
+    mode: mode === null ? null : octalMode(mode),
+    modified: new Date(modified * 1000).toISOString(),
+  };
+}
+
 async function listFiles(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   await using connection = await connectQuietly(invocation);
@@ -81,11 +92,7 @@ async function listFiles(invocation: Invocation): Promise<void> {
   const files = listed.sort((a, b) => (a.name < b.name ? -1 : 1));
   printResult(invocation, {
     id: files.map(({ name }) => name),
-    json: files.map((file) => ({
-      ...file,
-      mode: file.mode === null ? null : octalMode(file.mode),
-      modified: new Date(file.modified * 1000).toISOString(),
-    })),
+    json: files.map(describeFile),
     table: () => ({
       header: ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
       rows: files.map((file) => [

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
-import { octalMode } from "../../../image/file-mode.ts";
+import { describeFile } from "../../images/files.ts";
 import { requireSessionImage, resolveImageArgument } from "../../references/image-argument.ts";
 import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
@@ -75,11 +75,7 @@ export const listFiles: Tool<typeof listFilesInput, typeof listFilesOutput> = {
       const found = (await service.listFiles(image, path)).sort((one, other) =>
         one.name < other.name ? -1 : 1,
       );
-      const files = found.slice(0, given.limit).map((file) => ({
-        ...file,
-        mode: file.mode === null ? null : octalMode(file.mode),
-        modified: new Date(file.modified * 1000).toISOString(),
-      }));
+      const files = found.slice(0, given.limit).map(describeFile);
       return { image, path, files, truncated: found.length > files.length };
     }),
 };
