@@ -137,6 +137,8 @@ export interface BuildServices {
   memory: StepMemory;
   /** Set if images of FROM are declared to the service, which fetches them when they are needed. */
   remoteBases?: RemoteBases | undefined;
+  /** Writes an image that another store of this machine has as an archive, until it is disposed of; `undefined` if it has none. */
+  saveImage?: ((reference: string) => Promise<({ url: string } & Disposable) | undefined>) | undefined;
   /** Set if the contents of cache mounts come from, or go to, a cache outside the service. */
   carriedCaches?: CarriedCaches | undefined;
   owner: BuildProcess;

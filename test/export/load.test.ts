@@ -75,6 +75,18 @@ describe("a daemon that runs", () => {
     expect(stdout.split("\n")).toEqual(expect.arrayContaining(["typed", "one", "two"]));
   });
 
+  test("has bases that nobody else has: FROM takes them from there, and stores them", async () => {
+    await docker.client(["tag", "app:1", "only-docker/base:1"]);
+    const directory = temporaryDirectory();
+    writeFiles(directory, { Dockerfile: "FROM only-docker/base:1\nRUN cat /made > /again\n" });
+    const built = await build("--load", "--tag", "over:1", directory);
+    expect(built.stderr).toContain("importing only-docker/base:1 from docker-archive:");
+    expect(built.exitCode).toBe(0);
+    expect(await docker.run("over:1", "cat", "/again")).toBe("made\n");
+    // Without a daemon the base is here now.
+    expect((await build("--no-cache", directory)).exitCode).toBe(0);
+  });
+
   test("keeps no images of several platforms in its own store: refused before the build", async () => {
     const both = await build("--load", "--platform", "linux/amd64,linux/arm64");
     expect(both.exitCode).toBe(2);

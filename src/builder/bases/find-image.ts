@@ -203,6 +203,14 @@ async function importBase(
     return declared;
   }
   const image = await importFrom(reference, { ...source, platform }, build).catch(async (error: unknown) => {
+    const saved =
+      parsed.kind === "registry" && isTag(reference) && !build.services.signal.aborted
+        ? await build.services.saveImage?.(reference)
+        : undefined;
+    if (saved !== undefined) {
+      using archive = saved;
+      return await importFrom(reference, { ...source, url: archive.url, platform }, build);
+    }
     throw await withImportHint(error, { reference, platform }, stored, build);
   });
   if (stored !== undefined) warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: image }, build);

@@ -8,7 +8,7 @@ import { supportOf } from "../../builder/service-support.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
 import { type Finding, lineOf, textOf } from "../../check/rules.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
 import type { Store } from "../../store/store.ts";
@@ -19,13 +19,14 @@ import { buildSession } from "../contexts/context-source.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
   type BuildOutput,
+  isForDaemon,
   requireCompleteImage,
   requirePlatformsFit,
   takesStandardOutput,
 } from "../export/build-outputs.ts";
-import type { Daemon } from "../export/daemon.ts";
 import { epochOf } from "../export/times.ts";
-import { type Runtime, stateDirectory } from "../process/runtime.ts";
+import { stateDirectory } from "../process/runtime.ts";
+import { isEmbedded } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { openBuildCache, readSharing } from "./build-cache.ts";
@@ -76,7 +77,9 @@ export async function performBuild(
     limits,
     ...options
   } = readBuildOptions(invocation);
-  const { outputs, daemon, kept } = await findDaemonFor(asked, runtime);
+  const { outputs, daemon, kept } = isForDaemon(asked)
+    ? await (await import("./daemon-output.ts")).findDaemonFor(asked, runtime)
+    : { outputs: asked };
   const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
@@ -84,11 +87,11 @@ export async function performBuild(
     inputs;
   const chosen = chooseServices(invocation, platforms);
   const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
-  if (daemon?.hasContentStore === false) {
-    if (inputs.platforms.length > 1) refuseInStore(daemon, "images of several platforms", "one --platform");
-    if (attestations?.provenance?.isInlineOnly === false || attestations?.sbom)
-      refuseInStore(daemon, "provenance and packages", "neither --provenance nor --sbom");
-  }
+  daemon?.requireKeeps({
+    "images of several platforms": platforms.length > 1,
+    "provenance and packages":
+      attestations?.provenance?.isInlineOnly === false || attestations?.sbom === true,
+  });
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
   const isFound = reportFindings(findings, progress.emit);
@@ -167,6 +170,7 @@ export async function performBuild(
         },
         services: {
           ...{ service, supports, store, layers, memory, remoteBases, carriedCaches, owner, signal },
+          saveImage: isEmbedded(runtime, each.globals) ? daemon?.saveImage : undefined,
           facts: createImageFacts(service, supports, store.facts),
           ...machineOf(runtime),
         },
@@ -203,9 +207,9 @@ export async function performBuild(
         annotations: annotations?.partsFor(platform),
       }));
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-      exported = await writeBuildOutputs(timed, written, invocation, log, daemon);
+      exported = await writeBuildOutputs(timed, written, invocation, log, daemon?.daemon);
     }
-    if (kept !== undefined) sayKept(kept, result, log);
+    kept?.say(result, log);
     for (const { uuid, service } of images) await service.connection.requireKept(uuid);
     // Builds at once wait for each other, so that none loses what another one adds.
     if (opened !== undefined) main.connection.store.atomically(() => opened.save(inputs, log));
@@ -216,30 +220,6 @@ export async function performBuild(
     for (const { connection } of services)
       remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
-}
-
-/** Finds docker's daemon, if an output is for it. `kept`: why there is none; then the image stays in bough's store. */
-async function findDaemonFor(
-  outputs: readonly BuildOutput[],
-  runtime: Runtime,
-): Promise<{ outputs: readonly BuildOutput[]; daemon: Daemon | undefined; kept: string | undefined }> {
-  const isForDaemon = ({ destinations }: BuildOutput) => destinations.some(({ kind }) => kind === "daemon");
-  if (!outputs.some(isForDaemon)) return { outputs, daemon: undefined, kept: undefined };
-  const { findDaemon } = await import("../export/daemon.ts");
-  const found = await findDaemon(runtime);
-  if (found.daemon !== undefined) return { outputs, daemon: found.daemon, kept: undefined };
-  return { outputs: outputs.filter((output) => !isForDaemon(output)), daemon: undefined, kept: found.reason };
-}
-
-function refuseInStore({ address }: Daemon, what: string, otherwise: string): never {
-  throw usageError(
-    `the docker daemon at ${address} cannot keep ${what}`,
-    `Give --push or -o type=oci,dest=PATH, or ${otherwise}; docker can with containerd's image store.`,
-  );
-}
-
-function sayKept(reason: string, { image, tags: [tag] }: BuildResult, log: Progress["log"]): void {
-  log.info(`the image is in bough's own store, since ${reason}: \`bough run ${tag ?? image}\` runs it`);
 }
 
 /** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */

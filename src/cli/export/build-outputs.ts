@@ -115,6 +115,11 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
   );
 }
 
+/** True if one of them is for docker's daemon. */
+export function isForDaemon(outputs: readonly BuildOutput[]): boolean {
+  return outputs.some(({ destinations }) => destinations.some(({ kind }) => kind === "daemon"));
+}
+
 /** True if every output has an index, and there is one. */
 export function haveIndexes(outputs: readonly BuildOutput[]): boolean {
   return outputs.some(({ destinations }) => destinations.length > 0) && withoutIndex(outputs) === undefined;

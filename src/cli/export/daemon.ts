@@ -21,6 +21,8 @@ export interface Daemon {
   listImages(): Promise<string[]>;
   /** Returns the digests of an image's unpacked layers, the lowest first. */
   layersOf(image: string): Promise<string[]>;
+  /** Writes an image as an archive. Returns false if there is none of that name. */
+  save(image: string, archive: string): Promise<boolean>;
   /** Loads an archive of images. Throws a BoughError with the daemon's reason. */
   load(archive: string): Promise<void>;
 }
@@ -85,6 +87,17 @@ function openDaemon(
       );
       const { Layers: layers } = recordOf(found.RootFS);
       return Array.isArray(layers) ? layers.map(String) : [];
+    },
+    async save(image, archive) {
+      const listed = await call(
+        `/images/json?filters=${encodeURIComponent(JSON.stringify({ reference: [image] }))}`,
+        answerMilliseconds,
+      );
+      const images: unknown = await listed.json();
+      if (!Array.isArray(images) || images.length === 0) return false;
+      const response = await call(`/images/${encodeURIComponent(image)}/get`, undefined);
+      await Bun.write(archive, response);
+      return true;
     },
     async load(archive) {
       const response = await call("/images/load?quiet=1", undefined, {
