@@ -98,6 +98,12 @@ describe("docker-buildx", () => {
     ["docker buildx help ls", ["buildx", "help", "ls"], 0, /^Usage: {2}docker buildx ls/],
     ["an unknown command", ["buildx", "bak"], 1, /^ERROR: unknown command: "bak"\nDid you mean bake\?/],
     ["no context", ["buildx", "build"], 1, /^ERROR: docker: 'docker buildx build' requires 1 argument/],
+    [
+      "an option without its value",
+      ["buildx", "build", "--platform"],
+      125,
+      /^ERROR: .*--platform needs a value/,
+    ],
     ["an unknown option", ["buildx", "build", "--foo", "."], 125, /^ERROR: .*unknown option --foo/],
   ])("%s", async (_, words, exitCode, text) => {
     const ended = await buildx(...words);

@@ -275,7 +275,7 @@ export function describePluginFailure(error: unknown): { text: string; exitCode:
   const { kind, message, hint } = failureOf(error);
   const text = `ERROR: ${visibleLines(hint === undefined ? message : `${message}\n${hint}`)}\n`;
   // docker's command line has 125 for options that are wrong.
-  const isOption = kind === "usage" && /\boptions?\b/.test(message);
+  const isOption = kind === "usage" && /\boptions?\b| needs a value(:|$)/.test(message);
   if (isOption) return { text, exitCode: 125 };
   return { text, exitCode: kind === "interrupted" ? 130 : 1 };
 }
