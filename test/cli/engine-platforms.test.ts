@@ -177,6 +177,16 @@ test("a build for two platforms runs what is the same once, and writes one index
   expect((await bough("images", "app", "-q")).stdout).toBe("");
 });
 
+test("untag takes a tag from the images for all platforms", async () => {
+  const bough = createHome();
+  await bough("build", "--docker", "--dockerfile", "arm64", "--platform", both, "-t", "app:1", "-t", "app:2");
+  const tags = async () =>
+    (await bough("images", "--tagged", "-f", "json")).json().map(({ tag }: { tag: string }) => tag);
+  expect((await tags()).sort()).toEqual(["app:1", "app:1", "app:2", "app:2"]);
+  expect((await bough("untag", "app:1", "-f", "json")).json()).toMatchObject({ removed: ["app:1"] });
+  expect(await tags()).toEqual(["app:2", "app:2"]);
+});
+
 test("one other platform is built, tagged, pushed, and imported by platform", async () => {
   const bough = createHome();
   const name = `${registry.host}/app:1`;

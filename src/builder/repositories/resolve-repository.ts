@@ -98,7 +98,7 @@ function linesOf(text: string): Map<string, string[]> {
   const lines = new Map<string, string[]>();
   for (const line of text.split("\n")) {
     const [value = "", name] = line.split("\t");
-    if (name !== undefined) lines.set(name, [...(lines.get(name) ?? []), value]);
+    if (name !== undefined) lines.getOrInsert(name, []).push(value);
   }
   return lines;
 }

@@ -110,7 +110,7 @@ function branchesByImage(runtime: Runtime): Map<string, string[]> {
     using store = openStore(path, runtime.clock);
     for (const { key } of store.sessions.list("")) {
       for (const branch of store.branches.list(key))
-        branches.set(branch.image, [...(branches.get(branch.image) ?? []), `${key} ${branch.name}`]);
+        branches.getOrInsert(branch.image, []).push(`${key} ${branch.name}`);
     }
   }
   return branches;

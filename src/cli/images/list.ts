@@ -108,7 +108,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   const keys = new Map<string, string[]>();
   for (const { key, image: newest } of sessions.list("")) {
     const image = branches.head(key)?.image ?? newest;
-    if (image !== null) keys.set(image, [...(keys.get(image) ?? []), key]);
+    if (image !== null) keys.getOrInsert(image, []).push(key);
   }
   return keys;
 }

@@ -6,6 +6,7 @@ import { formats } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
+  imagesOfTag,
   isBeginningOf,
   resolveRemovedImage,
   tagsOf,
@@ -98,10 +99,9 @@ async function removeNamed(reference: string, isForced: boolean, connection: Con
   const tags = await tagsOf(image, connection);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
-  const others =
-    named === undefined ? [] : (await service.listImages({ tag: named })).filter(({ tag }) => tag === named);
+  const images = named === undefined ? [image] : await imagesOfTag(named, image, connection);
   const removals: Removal[] = [];
-  for (const each of new Set([image, ...others.map(({ uuid }) => uuid)]))
+  for (const each of images)
     removals.push(await removeOne({ image: each, reference, named }, isForced, connection));
   return removals;
 }

@@ -5,6 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
+  imagesOfTag,
   isBeginningOf,
   resolveImageArgument,
   resolveRemovedImage,
@@ -83,7 +84,8 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const named = tags.find((tag) => tag === name) ?? withLatest(name);
   const isById = !tags.includes(named) && isBeginningOf(image, reference);
   const removed = isById ? tags : [named];
-  await (isById ? service.untagImage(image) : service.removeTag(image, named));
+  if (isById) await service.untagImage(image);
+  else for (const each of await imagesOfTag(named, image, connection)) await service.removeTag(each, named);
   printResult(invocation, {
     id: image,
     json: { image, removed },

@@ -138,6 +138,16 @@ async function findNamedImage(
   });
 }
 
+/** Returns an image and the others with the same tag, which may name one for each platform. */
+export async function imagesOfTag(
+  tag: string,
+  image: string,
+  { service }: Pick<Connection, "service">,
+): Promise<Set<string>> {
+  const records = await service.listImages({ tag });
+  return new Set([image, ...records.flatMap((record) => (record.tag === tag ? record.uuid : []))]);
+}
+
 export async function tagsOf(image: string, connection: Pick<Connection, "service">): Promise<string[]> {
   return (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
 }
