@@ -177,11 +177,12 @@ test("a build for two platforms runs what is the same once, and writes one index
   expect((await bough("images", "app", "-q")).stdout).toBe("");
 });
 
-test("untag takes a tag from the images for all platforms", async () => {
+test("tag gives a tag to the images for all platforms, and untag takes it from them", async () => {
   const bough = createHome();
-  await bough("build", "--docker", "--dockerfile", "arm64", "--platform", both, "-t", "app:1", "-t", "app:2");
+  await bough("build", "--docker", "--dockerfile", "arm64", "--platform", both, "-t", "app:1");
   const tags = async () =>
     (await bough("images", "--tagged", "-f", "json")).json().map(({ tag }: { tag: string }) => tag);
+  await bough("tag", "docker.io/library/app:1", "app:2");
   expect((await tags()).sort()).toEqual(["app:1", "app:1", "app:2", "app:2"]);
   expect((await bough("untag", "app:1", "-f", "json")).json()).toMatchObject({ removed: ["app:1"] });
   expect(await tags()).toEqual(["app:2", "app:2"]);

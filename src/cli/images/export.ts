@@ -1,4 +1,3 @@
-import { supportOf } from "../../builder/service-support.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { findPlace, printResult, writeAllOrNone } from "../command-line/result.ts";
 import { deliverImage } from "../export/deliver.ts";
@@ -14,7 +13,12 @@ import {
 import type { ExportedImage } from "../export/image-source.ts";
 import { exportOptions, readCompression } from "../export/output-places.ts";
 import { readTimes } from "../export/times.ts";
-import { findDescription, imageDescription, resolveDescribedImage } from "../references/image-argument.ts";
+import {
+  findDescription,
+  imageDescription,
+  imagesOfTag,
+  resolveDescribedImage,
+} from "../references/image-argument.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { readCredentials } from "../service/registry-options.ts";
 
@@ -94,11 +98,10 @@ async function otherPlatforms(
   { uuid, tag }: { uuid: string; tag: string | undefined },
   connection: Pick<Connection, "service" | "store">,
 ): Promise<(ExportedImage & { from: typeof connection })[]> {
-  if (tag === undefined || !(await supportOf(connection.service).platforms())) return [];
-  const records = await connection.service.listImages({ tag });
-  const others = records.filter((record) => record.tag === tag && record.uuid !== uuid);
+  const images = tag === undefined ? [] : [...(await imagesOfTag(tag, uuid, connection))];
+  const others = images.filter((image) => image !== uuid);
   return Promise.all(
-    others.map(async ({ uuid: other }) => ({
+    others.map(async (other) => ({
       ...{ uuid: other, from: connection },
       ...(await findDescription(other, connection)),
     })),

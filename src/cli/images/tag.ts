@@ -1,6 +1,6 @@
 import { rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
-import { parseTag, withLatest } from "../../service/images/reference.ts";
+import { areEqualNames, parseTag, withLatest } from "../../service/images/reference.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import {
@@ -43,7 +43,10 @@ async function tagImage(invocation: Invocation): Promise<void> {
   await using connection = await connect(invocation);
   const { service, store } = connection;
   const image = await resolveImageArgument(connection, reference);
-  await service.tagImage(image, name);
+  const written = withLatest(reference.replace(/^tag:/, ""));
+  const source = (await tagsOf(image, connection)).find((each) => areEqualNames(each, written));
+  const images = source === undefined ? [image] : await imagesOfTag(source, image, connection);
+  for (const each of images) await service.tagImage(each, name);
   rememberTag(name, image, { supports: supportOf(service), store });
   printResult(invocation, {
     id: image,

@@ -1,5 +1,6 @@
 import { notedConfiguration, notedOrigin, recallImage } from "../../builder/cache/noted-images.ts";
 import { quote } from "../../builder/commands/command.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
@@ -138,12 +139,13 @@ async function findNamedImage(
   });
 }
 
-/** Returns an image and the others with the same tag, which may name one for each platform. */
+/** Returns an image that a tag names and the others with that tag, which may name one for each platform. */
 export async function imagesOfTag(
   tag: string,
   image: string,
   { service }: Pick<Connection, "service">,
 ): Promise<Set<string>> {
+  if (!(await supportOf(service).platforms())) return new Set([image]);
   const records = await service.listImages({ tag });
   return new Set([image, ...records.flatMap((record) => (record.tag === tag ? record.uuid : []))]);
 }
