@@ -227,6 +227,10 @@ describe("docker-buildx", () => {
     const bad = await check("FROM scratch AS Upper\nCOPY x /\n");
     expect(bad.exitCode).toBe(1);
     expect(bad.stdout).toContain("StageNameCasing");
+    // Docker has no such check.
+    const own = await check('FROM scratch\nARG NONE=""\nCOPY x /\nWORKDIR $NONE\n');
+    expect(own.stdout).toContain("EmptySetting");
+    expect(own.exitCode).toBe(0);
   });
 
   test("docker's variables, and the proxies of its configuration, stand for options that are not given", async () => {

@@ -3,6 +3,7 @@ import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport, renderReport } from "../../check/report.ts";
+import { isDockerRule } from "../../check/rules.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
 import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonText } from "../../terminal/json-text.ts";
@@ -36,8 +37,11 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
     await requireOptions(inputs.platforms, annotations, invocation);
   }
   await printReport(report, invocation);
-  // docker's command line has one exit code for both.
-  if (invocation.runtime.isPlugin === true) return report.errors.length + report.warnings.length > 0 ? 1 : 0;
+  if (invocation.runtime.isPlugin === true) {
+    // docker's command line has one exit code for both, and no further checks.
+    const warned = report.warnings.some(({ rule }) => isDockerRule(rule));
+    return report.errors.length > 0 || warned ? 1 : 0;
+  }
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
