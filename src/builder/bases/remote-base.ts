@@ -92,7 +92,8 @@ export async function manifestFor(
   return isDigest(digest) ? store.getManifest(digest, signal) : undefined;
 }
 
-function readPlatform(record: JsonRecord | undefined): Platform | undefined {
+/** Reads the platform in an image's configuration or in an entry of an index. */
+export function readPlatform(record: JsonRecord | undefined): Platform | undefined {
   const { os, architecture, variant } = record ?? {};
   const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined && part !== "");
   try {

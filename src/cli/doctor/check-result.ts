@@ -22,6 +22,20 @@ export function failedCheck(
   return { check, status, detail: messageOf(error), ...(hint === undefined ? {} : { fix: hint }) };
 }
 
+/** Makes a trial. Returns the error if it fails. */
+export async function attempt<Result>(
+  { signal }: Runtime,
+  trial: () => Promise<Result>,
+): Promise<Result | BoughError> {
+  try {
+    return await trial();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
+}
+
 /** The maximum duration of a trial. Normally each takes some milliseconds. */
 export const maxTrialSeconds = 10;
 

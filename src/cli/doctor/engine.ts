@@ -20,7 +20,7 @@ import {
   needsUserNamespace,
   userNamespaceEntry,
 } from "../process/user-namespace.ts";
-import { type CheckResult, failedCheck, maxTrialSeconds, programVersion } from "./check-result.ts";
+import { attempt, type CheckResult, failedCheck, maxTrialSeconds, programVersion } from "./check-result.ts";
 import {
   diagnoseLimits,
   diagnoseNetwork,
@@ -135,7 +135,8 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     versions:
       missing.length > 0
         ? []
-        : (mount.inTheWay ?? (await tryOptions(runtime)) ?? (await programVersions(runtime))),
+        : (mount.inTheWay ??
+          (await attempt(runtime, async () => (await tryOptions(runtime)) ?? programVersions(runtime)))),
     overlay,
     runtime: started,
     // If no layer can be mounted, no command runs that would need a network.
@@ -145,19 +146,13 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   };
 }
 
-async function programVersions(runtime: Runtime): Promise<string[] | BoughError> {
+async function programVersions(runtime: Runtime): Promise<string[]> {
   const versions: string[] = [];
-  try {
-    for (const program of ["runc", "crun", "skopeo"] as const) {
-      const path = findOptionalProgram(program, runtime.environment);
-      if (path !== undefined) versions.push(await programVersion(program, path, runtime));
-    }
-    return versions;
-  } catch (error) {
-    runtime.signal.throwIfAborted();
-    if (error instanceof BoughError) return error;
-    throw error;
+  for (const program of ["runc", "crun", "skopeo"] as const) {
+    const path = findOptionalProgram(program, runtime.environment);
+    if (path !== undefined) versions.push(await programVersion(program, path, runtime));
   }
+  return versions;
 }
 
 /** Tries the options of helpers that a mount does not need. Returns an error if one of them does not know an option. */
@@ -168,19 +163,13 @@ async function tryOptions(runtime: Runtime): Promise<BoughError | undefined> {
     ["sync", "-f", "/proc"],
     ["nice", "-n", "1", "true"],
   ];
-  try {
-    for (const command of commands) {
-      const place = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
-      const { status, stderr } = await runHelper(command, place);
-      const inTheWay = status === 0 ? undefined : explainUnknownOption(stderr, environment);
-      if (inTheWay !== undefined) return inTheWay;
-    }
-    return undefined;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof BoughError) return error;
-    throw error;
+  for (const command of commands) {
+    const place = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
+    const { status, stderr } = await runHelper(command, place);
+    const inTheWay = status === 0 ? undefined : explainUnknownOption(stderr, environment);
+    if (inTheWay !== undefined) return inTheWay;
   }
+  return undefined;
 }
 
 /** Runs in a new mount namespace, and cleans up there: an ordinary user can't remove what overlayfs leaves. */

@@ -17,7 +17,7 @@ import { findOptionalProgram, findProgram } from "../../engine/system/programs.t
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { engineDirectory } from "../service/choice.ts";
-import { type CheckResult, failedCheck, programVersion } from "./check-result.ts";
+import { attempt, type CheckResult, failedCheck, programVersion } from "./check-result.ts";
 
 /** The programs that can start a RUN. crun takes a third of runc's time, but does not work everywhere. */
 export type RuntimeFacts = {
@@ -106,17 +106,13 @@ export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
   return [{ check, status: "warning", detail, ...(fix === undefined ? {} : { fix }) }];
 }
 
-export async function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
+export function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
   const { environment, clock } = runtime;
-  try {
+  return attempt(runtime, async () => {
     const program = findProgram("slirp4netns", environment);
     await tryPrivateNetwork(environment, clock, isRoot);
     return await programVersion("slirp4netns", program, runtime);
-  } catch (error) {
-    runtime.signal.throwIfAborted();
-    if (error instanceof BoughError) return error;
-    throw error;
-  }
+  });
 }
 
 function fixOf({ message, hint }: BoughError): string | undefined {

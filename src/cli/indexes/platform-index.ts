@@ -1,8 +1,9 @@
 /** Indexes that name an image for each platform, in registries. */
+import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
-import { formatPlatform, parsePlatform } from "../../image/platform.ts";
+import { formatPlatform } from "../../image/platform.ts";
 import {
   type BlobSource,
   type BlobStore,
@@ -142,13 +143,8 @@ export async function copyEntry(
 
 /** Returns `linux/arm64`, or `unknown`. */
 export function platformOf({ platform }: IndexEntry): string {
-  if (platform === undefined) return "unknown";
-  const { os, architecture, variant } = platform;
-  try {
-    return formatPlatform(parsePlatform([os, architecture, ...(variant ? [variant] : [])].join("/")));
-  } catch {
-    return "unknown";
-  }
+  const read = readPlatform(platform);
+  return read === undefined ? "unknown" : formatPlatform(read);
 }
 
 /** True for the manifest that has an image's provenance and packages. */
