@@ -3,7 +3,7 @@ import { version } from "./version.ts";
 // Everything else is loaded only if needed: that takes as long as Bun's own start. node:fs alone takes a quarter of that.
 const [, , ...words] = process.argv;
 // The name by which docker's command line calls its builder: see cli/plugin.
-const isPlugin = process.argv0.endsWith("docker-buildx");
+const isPlugin = /docker-buildx(\.exe)?$/.test(process.argv0);
 if (words.length === 1 && words[0] === "--version" && !isPlugin)
   // If standard output fails, `run` writes again and reports the error.
   void Bun.write(Bun.stdout, `${version}\n`).catch(run);

@@ -96,7 +96,7 @@ function ignoresHangup(): boolean {
 function ownCommandLine(words: readonly string[] = process.argv.slice(2)): string[] {
   if (!Bun.main.startsWith("/$bunfs/")) return [process.execPath, Bun.main, ...words];
   // Called by another name, bough is another program.
-  const called = process.argv0.endsWith("docker-buildx") ? Bun.which(process.argv0) : null;
+  const called = /docker-buildx(\.exe)?$/.test(process.argv0) ? Bun.which(process.argv0) : null;
   return [called ?? process.execPath, ...words];
 }
 

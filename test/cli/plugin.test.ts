@@ -59,6 +59,14 @@ describe("bough plugin", () => {
     expect((await at("remove")).exitCode).toBe(1);
   });
 
+  test("a directory that cannot be written is an error that says so", async () => {
+    const config = temporaryDirectory();
+    writeFiles(config, { "cli-plugins": "a file" });
+    const { exitCode, stderr } = await run([program, "plugin", "install"], { DOCKER_CONFIG: config });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`[ERROR] ${config}/cli-plugins/docker-buildx cannot be read or changed: `);
+  });
+
   test("a link to a bough that has gone since is replaced", async () => {
     const config = temporaryDirectory();
     writeFiles(config, { "cli-plugins/.keep": "" });

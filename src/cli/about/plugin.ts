@@ -2,6 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readlinkSync, renameSync, symlinkSync
 import { basename, dirname, join, resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import { reasonOf } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -29,6 +30,10 @@ export const install = command({
     const { values, runtime, log } = invocation;
     const path = pluginPath(runtime);
     const program = ownProgram();
+    if (runtime.platform === "win32")
+      throw new BoughError("bough cannot make links on Windows", {
+        hint: `Copy the program: copy ${program} ${path}.exe`,
+      });
     const state = stateOf(path);
     if (state.kind === "foreign") {
       if (!values.flag("force"))
@@ -40,11 +45,14 @@ export const install = command({
         throw new BoughError(`cannot move ${path} aside: ${aside} exists already`, {
           hint: "Remove one of them.",
         });
-      renameSync(path, aside);
+      reaching(path, () => renameSync(path, aside));
       log.info(`moved ${path} to ${aside}`);
-    } else if (state.kind === "installed") unlinkSync(path);
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    symlinkSync(program, path);
+    }
+    reaching(path, () => {
+      if (state.kind === "installed") unlinkSync(path);
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      symlinkSync(program, path);
+    });
     log.info("`docker build`, `docker buildx` and `docker compose build` now call bough");
     print(invocation, path);
   },
@@ -65,10 +73,10 @@ export const remove = command({
       throw new BoughError(`${path} is not bough's, so there is nothing to remove`, {
         hint: "`bough plugin status` shows what is there.",
       });
-    unlinkSync(path);
+    reaching(path, () => unlinkSync(path));
     const aside = asidePath(path);
     if (existsSync(aside)) {
-      renameSync(aside, path);
+      reaching(path, () => renameSync(aside, path));
       log.info(`moved ${aside} back to ${path}`);
     }
     print(invocation, path);
@@ -120,13 +128,24 @@ function pluginPath({ environment }: Pick<Runtime, "environment">): string {
   return join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "cli-plugins", pluginName);
 }
 
-/** Docker's command line takes only names that begin with `docker-` for plug-ins. */
+/** Docker's command line takes names that begin with `docker-` for plug-ins, and complains about those that are none. */
 function asidePath(path: string): string {
-  return join(dirname(path), `${basename(path)}.before-bough`);
+  return join(dirname(path), `before-bough.${basename(path)}`);
+}
+
+function reaching<Result>(path: string, change: () => Result): Result {
+  try {
+    return change();
+  } catch (error) {
+    throw new BoughError(`${path} cannot be read or changed: ${reasonOf(error)}`, {
+      hint: "DOCKER_CONFIG names another directory for docker's configuration and plug-ins.",
+      cause: error,
+    });
+  }
 }
 
 function stateOf(path: string): State {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
+  const stats = reaching(path, () => lstatSync(path, { throwIfNoEntry: false }));
   if (stats === undefined) return { kind: "missing" };
   if (!stats.isSymbolicLink()) return { kind: "foreign" };
   const program = resolve(dirname(path), readlinkSync(path));
