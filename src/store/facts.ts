@@ -31,7 +31,7 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
         database,
         "fact",
         now,
-        "(question LIKE 'layer blob %' OR question LIKE 'repository of %' OR question LIKE 'listed as %')",
+        "(question LIKE 'layer blob %' OR question LIKE 'repository of %' OR question LIKE 'listed as %' OR question LIKE 'loaded into %')",
       );
       database
         .query("INSERT OR REPLACE INTO fact (image, question, answer, written_at) VALUES (?, ?, ?, ?)")
