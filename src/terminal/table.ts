@@ -32,6 +32,15 @@ export interface Table {
   rows: readonly (readonly Cell[])[];
 }
 
+/** Leaves out columns that are empty in all rows, but not those that are `always` shown. */
+export function withoutEmptyColumns({ header, rows }: Table, always: readonly string[]): Table {
+  const isShown = header.map(
+    (title, at) => always.includes(title) || rows.some((cells) => cells[at] !== null),
+  );
+  const shownOf = <Item>(items: readonly Item[]) => items.filter((_, at) => isShown[at]);
+  return { header: shownOf(header), rows: rows.map(shownOf) };
+}
+
 /** A number of bytes; programs get it as it is. */
 export function sizeCell(bytes: number | null | undefined): Cell {
   return bytes === null || bytes === undefined ? null : { shown: formatBytes(bytes), value: bytes };

@@ -6,7 +6,7 @@ import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { nearest } from "../../suggest.ts";
-import { type Cell, durationCell, sizeCell, type Table } from "../../terminal/table.ts";
+import { type Cell, durationCell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -191,21 +191,18 @@ async function readShown(invocation: Invocation): Promise<ScopeIndex> {
 
 /** Leaves out columns that are empty for all rows, for people: a service may report no sizes or durations. */
 function tableOf(layers: readonly Shown[], { format }: Invocation["globals"]): Table {
-  const columns: [title: string, cell: (layer: Shown) => Cell][] = [
-    ["IMAGE", ({ image }) => (image === null ? null : { id: image })],
-    ["MADE", ({ madeAt }) => (madeAt === null ? null : { time: madeAt })],
-    ["USED", ({ usedAt }) => ({ time: usedAt })],
-    ["TOOK", ({ seconds }) => durationCell(seconds)],
-    ["SIZE", ({ bytes }) => sizeCell(bytes)],
-    ["STEP", ({ title }) => title],
-  ];
-  const shown = columns.filter(
-    ([, cell]) => format !== "table" || layers.some((layer) => cell(layer) !== null),
-  );
-  return {
-    header: (shown.length === 0 ? columns : shown).map(([title]) => title),
-    rows: layers.map((layer) => shown.map(([, cell]) => cell(layer))),
+  const table = {
+    header: ["IMAGE", "MADE", "USED", "TOOK", "SIZE", "STEP"],
+    rows: layers.map(({ image, madeAt, usedAt, seconds, bytes, title }): Cell[] => [
+      image === null ? null : { id: image },
+      madeAt === null ? null : { time: madeAt },
+      { time: usedAt },
+      durationCell(seconds),
+      sizeCell(bytes),
+      title,
+    ]),
   };
+  return format === "table" && layers.length > 0 ? withoutEmptyColumns(table, []) : table;
 }
 
 export const remove = command({

@@ -2,7 +2,7 @@ import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
-import { type Cell, sizeCell, type Table } from "../../terminal/table.ts";
+import { type Cell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { parseTime, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
@@ -116,25 +116,20 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 /** Columns that are empty for all images are left out for people: a service may not know sizes, and no session may use the images. */
 function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["globals"]): Table {
   const isMixed = new Set(images.map(({ platform }) => platform)).size > 1;
-  const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
-    ["IMAGE", ({ uuid }) => ({ id: uuid })],
-    ["TAG", ({ tag }) => (tag === null ? null : { whole: tag })],
-    ["PLATFORM", ({ platform }) => (isMixed || format !== "table" ? (platform ?? null) : null)],
-    ["SESSION", ({ sessions }) => sessions.join(" ") || null],
-    ["SIZE", ({ size }) => sizeCell(size)],
-    // What no other image with a tag has.
-    ["OWN", ({ own_size: own }) => (wide || format !== "table" ? sizeCell(own) : null)],
-    ["TO FETCH", ({ missing_bytes: bytes }) => sizeCell(bytes)],
-    ["CREATED", ({ created_at }) => ({ time: created_at })],
-  ];
-  const shown = columns.filter(
-    ([title, cell]) =>
-      format !== "table" ||
-      !["PLATFORM", "SESSION", "SIZE", "OWN", "TO FETCH"].includes(title) ||
-      images.some((image) => cell(image) !== null),
-  );
-  return {
-    header: shown.map(([title]) => title),
-    rows: images.map((image) => shown.map(([, cell]) => cell(image))),
+  const isForPeople = format === "table";
+  const table = {
+    header: ["IMAGE", "TAG", "PLATFORM", "SESSION", "SIZE", "OWN", "TO FETCH", "CREATED"],
+    rows: images.map((image): Cell[] => [
+      { id: image.uuid },
+      image.tag === null ? null : { whole: image.tag },
+      isMixed || !isForPeople ? (image.platform ?? null) : null,
+      image.sessions.join(" ") || null,
+      sizeCell(image.size),
+      // What no other image with a tag has.
+      wide || !isForPeople ? sizeCell(image.own_size) : null,
+      sizeCell(image.missing_bytes),
+      { time: image.created_at },
+    ]),
   };
+  return isForPeople ? withoutEmptyColumns(table, ["IMAGE", "TAG", "CREATED"]) : table;
 }
