@@ -92,19 +92,22 @@ function ignoresHangup(): boolean {
   }
 }
 
-/** Returns the command line to run bough again. A compiled bough is its own executable; otherwise Bun runs this file. */
-function ownCommandLine(words: readonly string[] = process.argv.slice(2)): string[] {
-  if (!Bun.main.startsWith("/$bunfs/")) return [process.execPath, Bun.main, ...words];
-  // Called by another name, bough is another program.
+/** Returns the command that runs bough. A compiled bough is its own executable; otherwise Bun runs this file. */
+function ownProgram(): string[] {
+  return Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+}
+
+/** Returns the command that runs bough again as it was called: under docker's name it is another program. */
+function calledProgram(): string[] {
   const called = /docker-buildx(\.exe)?$/.test(process.argv0) ? Bun.which(process.argv0) : null;
-  return [called ?? process.execPath, ...words];
+  return called === null ? ownProgram() : [called];
 }
 
 function runInBackground(
   environment: Readonly<Record<string, string>>,
   rewrite: (words: readonly string[]) => readonly string[],
 ): BackgroundProcess {
-  return Bun.spawn(ownCommandLine(rewrite(process.argv.slice(2))), {
+  return Bun.spawn([...ownProgram(), ...rewrite(process.argv.slice(2))], {
     env: { ...process.env, ...environment },
     stdin: runtime.stdin.isPiped ? "inherit" : "ignore",
     stdout: "pipe",
@@ -116,7 +119,7 @@ function runInBackground(
 function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
   const program = Bun.which(command[0] ?? "") ?? command[0] ?? "";
   if (process.execve === undefined) throw new Error("this system can't replace a process");
-  return process.execve(program, [...command, ...ownCommandLine()], {
+  return process.execve(program, [...command, ...calledProgram(), ...process.argv.slice(2)], {
     ...process.env,
     ...environment,
   });

@@ -351,6 +351,23 @@ describe("docker-buildx", () => {
     expect((await bough("build", "--docker", ...caches.slice(0, 2), "app")).exitCode).toBe(2);
   });
 
+  test("makes room on the disk in the background, as bough does", async () => {
+    const state = join(temporaryDirectory(), "state");
+    writeFiles(home, {
+      "room/Dockerfile": "FROM scratch\nARG NUMBER\nCOPY f /f-$NUMBER\n",
+      "room/f": "f".repeat(3_000_000),
+    });
+    const build = (number: string, keep: string) =>
+      run([plugin, "build", "--build-arg", `NUMBER=${number}`, "room"], {
+        BOUGH_HOME: state,
+        BOUGH_KEEP: keep,
+      });
+    expect((await build("1", "off")).exitCode).toBe(0);
+    expect((await build("2", "1kB")).exitCode).toBe(0);
+    const note = Bun.file(join(state, "made-room.json"));
+    while (!(await note.text()).includes("freedBytes")) await Bun.sleep(20);
+  });
+
   test("a build that fails is an error as buildx prints it", async () => {
     writeFiles(home, { "bad/Dockerfile": "FROM scratch\nCOPY missing /\n" });
     const { exitCode, stderr } = await buildx("buildx", "build", "bad");
