@@ -16,7 +16,9 @@ export function parsePlatform(text: string): Platform {
   const parts = text.toLowerCase().split("/");
   if (parts.length > 3 || !parts.every((part) => /^[a-z0-9._-]+$/.test(part))) throw invalid(text);
   if (parts.length === 1) {
-    if (systems.includes(text.toLowerCase())) throw invalid(text);
+    const [word = ""] = parts;
+    // A word alone may be anything, such as `all` or a system: containerd, too, takes only architectures that it knows.
+    if (!(Object.hasOwn(aliases, word) || architectures.includes(word))) throw invalid(text);
     parts.unshift("linux");
   }
   const [os = "", name = "", given] = parts;
@@ -78,7 +80,10 @@ function levelOf({ architecture, variant }: Platform): number | string {
   return /^v\d+(\.\d+)?$/.test(text) ? Number(text.slice(1)) : text;
 }
 
-const systems = ["linux", "darwin", "macos", "windows", "freebsd"];
+const architectures = [
+  ...["386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le"],
+  ...["riscv64", "s390x", "wasm"],
+];
 
 /** Other names of an architecture, with the variant that they imply. */
 const aliases: Readonly<Record<string, string>> = {

@@ -24,10 +24,18 @@ describe("a platform is normalised as containerd does:", () => {
     ["macos/arm64", "darwin/arm64"],
   ])("%s is %s", (given, spelt) => expect(formatPlatform(parsePlatform(given))).toBe(spelt));
 
-  test.each(["", "linux", "linux/", "/amd64", "linux/arm/v7/x", "linux/am d64", "*"])(
-    "%j is invalid",
-    (given) => expect(() => parsePlatform(given)).toThrow("invalid platform"),
-  );
+  test.each([
+    "",
+    "linux",
+    "all",
+    "local",
+    "constructor",
+    "linux/",
+    "/amd64",
+    "linux/arm/v7/x",
+    "linux/am d64",
+    "*",
+  ])("%j is invalid", (given) => expect(() => parsePlatform(given)).toThrow("invalid platform"));
 });
 
 test.each([

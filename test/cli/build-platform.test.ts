@@ -1,5 +1,6 @@
 /** `bough build --platform` on services of one platform, and what no service builds. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { machineArchitecture } from "../../src/engine/system/machine.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -24,6 +25,7 @@ test.each([
   ["linux/amd64", "linux/amd64"],
   ["linux/x86_64", "linux/amd64"],
   ["arm64", "linux/arm64"],
+  ["Local", `linux/${machineArchitecture()}`],
 ])("%s is built on a service of %s", async (wanted, platform) => {
   const intercept: FakeServiceOptions["intercept"] = ({ url }) =>
     url.endsWith("/v1/whoami") ? Response.json({ platform }) : undefined;
@@ -41,6 +43,7 @@ test("another platform is refused before anything runs", async () => {
 
 test.each([
   ["windows/amd64", /the service runs only images for Linux/],
+  ["all", /invalid platform "all"/],
   ["no such/platform", /invalid platform "no such\/platform"/],
 ])("--check refuses %s, too", async (platform, message) => {
   const words = ["--local", "build", "--check", "--platform", platform];

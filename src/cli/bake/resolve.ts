@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import { usageError } from "../../errors.ts";
-import { formatPlatform, parsePlatform } from "../../image/platform.ts";
+import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
+import { readPlatforms } from "../builds/options/build-options.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import {
@@ -191,8 +192,7 @@ function fieldsOf(
 
 /** Returns the platforms of a target. None: its service's own. */
 export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
-  const given = platforms.flatMap((text) => text.split(",")).map((text) => text.trim());
-  return [...new Set(given.map((text) => formatPlatform(parsePlatform(text))))];
+  return readPlatforms(platforms.length === 0 ? undefined : platforms.join(",")).map(formatPlatform);
 }
 
 /** Cleans a context's path as Go's path.Clean does. An address stays as it is. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
+import { machinePlatform } from "../../../engine/system/machine.ts";
 import { usageError } from "../../../errors.ts";
 import { formatPlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
@@ -90,8 +91,9 @@ export function readOnError(values: Values): "shell" | undefined {
   return given === undefined ? undefined : oneOf(given, ["shell"], "--on-error");
 }
 
-/** Reads `--platform`. */
+/** Reads `--platform`. Like buildx, takes `local` for this machine's platform. */
 export function readPlatforms(text: string | undefined): Platform[] {
-  const given = text === undefined ? [] : text.split(",").map((each) => parsePlatform(each.trim()));
+  const words = text === undefined ? [] : text.split(",").map((each) => each.trim());
+  const given = words.map((each) => parsePlatform(each.toLowerCase() === "local" ? machinePlatform() : each));
   return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
 }
