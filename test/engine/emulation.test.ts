@@ -6,6 +6,7 @@ import { writeFiles } from "../support/files.ts";
 
 const riscv = { magic: "7f454c460201010000000000000000000200f300", platform: "linux/riscv64" };
 const s390x = { magic: "7f454c4602020100000000000000000000020016", platform: "linux/s390x" };
+const withList = "nodev\tproc\nnodev\tbinfmt_misc\n\text4\n";
 const handler = (magic: string, flags: string, state = "enabled") =>
   `${state}\ninterpreter /usr/bin/qemu\nflags: ${flags}\noffset 0\nmagic ${magic}\nmask ffff\n`;
 
@@ -59,6 +60,7 @@ test.each<[string, Record<string, string>, string, string | undefined]>([
     "install qemu-user-static",
   ],
   ["the kernel's list is not mounted", {}, riscv.platform, undefined],
+  ["the kernel has no list", { filesystems: "\text4\n" }, riscv.platform, "install qemu-user-static"],
   ["nobody knows such programs", { status: "" }, "linux/unheard-of", undefined],
   [
     "it is the machine's own",
@@ -68,11 +70,11 @@ test.each<[string, Record<string, string>, string, string | undefined]>([
   ],
 ])("whether a command can run: %s", (_, files, platform, expected) => {
   const directory = temporaryDirectory();
-  writeFiles(directory, files);
-  const reason = whyNotRunnable(platform, directory);
+  const filesystems = join(directory, "filesystems");
+  writeFiles(directory, { filesystems: withList, ...files });
+  const reason = whyNotRunnable(platform, directory, filesystems);
   if (expected === undefined) expect(reason).toBeUndefined();
   else expect(reason).toContain(expected);
-  expect(whyNotRunnable(platform, join(directory, "missing"))).toBeUndefined();
 });
 
 test("the platforms of all interpreters that the kernel has open are listed", () => {
@@ -85,5 +87,8 @@ test("the platforms of all interpreters that the kernel has open are listed", ()
     d: handler("7f454c460201010000000000000000000200b700", "OC"),
   });
   expect(emulatedPlatforms(directory)).toEqual(["linux/riscv64", "linux/s390x"]);
-  expect(emulatedPlatforms(join(directory, "missing"))).toBeUndefined();
+  writeFiles(directory, { "with/list": withList, without: "\text4\n" });
+  const missing = join(directory, "missing");
+  expect(emulatedPlatforms(missing, join(directory, "with/list"))).toBeUndefined();
+  expect(emulatedPlatforms(missing, join(directory, "without"))).toEqual([]);
 });

@@ -1,9 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMachines, machineArchitecture } from "./machine.ts";
 
 /** The kernel's list of the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
 const binfmtDirectory = "/proc/sys/fs/binfmt_misc";
+/** The types of filesystems that the kernel has by now. */
+const filesystemsFile = "/proc/filesystems";
 
 /** `e_machine` of programs of an architecture, in the names of OCI. */
 const elfMachines: Readonly<Record<string, number>> = {
@@ -28,11 +30,12 @@ const native: Readonly<Record<string, readonly string[]>> = { amd64: ["386"], ar
 export function whyNotRunnable(
   platform: string | undefined,
   directory = binfmtDirectory,
+  filesystems = filesystemsFile,
 ): string | undefined {
   if (platform === undefined || isMachines(platform)) return undefined;
   const [, architecture = ""] = platform.split("/");
   if (native[machineArchitecture()]?.includes(architecture)) return undefined;
-  const interpreters = readInterpreters(directory);
+  const interpreters = readInterpreters(directory, filesystems);
   const machine = elfMachines[architecture];
   if (interpreters === undefined || machine === undefined) return undefined;
   const found = interpreters.find((each) => each.machine === machine);
@@ -44,8 +47,11 @@ export function whyNotRunnable(
 }
 
 /** Returns the other platforms whose programs this machine runs through an interpreter; `undefined` if it can't be told. */
-export function emulatedPlatforms(directory = binfmtDirectory): string[] | undefined {
-  const interpreters = readInterpreters(directory);
+export function emulatedPlatforms(
+  directory = binfmtDirectory,
+  filesystems = filesystemsFile,
+): string[] | undefined {
+  const interpreters = readInterpreters(directory, filesystems);
   if (interpreters === undefined) return undefined;
   const machines = new Set(interpreters.flatMap((each) => (each.isOpenedEarly ? [each.machine] : [])));
   return Object.entries(elfMachines)
@@ -62,11 +68,13 @@ interface Interpreter {
   isOpenedEarly: boolean;
 }
 
-/** Returns `undefined` if the kernel's list is not there. */
-function readInterpreters(directory: string): Interpreter[] | undefined {
+/** Returns `undefined` if the kernel has a list that is not mounted here. */
+function readInterpreters(directory: string, filesystems: string): Interpreter[] | undefined {
   try {
+    // Without the module that has the list, none can be registered.
+    if (!existsSync(join(directory, "status")))
+      return /\bbinfmt_misc$/m.test(readFileSync(filesystems, "utf8")) ? undefined : [];
     const names = readdirSync(directory);
-    if (!names.includes("status")) return undefined;
     // Then it uses none of them.
     if (readFileSync(join(directory, "status"), "utf8").startsWith("disabled")) return [];
     return names.flatMap((name) => {
