@@ -32,6 +32,22 @@ export function formatPlatform({ os, architecture, variant }: Platform): string 
   return [os, architecture, ...(variant === "" ? [] : [variant])].join("/");
 }
 
+/** Returns this machine's architecture, as the OCI image specification spells it. */
+export function machineArchitecture(): string {
+  return process.arch === "x64" ? "amd64" : process.arch;
+}
+
+/** Returns this machine's platform: `linux/amd64`. */
+export function machinePlatform(): string {
+  return `linux/${machineArchitecture()}`;
+}
+
+/** Returns true for an image for this machine; one that says nothing is. */
+export function isMachines(platform: string | undefined): boolean {
+  const machine = machinePlatform();
+  return platform === undefined || platform === machine || platform.startsWith(`${machine}/`);
+}
+
 export function isSamePlatform(one: Platform, other: Platform): boolean {
   return formatPlatform(one) === formatPlatform(other);
 }

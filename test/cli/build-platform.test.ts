@@ -1,6 +1,6 @@
 /** `bough build --platform` on services of one platform, and what no service builds. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { machineArchitecture } from "../../src/engine/system/machine.ts";
+import { machineArchitecture } from "../../src/image/platform.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

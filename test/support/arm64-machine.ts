@@ -6,7 +6,7 @@ const own = "`linux/${machineArchitecture()}`";
 Bun.plugin({
   name: "arm64-machine",
   setup(build) {
-    build.onLoad({ filter: /\/src\/engine\/system\/machine\.ts$/ }, ({ path }) => {
+    build.onLoad({ filter: /\/src\/image\/platform\.ts$/ }, ({ path }) => {
       const text = readFileSync(path, "utf8");
       if (!text.includes(own)) throw new Error(`${path} does not have ${own}`);
       return { contents: text.replace(own, '"linux/arm64"'), loader: "ts" };

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { seccompFilter } from "../../../src/engine/sandbox/seccomp.ts";
-import { machineArchitecture } from "../../../src/engine/system/machine.ts";
+import { machineArchitecture } from "../../../src/image/platform.ts";
 import { type Bench, type Row, runFresh } from "../bench.ts";
 import { importBase, makeBuildah } from "../buildah.ts";
 import { writeDockerfile } from "../contexts.ts";

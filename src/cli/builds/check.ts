@@ -5,7 +5,7 @@ import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport, renderReport } from "../../check/report.ts";
 import { isDockerRule } from "../../check/rules.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
-import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
+import { defaultPlatform, machinePlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -124,7 +124,6 @@ async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<
       mounts: { secrets: false, agents: false },
     };
   }
-  const { machinePlatform } = await import("../../engine/system/machine.ts");
   const platform = parsePlatform(machinePlatform());
   return {
     platforms: { build: platform, target: platform, mayDiffer: true },

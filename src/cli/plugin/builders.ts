@@ -1,6 +1,7 @@
 /** The commands of buildx that are about builders and their caches. bough has one builder, which needs not be made. */
-import { machineArchitecture } from "../../engine/system/machine.ts";
+
 import { usageError } from "../../errors.ts";
+import { machineArchitecture } from "../../image/platform.ts";
 import { version } from "../../version.ts";
 import { loadProfiles } from "../auth/profiles.ts";
 import { parseArguments } from "../command-line/arguments.ts";

@@ -1,10 +1,16 @@
 import { BoughError, messageOf } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
-import { formatPlatform, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
+import {
+  formatPlatform,
+  isFor,
+  machineArchitecture,
+  machinePlatform,
+  type Platform,
+  parsePlatform,
+} from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { maxLayers } from "../import-limits.ts";
-import { machineArchitecture, machinePlatform } from "../system/machine.ts";
 import { asObject, asTexts, type Json, optionalText, parseJson } from "./image-files.ts";
 import { type ImageParts, requireDigest } from "./image-parts.ts";
 

@@ -1,10 +1,10 @@
 /** Records of images, as the API lists them. */
 import type { Database } from "bun:sqlite";
 import { isDigest } from "../../image/digest.ts";
+import { machinePlatform } from "../../image/platform.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
 import type { ListFilter } from "../http/fields.ts";
-import { machinePlatform } from "../system/machine.ts";
 import { absentBlobs, absentLayersOf } from "./absent-layers.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
 import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";

@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
+import { isMachines } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
-import { isMachines } from "../system/machine.ts";
 import { absentLayersOf } from "./absent-layers.ts";
 import { layerChain } from "./layers.ts";
 import { parseObject, type Records } from "./records.ts";

@@ -1,5 +1,6 @@
 import { constants, rmSync } from "node:fs";
 import { join } from "node:path";
+import { machinePlatform } from "../../image/platform.ts";
 import { maxTimeout } from "../../programs/helper.ts";
 import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
@@ -7,7 +8,6 @@ import { isOpen } from "../layout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import type { Route } from "../router.ts";
 import type { EngineState } from "../state.ts";
-import { machinePlatform } from "../system/machine.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
 
 /** Names of the engine's extensions of the public API. */

@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { machineArchitecture } from "../../image/platform.ts";
 import type { Helper } from "../../programs/helper.ts";
 import { hostsFile, type ProvidedNetwork, type SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { recordHelper } from "../system/helper-process.ts";
-import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { removeContainer } from "./containers.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isMachines, machineArchitecture } from "./machine.ts";
+import { isMachines, machineArchitecture } from "../../image/platform.ts";
 
 /** The kernel's list of the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
 const binfmtDirectory = "/proc/sys/fs/binfmt_misc";

@@ -2,22 +2,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
-/** Returns this machine's architecture, as the OCI image specification spells it. */
-export function machineArchitecture(): string {
-  return process.arch === "x64" ? "amd64" : process.arch;
-}
-
-/** Returns this machine's platform: `linux/amd64`. */
-export function machinePlatform(): string {
-  return `linux/${machineArchitecture()}`;
-}
-
-/** Returns true for an image for this machine; one that says nothing is. */
-export function isMachines(platform: string | undefined): boolean {
-  const machine = machinePlatform();
-  return platform === undefined || platform === machine || platform.startsWith(`${machine}/`);
-}
-
 /** Returns sysfs directories that count when processors overheat, which reveals other processes' work (GHSA-6fw5-f8r9-fgfm). */
 export function thermalThrottleDirectories(sysfs = "/sys/devices/system/cpu"): string[] {
   const counters = (cpu: string) => join(sysfs, cpu, "thermal_throttle");

@@ -1,9 +1,8 @@
 import { availableParallelism } from "node:os";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
-import { machinePlatform } from "../../../engine/system/machine.ts";
 import { usageError } from "../../../errors.ts";
-import { formatPlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
+import { formatPlatform, machinePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";

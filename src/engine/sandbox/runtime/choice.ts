@@ -1,11 +1,11 @@
 import { closeSync, fstatSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
+import { machineArchitecture } from "../../../image/platform.ts";
 import { libc } from "../../../programs/libc.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
-import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
 import { mountableViews, viewsInUserNamespace } from "../../system/user-namespace.ts";
 import {
