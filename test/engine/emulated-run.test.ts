@@ -49,20 +49,22 @@ const texts = {
 };
 
 const context = temporaryDirectory();
-/** `none`: no interpreter is registered. */
-type Interpreters = "arm64" | "none";
+/** `none`: no interpreter is registered. `unknown`: nor is the list mounted. */
+type Interpreters = "arm64" | "none" | "unknown";
 
 /** Runs bough in a user namespace with a list of interpreters of its own. */
 async function bough(interpreters: Interpreters, home: string, ...words: string[]) {
   const registration = {
     arm64: `:arm64:M::\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00:\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff:${Bun.which("qemu-aarch64-static")}:F`,
     none: "",
+    unknown: "",
   }[interpreters];
   const inside = [
     // The ids of the namespace come from outside.
     "read _",
     "mount -t binfmt_misc none /proc/sys/fs/binfmt_misc",
     'if [ -n "$0" ]; then printf "%s" "$0" > /proc/sys/fs/binfmt_misc/register; fi',
+    ...(interpreters === "unknown" ? ["umount /proc/sys/fs/binfmt_misc"] : []),
     'exec "$@" < /dev/null',
   ].join(" && ");
   const child = Bun.spawn(
@@ -141,9 +143,16 @@ describe.if(hasOwnList && process.getuid?.() === 0 && process.arch === "x64")("a
     expect(found.results).toEqual(refused);
   });
 
-  test("of a platform without an interpreter is refused, with the package to install", async () => {
-    const built = await build("none", temporaryDirectory(), "arm64");
-    expect(built.exitCode).toBe(1);
-    expect(built.stderr).toContain("qemu-user-static");
-  });
+  test.each([
+    ["is refused", "none", "POST /v1/instances"],
+    ["fails where the list of interpreters is not mounted", "unknown", "exec format error"],
+  ] as const)(
+    "of a platform without an interpreter %s, with the package to install",
+    async (_, list, said) => {
+      const built = await build(list, temporaryDirectory(), "arm64");
+      expect(built.exitCode).toBe(1);
+      expect(built.stderr).toContain(said);
+      expect(built.stderr).toContain("qemu-user-static");
+    },
+  );
 });

@@ -5,7 +5,7 @@ import {
   describeLimitHits,
   refuseMissing,
   requireEnd,
-  watchForDiskFull,
+  watchOutput,
 } from "../../service/operations/outcome.ts";
 import { requestIdOfStep } from "../../service/operations/spawned.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "../../service/service.ts";
@@ -28,7 +28,7 @@ export interface OperationStep {
 }
 
 /** An outcome, with what the command's output tells about it. */
-export type FollowedOutcome = OperationOutcome & { saysDiskFull?: boolean };
+export type FollowedOutcome = OperationOutcome & { saysDiskFull?: boolean; saysWrongFormat?: boolean };
 
 /** Bytes of each output stream that the service should keep, enough to show a failing step in full. */
 export const outputLimit = 16 * 1024 * 1024;
@@ -68,7 +68,11 @@ export async function followOperation(
   if (showsOutput) output.end(outcome, isSuccess(outcome));
   warnOfLimits(outcome, build);
   refuseMissing(outcome);
-  return output.saysDiskFull() ? { ...outcome, saysDiskFull: true } : outcome;
+  return {
+    ...outcome,
+    ...(output.saysDiskFull() && { saysDiskFull: true }),
+    ...(output.saysWrongFormat() && { saysWrongFormat: true }),
+  };
 }
 
 /** A shorter time is one that the user has chosen. */
@@ -103,6 +107,8 @@ interface OutputReporter {
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
   /** True if a program has reported that no space is left. */
   saysDiskFull(): boolean;
+  /** True if a program was for another machine. */
+  saysWrongFormat(): boolean;
 }
 
 export function createOutputReporter(
@@ -112,13 +118,13 @@ export function createOutputReporter(
 ): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
-  const disk = watchForDiskFull();
+  const watch = watchOutput();
   const count = (chunk: OutputChunk) => {
     const { stream, text } = chunk;
     const length = Buffer.byteLength(text);
     bytes[stream] += length;
     collect(length);
-    disk.see(chunk);
+    watch.see(chunk);
   };
   return {
     report(chunk) {
@@ -129,7 +135,8 @@ export function createOutputReporter(
       count(chunk);
       emit({ type: "output", chunk, isRest: true });
     },
-    saysDiskFull: disk.saysDiskFull,
+    saysDiskFull: watch.saysDiskFull,
+    saysWrongFormat: watch.saysWrongFormat,
     end({ stdout, stderr }, succeeded) {
       const summary = (stream: StreamName, truncated: boolean) => ({ bytes: bytes[stream], truncated });
       const streams = {
@@ -209,14 +216,14 @@ export function otherOperations(requestId: number, { store }: BuildServices): Re
  * command can't execute, as messages name them.
  */
 export function requireSuccess(
-  outcome: OperationOutcome,
+  outcome: FollowedOutcome,
   timeoutSeconds: number,
   unexecutable: readonly string[] = [],
 ): string {
   const { operation, exitCode, image } = outcome;
   requireEnd(outcome, timeoutSeconds);
   if (exitCode !== undefined && exitCode !== 0) {
-    const hint = describeLimitHits(outcome.limitsHit) ?? hintFor(exitCode, unexecutable);
+    const hint = describeLimitHits(outcome.limitsHit) ?? hintFor(outcome, exitCode, unexecutable);
     throw new BoughError(`the command failed with exit code ${exitCode} (operation ${operation})`, { hint });
   }
   if (image === undefined)
@@ -224,7 +231,13 @@ export function requireSuccess(
   return image;
 }
 
-function hintFor(exitCode: number, unexecutable: readonly string[]): string | undefined {
+function hintFor(
+  { saysWrongFormat }: FollowedOutcome,
+  exitCode: number,
+  unexecutable: readonly string[],
+): string | undefined {
+  if (saysWrongFormat === true)
+    return "A program is for another machine than the one that ran it: qemu-user-static and binfmt-support there run such programs (`bough help platforms`).";
   const hint = exitCodeHints[exitCode];
   if (exitCode !== 126 || unexecutable.length === 0) return hint;
   return `${hint} A --mount needs mode=0755 for that: ${unexecutable.join(", ")}.`;

@@ -53,23 +53,29 @@ const missing =
 /** strerror(3) of ENOSPC, in glibc and musl. */
 const diskFullText = "No space left on device";
 
-/** Detects in a command's output that a program found no space left. */
-interface DiskFullWatch {
+/** strerror(3) of ENOEXEC, without its first letter: runtimes of containers write it small. */
+const wrongFormatText = "xec format error";
+
+/** Detects in a command's output that a program found no space left, or was for another machine. */
+interface OutputWatch {
   see(chunk: OutputChunk): void;
   saysDiskFull(): boolean;
+  saysWrongFormat(): boolean;
 }
 
-export function watchForDiskFull(): DiskFullWatch {
+export function watchOutput(): OutputWatch {
   const ends = { stdout: "", stderr: "" };
-  let isFull = false;
+  let [isFull, isWrong] = [false, false];
   return {
     see({ stream, text }) {
       // The text may be split between two chunks.
       const seen = ends[stream] + text;
       isFull ||= seen.includes(diskFullText);
+      isWrong ||= seen.includes(wrongFormatText);
       ends[stream] = seen.slice(1 - diskFullText.length);
     },
     saysDiskFull: () => isFull,
+    saysWrongFormat: () => isWrong,
   };
 }
 
