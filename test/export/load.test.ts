@@ -117,6 +117,7 @@ describe("without a daemon", () => {
   test.each([
     [{ DOCKER_HOST: "unix:///nowhere/docker.sock" }, 1, "no docker daemon answers at unix:///nowhere"],
     [{ DOCKER_HOST: "tcp://127.0.0.1:1" }, 1, "no docker daemon answers at tcp://127.0.0.1:1"],
+    [{ DOCKER_HOST: "tcp://127.0.0.1/x" }, 1, "no docker daemon answers at tcp://127.0.0.1:2375/x"],
     [{ DOCKER_HOST: "ssh://host" }, 2, "docker -H ssh://host load"],
     [{ DOCKER_HOST: "", DOCKER_CONTEXT: "none" }, 2, 'docker has no context "none"'],
   ])("one that is named must answer: %p", async (named, exitCode, message) => {
@@ -142,35 +143,86 @@ describe("the context of docker's configuration", () => {
   });
 });
 
+const daemon =
+  (load: () => Response, driver: [string, string][] = []) =>
+  (path: string) => {
+    if (path === "/info") return Response.json({ ID: "x", DriverStatus: driver });
+    return path === "/images/load" ? load() : Response.json([]);
+  };
+const containerd: [string, string][] = [["driver-type", "io.containerd.snapshotter.v1"]];
+
 /** Servers that are no docker, or fail in the middle. */
 describe.each([
-  ["is no docker", () => Response.json({ error: "x" }, { status: 404 }), "answered 404"],
-  ["answers with something else", () => new Response("hello"), "no docker daemon"],
+  ["is no docker", () => Response.json({ error: "x" }, { status: 404 }), "answered 404", "names that daemon"],
+  ["answers with something else", () => new Response("hello"), "no docker daemon", "names that daemon"],
   [
     "has no room left",
-    (path: string) =>
-      path === "/info"
-        ? Response.json({ ID: "x", DriverStatus: [] })
-        : path === "/images/load"
-          ? new Response(
-              '{"stream":"x"}\n{"errorDetail":{"message":"no space left"},"error":"no space left"}\n',
-            )
-          : Response.json([]),
+    daemon(
+      () =>
+        new Response('{"stream":"x"}\n{"errorDetail":{"message":"no space left"},"error":"no space left"}\n'),
+    ),
     "docker: no space left",
+    "The image is in bough's store",
   ],
-])("a server that %s", (_, answer, message) => {
+  [
+    "says so as it answers",
+    daemon(() => Response.json({ message: "write /x: no space left on device" }, { status: 500 })),
+    "docker: write /x: no space left on device",
+    "The image is in bough's store",
+  ],
+  [
+    "gives only the details of its error",
+    daemon(() => new Response('{"errorDetail":{"message":"no such layer"}}')),
+    "docker: no such layer",
+    "The image is in bough's store",
+  ],
+  [
+    "keeps an image that it cannot unpack",
+    daemon(
+      () =>
+        new Response(
+          '{"stream":"Loaded image: lost:1\\n"}\n{"stream":"Error unpacking image lost:1: no space left\\n"}\n',
+        ),
+      containerd,
+    ),
+    "docker: Error unpacking image lost:1: no space left",
+    "The image is in bough's store",
+  ],
+  [
+    "ends in the middle",
+    daemon(
+      () =>
+        new Response(
+          new ReadableStream({
+            pull(controller) {
+              controller.enqueue('{"stream":"x"}\n');
+              controller.error(new Error("killed"));
+            },
+          }),
+        ),
+    ),
+    "has not taken the image: the connection was closed",
+    "The image is in bough's store",
+  ],
+])("a server that %s", (_, answer, message, hint) => {
   test("is an error, and the image is in bough's store", async () => {
     const server = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
       fetch: ({ url }) => answer(new URL(url).pathname),
+      error: () => new Response(),
     });
     try {
       const built = await bough(["build", "--docker", "--load", "--tag", "lost:1"], {
-        DOCKER_HOST: `tcp://127.0.0.1:${server.port}`,
+        // As docker's command line takes it.
+        DOCKER_HOST: ` 127.0.0.1:${server.port}`,
       });
       expect(built.exitCode).toBe(1);
       expect(built.stderr).toContain(message);
+      expect(built.stderr).toContain(hint);
+      // The disk of the daemon is not bough's.
+      expect(built.stderr).not.toContain("There was no space left");
+      expect(built.stderr).not.toContain("bug in bough");
     } finally {
       await server.stop(true);
     }

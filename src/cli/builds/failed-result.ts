@@ -8,6 +8,7 @@ import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
+import { DaemonError } from "../export/daemon.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
 import { runToItsEnd } from "../run/to-end.ts";
@@ -34,7 +35,7 @@ export async function concludeFailure(
   connection: Connection,
   { runtime, globals, log }: Invocation,
 ): Promise<unknown> {
-  if (runtime.signal.aborted) return error;
+  if (runtime.signal.aborted || error instanceof DaemonError) return error;
   if (isStateDiskFull(error)) return withStateRoomHint(error, runtime, isEmbedded(runtime, globals));
   // Only the embedded engine uses this machine's disk.
   if (!isEmbedded(runtime, globals)) return error;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Tls } from "../../registry/certificates.ts";
+import { explainFault } from "../../service/http/connection.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
 import { readLines } from "../../streams.ts";
@@ -34,17 +35,23 @@ interface Endpoint {
   tls?: Tls;
 }
 
+/** A failure of the daemon, which has a disk of its own. */
+export class DaemonError extends BoughError {
+  override readonly name = "DaemonError";
+}
+
 /** How a daemon is found, or why there is none. */
 export type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: string };
 
 const defaultAddress = "unix:///var/run/docker.sock";
+const usualPort = 2375;
 const answerMilliseconds = 10_000;
 /** The name of the context that docker's command line has without any. */
 const noContext = "default";
 
 /**
- * Finds the daemon that docker's command line would use. One that the user has named must answer; without one, and nobody at
- * the usual place, there is none.
+ * Finds the daemon that docker's command line would use. There is none if the user has named none, and nobody listens at the
+ * usual place.
  */
 export async function findDaemon(runtime: Runtime): Promise<FoundDaemon> {
   const endpoint = findEndpoint(runtime.environment);
@@ -57,13 +64,15 @@ export async function findDaemon(runtime: Runtime): Promise<FoundDaemon> {
     const hasContentStore = status.some(
       (pair: unknown) => Array.isArray(pair) && String(pair[1]).startsWith("io.containerd.snapshotter"),
     );
-    return { daemon: openDaemon(endpoint, { id, hasContentStore }, call) };
+    return { daemon: openDaemon(endpoint, { id, hasContentStore }, call, runtime.signal) };
   } catch (error) {
     runtime.signal.throwIfAborted();
     const reason = describe(error, endpoint.address);
-    if (!endpoint.isNamed) return { daemon: undefined, reason };
+    const { isNamed } = endpoint;
+    if (!isNamed && isAbsent(error)) return { daemon: undefined, reason };
+    const named = isNamed ? "DOCKER_HOST, DOCKER_CONTEXT or `docker context use` names that daemon. " : "";
     throw new BoughError(reason, {
-      hint: "DOCKER_HOST, DOCKER_CONTEXT or `docker context use` names that daemon. Without it, and without --load, the image stays in bough's store.",
+      hint: `${named}\`bough build\` without --load keeps the image in bough's store.`,
       cause: error,
     });
   }
@@ -73,6 +82,7 @@ function openDaemon(
   { address }: Endpoint,
   known: Pick<Daemon, "id" | "hasContentStore">,
   call: Call,
+  signal: AbortSignal,
 ): Daemon {
   return {
     address,
@@ -100,18 +110,37 @@ function openDaemon(
       return true;
     },
     async load(archive) {
-      const response = await call("/images/load?quiet=1", undefined, {
-        method: "POST",
-        headers: { "content-type": "application/x-tar" },
-        body: Bun.file(archive),
-      });
-      if (response.body === null) return;
-      for await (const line of readLines(response.body)) {
-        const error = parseRecord(line)?.error;
-        if (error !== undefined) throw new BoughError(`docker: ${asText(error) ?? "the load failed"}`);
+      try {
+        const response = await call("/images/load?quiet=1", undefined, {
+          method: "POST",
+          headers: { "content-type": "application/x-tar" },
+          body: Bun.file(archive),
+        });
+        for await (const line of response.body === null ? [] : readLines(response.body)) {
+          const failure = failureIn(parseRecord(line) ?? {});
+          if (failure !== undefined) throw new BoughError(`docker: ${failure}`);
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        const message =
+          error instanceof BoughError
+            ? error.message
+            : `the docker daemon at ${address} has not taken the image: ${explainFault(error).reason}`;
+        throw new DaemonError(message, {
+          hint: "The image is in bough's store: the same build, from its cache, gives it to docker again.",
+          cause: error,
+        });
       }
     },
   };
+}
+
+/** A store of containerd's keeps an image that it cannot unpack, and says so as it says that it has it. */
+function failureIn({ error, errorDetail, stream }: JsonRecord): string | undefined {
+  const said = asText(stream)?.trim();
+  return said?.startsWith("Error unpacking image")
+    ? said
+    : (asText(error) ?? asText(recordOf(errorDetail).message));
 }
 
 type Call = (path: string, milliseconds: number | undefined, init?: RequestInit) => Promise<Response>;
@@ -130,7 +159,7 @@ function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime,
       ...(socket !== undefined && { unix: socket }),
       ...(tls !== undefined && { tls }),
     };
-    const response = await fetch(new URL(path, base).href, options);
+    const response = await fetch(base.replace(/\/$/, "") + path, options);
     if (response.ok) return response;
     const text = await response.text();
     throw new BoughError(
@@ -145,14 +174,18 @@ function recordOf(value: unknown): JsonRecord {
 
 function describe(error: unknown, address: string): string {
   if (error instanceof BoughError) return `${address}: ${error.message}`;
-  const code = errorCode(error);
-  if (code === "EACCES" || code === "EPERM")
-    return `this user may not use the docker daemon at ${address}: it takes root and the group docker`;
+  if (["EACCES", "EPERM"].includes(errorCode(error) ?? ""))
+    return `this user may not use the docker daemon at ${address}, as root and the group docker may`;
   if (error instanceof Error && error.name === "TimeoutError")
     return `the docker daemon at ${address} does not answer`;
-  return ["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(code ?? "")
-    ? `no docker daemon answers at ${address}`
-    : `no docker daemon answers at ${address}: ${messageOf(error)}`;
+  const reason = isAbsent(error) ? "" : `: ${explainFault(error).reason}`;
+  return `no docker daemon answers at ${address}${reason}`;
+}
+
+function isAbsent(error: unknown): boolean {
+  return ["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(
+    errorCode(error) ?? "",
+  );
 }
 
 /** As docker's command line: DOCKER_HOST, else DOCKER_CONTEXT, else the current context of its configuration. */
@@ -166,7 +199,7 @@ function findEndpoint(environment: Runtime["environment"]): Endpoint {
   } = environment;
   const config = DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
   if (host) {
-    const address = checkAddress(host, "DOCKER_HOST");
+    const address = readAddress(host, "DOCKER_HOST");
     const isVerified = Boolean(DOCKER_TLS_VERIFY);
     const certificates = DOCKER_CERT_PATH || (isVerified ? config : undefined);
     const hasTls = address.startsWith("tcp:") && certificates !== undefined;
@@ -189,7 +222,7 @@ function findEndpoint(environment: Runtime["environment"]): Endpoint {
       `docker has no context ${JSON.stringify(name)}, as DOCKER_CONTEXT or its configuration names it`,
       `\`docker context ls\` lists them. It would be in ${meta}.`,
     );
-  const address = checkAddress(given, `docker's context ${name}`);
+  const address = readAddress(given, `docker's context ${name}`);
   const certificates = join(config, "contexts/tls", key, "docker");
   return {
     address,
@@ -200,10 +233,17 @@ function findEndpoint(environment: Runtime["environment"]): Endpoint {
   };
 }
 
-function checkAddress(address: string, source: string): string {
-  if (/^(unix|tcp|https?):\/\/./.test(address)) return address;
+/** Fills in what docker's command line does: TCP, and the usual socket, host and port. */
+function readAddress(given: string, source: string): string {
+  const text = given.trim();
+  const address = text.includes("://") ? text : `tcp://${text}`;
+  if (address === "unix://") return defaultAddress;
+  const [whole, host, port, path = ""] =
+    /^tcp:\/\/(\[[^\]]*\]|[^/:]*)(?::(\d*))?(\/.*)?$/.exec(address) ?? [];
+  if (whole !== undefined) return `tcp://${host || "localhost"}:${port || usualPort}${path}`;
+  if (/^(unix|https?):\/\/./.test(address)) return address;
   throw usageError(
-    `${source} is ${JSON.stringify(address)}: bough reaches docker at unix:// and tcp:// only`,
+    `${source} is ${JSON.stringify(given)}: bough reaches docker at unix:// and tcp:// only`,
     address.startsWith("ssh:")
       ? `Write an archive, and let docker take it there: bough build -o type=docker,dest=- . | docker -H ${address} load`
       : "Write an archive: bough build -o type=docker,dest=image.tar .",

@@ -20,7 +20,7 @@ import { nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { openScratch } from "../process/scratch.ts";
+import { openScratch, withScratchHint } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";
 import type { Destination } from "./destination.ts";
 import { nameIn, readManifests, writeWholeDirectory, writeWholeFile } from "./output-places.ts";
@@ -92,7 +92,9 @@ async function writeArchive(
   if (path !== undefined)
     return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
   using spool = openScratch("export", runtime.environment);
-  const written = await writing(writeToArchive(spool.path), write);
+  const written = await writing(writeToArchive(spool.path), write).catch((error: unknown) => {
+    throw withScratchHint(error, spool);
+  });
   await writeChunks(Bun.file(spool.path).stream(), runtime);
   return written;
 }

@@ -13,8 +13,8 @@ import { wholeName } from "../../registry/repository.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { openScratch } from "../process/scratch.ts";
-import type { Daemon } from "./daemon.ts";
+import { openScratch, withScratchHint } from "../process/scratch.ts";
+import { type Daemon, DaemonError } from "./daemon.ts";
 import { withKnownLayers } from "./image-source.ts";
 
 interface LoadJob {
@@ -39,7 +39,7 @@ export async function loadImage(daemon: Daemon, job: LoadJob): Promise<WrittenIm
   const written = await send(daemon, content, there, own).catch((error: unknown) => {
     job.runtime.signal.throwIfAborted();
     // Another process may have removed what was there.
-    if (there.every((blob) => blob === undefined)) throw error;
+    if (!(error instanceof DaemonError) || there.every((blob) => blob === undefined)) throw error;
     job.onReused(0);
     return send(daemon, content, [], own);
   });
@@ -61,12 +61,15 @@ async function send(
   const layers = content.layers.map((layer, at): LayerContent => ({ ...layer, known: there[at] }));
   const image = { ...content, ...withLayers(content, layers) };
   using scratch = openScratch("export", runtime.environment);
-  const written = await (async () => {
+  const write = async () => {
     using files = writeToArchive(scratch.path);
     return daemon.hasContentStore
       ? await writeOciLayout(files, image, { compression, entries: names.map(entryFor) })
       : await writeDockerArchive(files, image, names);
-  })();
+  };
+  const written = await write().catch((error: unknown) => {
+    throw withScratchHint(error, scratch);
+  });
   onProgress("docker takes it in");
   await daemon.load(scratch.path);
   return written;

@@ -1,8 +1,9 @@
 import { accessSync, constants, lstatSync, mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
 import { namesIn, removeTree } from "../../left-behind.ts";
 import { lockFile, takeOverLock } from "../../lock-file.ts";
-import { errorCode } from "../../system-error.ts";
+import { errorCode, meansDiskFull, reasonOf } from "../../system-error.ts";
 import { stateDirectory } from "./runtime.ts";
 
 /** A place for large temporary files, which are removed when it is disposed of. */
@@ -30,6 +31,15 @@ export function openScratch(
     path: join(directory, "files"),
     [Symbol.dispose]: () => removeDirectory(directory, lock),
   };
+}
+
+/** Returns the error of what was written there, with a hint if the disk is full. */
+export function withScratchHint(error: unknown, { path }: Scratch): unknown {
+  if (!meansDiskFull(error)) return error;
+  return new BoughError(`cannot write ${path}: ${reasonOf(error)}`, {
+    hint: "TMPDIR=DIRECTORY names another place for temporary files.",
+    cause: error,
+  });
 }
 
 function isWritable(directory: string): boolean {
