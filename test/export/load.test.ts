@@ -189,6 +189,13 @@ describe.each([
     "The image is in bough's store",
   ],
   [
+    "is gone when the image is built",
+    (path: string) =>
+      path === "/info" ? Response.json({ ID: "x", DriverStatus: [] }) : new Response("not JSON"),
+    "the docker daemon at tcp://",
+    "The image is in bough's store",
+  ],
+  [
     "ends in the middle",
     daemon(
       () =>
@@ -201,7 +208,7 @@ describe.each([
           }),
         ),
     ),
-    "has not taken the image: the connection was closed",
+    "has failed: the connection was closed",
     "The image is in bough's store",
   ],
 ])("a server that %s", (_, answer, message, hint) => {

@@ -6,7 +6,7 @@ import type { Log } from "../../terminal/log.ts";
 import { type BuildOutput, isForDaemon } from "../export/build-outputs.ts";
 import { type Daemon, findDaemon } from "../export/daemon.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { openScratch } from "../process/scratch.ts";
+import { openScratch, withScratchHint } from "../process/scratch.ts";
 
 interface DaemonOutput {
   daemon: Daemon;
@@ -59,8 +59,13 @@ function outputTo(daemon: Daemon, { environment }: Runtime): DaemonOutput {
     },
     async saveImage(reference) {
       const scratch = openScratch("export", environment);
-      if (await daemon.save(reference, scratch.path))
-        return { url: `docker-archive:${scratch.path}`, [Symbol.dispose]: scratch[Symbol.dispose] };
+      try {
+        if (await daemon.save(reference, scratch.path))
+          return { url: `docker-archive:${scratch.path}`, [Symbol.dispose]: scratch[Symbol.dispose] };
+      } catch (error) {
+        scratch[Symbol.dispose]();
+        throw withScratchHint(error, scratch);
+      }
       scratch[Symbol.dispose]();
       return undefined;
     },

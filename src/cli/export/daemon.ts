@@ -8,7 +8,7 @@ import { explainFault } from "../../service/http/connection.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
 import { readLines } from "../../streams.ts";
-import { errorCode } from "../../system-error.ts";
+import { errorCode, meansDiskFull } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 export interface Daemon {
@@ -46,6 +46,8 @@ export type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: stri
 const defaultAddress = "unix:///var/run/docker.sock";
 const usualPort = 2375;
 const answerMilliseconds = 10_000;
+/** A busy daemon with many images is slow. */
+const listMilliseconds = 60_000;
 /** The name of the context that docker's command line has without any. */
 const noContext = "default";
 
@@ -84,29 +86,43 @@ function openDaemon(
   call: Call,
   signal: AbortSignal,
 ): Daemon {
+  const failed = (error: unknown, hint?: string) => {
+    signal.throwIfAborted();
+    const message =
+      error instanceof BoughError
+        ? error.message
+        : `the docker daemon at ${address} has failed: ${explainFault(error).reason}`;
+    return new DaemonError(message, { hint, cause: error });
+  };
+  const kept = "The image is in bough's store: the same build, from its cache, gives it to docker again.";
+  const read = async (path: string, hint?: string): Promise<unknown> => {
+    try {
+      return await (await call(path, listMilliseconds)).json();
+    } catch (error) {
+      throw failed(error, hint);
+    }
+  };
   return {
     address,
     ...known,
     async listImages() {
-      const images: unknown = await (await call("/images/json", answerMilliseconds)).json();
+      const images = await read("/images/json", kept);
       return (Array.isArray(images) ? images : []).flatMap((image) => asText(recordOf(image).Id) ?? []);
     },
     async layersOf(image) {
-      const found = recordOf(
-        await (await call(`/images/${encodeURIComponent(image)}/json`, answerMilliseconds)).json(),
-      );
-      const { Layers: layers } = recordOf(found.RootFS);
+      const { RootFS } = recordOf(await read(`/images/${encodeURIComponent(image)}/json`));
+      const { Layers: layers } = recordOf(RootFS);
       return Array.isArray(layers) ? layers.map(String) : [];
     },
     async save(image, archive) {
-      const listed = await call(
-        `/images/json?filters=${encodeURIComponent(JSON.stringify({ reference: [image] }))}`,
-        answerMilliseconds,
-      );
-      const images: unknown = await listed.json();
+      const filters = encodeURIComponent(JSON.stringify({ reference: [image] }));
+      const images = await read(`/images/json?filters=${filters}`);
       if (!Array.isArray(images) || images.length === 0) return false;
-      const response = await call(`/images/${encodeURIComponent(image)}/get`, undefined);
-      await Bun.write(archive, response);
+      try {
+        await Bun.write(archive, await call(`/images/${encodeURIComponent(image)}/get`, undefined));
+      } catch (error) {
+        throw meansDiskFull(error) ? error : failed(error);
+      }
       return true;
     },
     async load(archive) {
@@ -121,15 +137,7 @@ function openDaemon(
           if (failure !== undefined) throw new BoughError(`docker: ${failure}`);
         }
       } catch (error) {
-        signal.throwIfAborted();
-        const message =
-          error instanceof BoughError
-            ? error.message
-            : `the docker daemon at ${address} has not taken the image: ${explainFault(error).reason}`;
-        throw new DaemonError(message, {
-          hint: "The image is in bough's store: the same build, from its cache, gives it to docker again.",
-          cause: error,
-        });
+        throw failed(error, kept);
       }
     },
   };
