@@ -75,6 +75,24 @@ describe("a daemon that runs", () => {
     expect(stdout.split("\n")).toEqual(expect.arrayContaining(["typed", "one", "two"]));
   });
 
+  test("does not get the layers twice that images have in common", async () => {
+    writeFiles(context, {
+      "shared/Dockerfile":
+        "FROM base:1 AS shared\nRUN echo common > /common\nFROM shared AS left\nRUN echo left > /own\nFROM shared AS right\nRUN echo right > /own\n",
+      "shared/docker-bake.json": JSON.stringify({
+        group: { default: { targets: ["left", "right"] } },
+        target: {
+          left: { context: "shared", target: "left", tags: ["left:1"] },
+          right: { context: "shared", target: "right", tags: ["right:1"] },
+        },
+      }),
+    });
+    const baked = await bough(["bake", "--load", "-f", "shared/docker-bake.json"]);
+    expect(baked.stderr).toContain("already with docker: 2 of 3 layers");
+    expect(await docker.run("left:1", "cat", "/common", "/own")).toBe("common\nleft\n");
+    expect(await docker.run("right:1", "cat", "/common", "/own")).toBe("common\nright\n");
+  });
+
   test("has bases that nobody else has: FROM takes them from there, and stores them", async () => {
     await docker.client(["tag", "app:1", "only-docker/base:1"]);
     const directory = temporaryDirectory();

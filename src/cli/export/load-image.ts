@@ -11,6 +11,7 @@ import { nameAnnotation } from "../../image/oci-layout.ts";
 import { writeToArchive } from "../../image/output-files.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { createSlots } from "../../slots.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
@@ -28,8 +29,20 @@ interface LoadJob {
   runtime: Pick<Runtime, "environment" | "signal">;
 }
 
+/** Images that are baked together share layers: each is given when docker has the ones before. */
+const turn = createSlots(1);
+
 /** Gives an image to Docker's daemon, without the layers that it has. */
 export async function loadImage(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
+  const release = await turn.take(job.runtime.signal);
+  try {
+    return await loadNow(daemon, job);
+  } finally {
+    release();
+  }
+}
+
+async function loadNow(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
   const { facts } = job;
   // A store of unpacked layers takes plain ones.
   const own = { ...job, compression: daemon.hasContentStore ? job.compression : ("none" as const) };
