@@ -89,9 +89,12 @@ export interface StepInStage {
   steps: number;
 }
 
-/** A step's place as BuildKit counts: only images of FROM, and what makes a layer, of all of the Dockerfile's `stages`. */
+/**
+ * A step's place as BuildKit counts: only images of FROM, and what makes a layer. `label`: the platform, if there are several, and
+ * the stage's name, unless it is the only one.
+ */
 export interface CountedAsDocker extends StepInStage {
-  stages: number;
+  label: string;
 }
 
 /** Events that belong to no instruction. */

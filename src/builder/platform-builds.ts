@@ -22,7 +22,7 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
       ...request,
       asked: { ...request.asked, platform },
       services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
-      emit: emitFor(request.emit, shift, { at, warned }),
+      emit: emitFor(request.emit, shift, { platform, at, warned }),
     };
     try {
       const result = await runBuild(own);
@@ -81,7 +81,7 @@ type Warned = Map<string, number>;
 function emitFor(
   emit: Emit,
   shift: (place: StepPlace) => StepPlace,
-  { at, warned }: { at: number; warned: Warned },
+  { platform, at, warned }: { platform: Platform; at: number; warned: Warned },
 ): Emit {
   return (event) => {
     if (event.type === "warning") {
@@ -95,7 +95,9 @@ function emitFor(
     const shifted: BuildEvent = { ...event, ...shift(event) };
     if (shifted.type === "step") {
       // Also of a Dockerfile with one stage: a line must say which platform it is about.
-      emit({ ...shifted, inStage: shifted.inStage ?? { step: event.step, steps: shifted.steps } });
+      const { inStage = { step: event.step, steps: shifted.steps }, counted } = shifted;
+      const label = `${formatPlatform(platform)} ${counted?.label}`.trimEnd();
+      emit({ ...shifted, inStage, ...(counted && { counted: { ...counted, label } }) });
       return;
     }
     emit(shifted.type === "step-end" ? { ...shifted, record: shiftRecord(shifted.record, shift) } : shifted);

@@ -18,6 +18,8 @@ interface Vertex {
   error?: string;
 }
 
+type Warned = Pick<Extract<StepEvent, { type: "warning" }>, "message" | "line">;
+
 interface SolveProgressOptions {
   write: (text: string) => void;
   clock: Pick<Clock, "now">;
@@ -41,6 +43,7 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
   const failed = new Map<Vertex, { abandoned: boolean }>();
   /** By target: the vertexes that belong to no step. */
   const contexts = new Map<string, Vertex>();
+  const definitions = new Map<string, Vertex>();
   const exports = new Map<string, Vertex>();
   const amountsAt = new Map<string, number>();
 
@@ -71,17 +74,19 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
       statuses: [{ ...status, ...(total !== undefined && { total }), ...(isDone && { completed: time }) }],
     });
   };
-  const warn = (vertex: string, message: string, range?: number) =>
-    line({
-      warnings: [
-        {
-          vertex,
-          level: 1,
-          short: Buffer.from(message).toString("base64"),
-          ...(range !== undefined && { range: [{ start: { line: range }, end: { line: range } }] }),
-        },
-      ],
+  /** Programs that draw the stream show warnings of known vertexes only, without their place: it is part of the text, as in BuildKit. */
+  const warn = ({ message, line: number }: Warned, target = "") => {
+    const { digest } = definitions.getOrInsertComputed(target, () => {
+      const vertex = begin(`[${prefixed(target, "internal")}] load build definition`, `definition ${target}`);
+      end(vertex);
+      return vertex;
     });
+    const text = number === undefined ? message : `${message} (line ${number})`;
+    const range = number !== undefined && { range: [{ start: { line: number }, end: { line: number } }] };
+    line({
+      warnings: [{ vertex: digest, level: 1, short: Buffer.from(text).toString("base64"), ...range }],
+    });
+  };
   const contextOf = (target = ""): Vertex =>
     contexts.getOrInsertComputed(target, () =>
       begin(`[${prefixed(target, "internal")}] load build context`, `context ${target}`),
@@ -95,8 +100,7 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
     const { target, stage, step, instruction, counted } = event;
     if (counted === undefined || stage === null) return;
     const width = String(counted.steps).length;
-    const name = stage.name ?? (counted.stages > 1 ? `stage-${stage.index}` : "");
-    const place = prefixed(target, name, `${String(counted.step).padStart(width)}/${counted.steps}`);
+    const place = prefixed(target, counted.label, `${String(counted.step).padStart(width)}/${counted.steps}`);
     const digest = digestOf(JSON.stringify([target, step, instruction.title]));
     const stageKey = `${target} ${stage.index}`;
     const below = latest.get(stageKey);
@@ -128,7 +132,7 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
         break;
       }
       case "warning":
-        warn(vertex.digest, event.message, event.line);
+        warn(event, target);
         break;
       case "importing":
         tell(vertex, `resolve ${event.reference}`);
@@ -169,7 +173,7 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
 
   return {
     log: createReportedLog(logLevel, (level, message) => {
-      if (level === "warn" || level === "error") warn(digestOf("messages"), message);
+      if (level === "warn" || level === "error") warn({ message, line: undefined });
     }),
     emit(event) {
       const { target } = event;
@@ -180,12 +184,12 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
       if (event.step !== undefined) {
         const vertex = steps.get(keyOf(event));
         if (vertex !== undefined) showInStep(event, vertex, target);
-        else if (event.type === "warning") warn(digestOf("messages"), event.message, event.line);
+        else if (event.type === "warning") warn(event, target);
         return;
       }
       switch (event.type) {
         case "warning":
-          warn(digestOf("messages"), event.message, event.line);
+          warn(event, target);
           return;
         case "tagged":
           tell(exportOf(target), `naming to ${event.tag}`);
@@ -211,6 +215,9 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
     close() {
       for (const vertex of [...contexts.values(), ...exports.values()])
         if (vertex.completed === undefined) end(vertex);
+      // After an interruption no event ends them.
+      for (const vertex of steps.values())
+        if (vertex.completed === undefined && !failed.has(vertex)) end(vertex, { error: cancelled });
     },
   };
 }

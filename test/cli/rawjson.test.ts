@@ -13,6 +13,7 @@ beforeAll(async () => {
 
 const run = (workingDirectory: string, ...words: string[]) =>
   runBough(["--local", ...words], { workingDirectory, environment });
+const names = (shown: readonly Shown[]) => shown.map(({ name }) => name);
 
 function makeProject(files: Record<string, string>): string {
   const directory = temporaryDirectory();
@@ -60,7 +61,11 @@ function draw(stderr: string): { shown: Shown[]; warnings: string[]; others: str
     }
     for (const { vertex, stream, data } of status.logs ?? [])
       known(vertex).output += `${stream}:${text(data)}`;
-    for (const { short } of status.warnings ?? []) warnings.push(text(short));
+    for (const { short, vertex } of status.warnings ?? []) {
+      // What draws the stream shows none of a vertex that it does not know.
+      if (!vertexes.has(vertex)) throw new Error(`the warning "${text(short)}" belongs to nothing`);
+      warnings.push(text(short));
+    }
   }
   return { shown: [...vertexes.values()], warnings, others };
 }
@@ -84,13 +89,16 @@ const stages = makeProject({
   tool: "tool",
   "only/Dockerfile": "FROM scratch\nCOPY x /x\n",
   "only/x": "x",
+  "warned/Dockerfile": "FROM scratch AS only\nENV A b\nCOPY x /x\n",
+  "warned/x": "x",
+  "slow/Dockerfile": "FROM base:1\nRUN echo begun && sleep 60\n",
   "bad/Dockerfile": "FROM base:1\nRUN echo before; exit 7\n",
 });
 
 /** The names are those that buildx 0.29.1 prints of the same Dockerfiles. */
 describe("the steps of", () => {
   test("several stages, made and cached: only what makes a layer, and an image of FROM", async () => {
-    const names = [
+    const expected = [
       "[base 1/2] FROM base:1",
       "[base 2/2] COPY tool /bin/tool",
       "[build 1/2] WORKDIR /src",
@@ -100,7 +108,7 @@ describe("the steps of", () => {
     const words = ["build", "--docker", "--tag", "app:1", "--progress", "rawjson"];
     const { shown, others } = draw((await run(stages, ...words)).stderr);
     expect(others).toEqual([]);
-    expect(steps(shown).map((step) => step.replace(/: done$/, ""))).toEqual(names);
+    expect(steps(shown).map((step) => step.replace(/: done$/, ""))).toEqual(expected);
     expect(
       shown
         .find(({ name }) => name.includes("RUN"))
@@ -112,12 +120,51 @@ describe("the steps of", () => {
       ["exporting to image", "done"],
     ]);
     const again = draw((await run(stages, ...words)).stderr).shown;
-    expect(steps(again).sort()).toEqual(names.map((name) => `${name}: cached`).sort());
+    expect(steps(again).sort()).toEqual(expected.map((name) => `${name}: cached`).sort());
   });
 
   test("a single stage from scratch", async () => {
     const { stderr } = await run(stages, "build", "--docker", "only", "--progress", "rawjson");
     expect(steps(draw(stderr).shown)).toEqual(["[1/1] COPY x /x: done"]);
+  });
+
+  test.each([
+    { title: "one platform", options: [], label: "" },
+    { title: "several platforms", options: ["--platform", "linux/amd64,linux/arm64"], label: "linux/amd64 " },
+  ])("the only stage, which has a name, for $title: it is not shown", async ({ options, label }) => {
+    const words = ["build", "--docker", "warned", "--progress", "rawjson", ...options];
+    const { shown, warnings } = draw((await run(stages, ...words)).stderr);
+    expect(names(shown)).toContain(`[${label}1/1] COPY x /x`);
+    // BuildKit's own text, at the place where it shows what it says of the Dockerfile.
+    expect(warnings).toEqual([
+      '"ENV key=value" should be used instead of legacy "ENV key value" format (line 2)',
+    ]);
+    expect(names(shown)).toContain("[internal] load build definition");
+  });
+
+  test("stages for several platforms: each step once for each, with its own", async () => {
+    const platforms = ["linux/amd64", "linux/arm64"];
+    writeFiles(stages, {
+      "two/Dockerfile": "FROM scratch AS a\nCOPY x /x\nFROM scratch\nCOPY --from=a /x /y\n",
+      "two/x": "x",
+    });
+    const words = ["build", "--docker", "two", "--platform", platforms.join(), "--progress", "rawjson"];
+    const { shown } = draw((await run(stages, ...words)).stderr);
+    expect(names(shown.filter(isStep)).sort()).toEqual(
+      platforms.flatMap((platform) => [
+        `[${platform} a 1/1] COPY x /x`,
+        `[${platform} stage-1 1/1] COPY --from=a /x /y`,
+      ]),
+    );
+  });
+
+  test("an interrupted build: nothing is left running", async () => {
+    const stop = new AbortController();
+    const { stderr } = await runBough(["--local", "build", "--docker", "slow", "--progress", "rawjson"], {
+      ...{ workingDirectory: stages, environment, signal: stop.signal },
+      onStderr: (text) => text.includes('"logs"') && stop.abort(new Error("interrupted")),
+    });
+    expect(steps(draw(stderr).shown).at(-1)).toBe("[2/2] RUN echo begun && sleep 60: context canceled");
   });
 
   test("a build that fails: the step has the error, which follows as text", async () => {
@@ -146,11 +193,19 @@ describe("the steps of", () => {
     );
     expect(ended.exitCode).toBe(1);
     const { shown } = draw(ended.stderr);
-    expect(shown.map(({ name }) => name)).toContain("[one base 2/2] COPY tool /bin/tool");
+    expect(names(shown)).toContain("[one base 2/2] COPY tool /bin/tool");
     const failed = shown.find(({ name }) => name === "[bad 2/2] RUN echo before; exit 7");
     expect(failed?.state).toContain("exit code 7");
     // Nothing is left running.
     expect(shown.filter(({ state }) => state === "running")).toEqual([]);
+  });
+
+  test("the only target of a bake: without its name", async () => {
+    writeFiles(stages, { "only.json": JSON.stringify({ target: { one: { context: "only" } } }) });
+    const { stderr } = await run(stages, "bake", "-f", "only.json", "one", "--progress", "rawjson");
+    expect(names(draw(stderr).shown)).toEqual(
+      expect.arrayContaining(["[1/1] COPY x /x", "[internal] load build context", "exporting to image"]),
+    );
   });
 
   test("a bake with a cache that bough does not know: a warning", async () => {

@@ -45,6 +45,8 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
   } = stages.running;
   const own = stages.stepsOf(index);
   const counted = own.filter(({ instruction }) => isCounted(instruction, stages));
+  const isOnly = stages.running.asked.dockerfile.stages.length === 1;
+  const label = isOnly ? "" : (own[0]?.stage?.name ?? `stage-${index}`);
   let counter = 0;
   const pace = createPace(signal);
   let state: StageState | undefined;
@@ -55,15 +57,8 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
     await stages.waitFor(step.instruction);
     const before = state;
     const inStage = stages.areMany() ? { step: at + 1, steps: own.length } : undefined;
-    const isShown = isCounted(step.instruction, stages);
-    const shown = isShown
-      ? {
-          counted: {
-            step: ++counter,
-            steps: counted.length,
-            stages: stages.running.asked.dockerfile.stages.length,
-          },
-        }
+    const shown = isCounted(step.instruction, stages)
+      ? { counted: { step: ++counter, steps: counted.length, label } }
       : {};
     state = await inSlot(stages, () => performStep({ ...step, inStage, ...shown }, before, stages));
   }

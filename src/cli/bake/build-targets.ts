@@ -202,8 +202,10 @@ async function buildAll(
     },
     stop: (reason) => stopping.abort(reason),
   };
-  const isForPrograms = ["json", "rawjson"].includes(readProgressMode(invocation.values));
-  const displayOf = createTargetDisplays(progress, isForPrograms);
+  const mode = readProgressMode(invocation.values);
+  const displayOf = createTargetDisplays(progress, ["json", "rawjson"].includes(mode));
+  // As in buildx, whose statuses name targets only if there are several.
+  const isAlone = mode === "rawjson" && targets.size === 1;
   const begun = new Set<string>();
   const failures: unknown[] = [];
   const imageOf: ImageOf = (name) => results.get(name) ?? placeholder;
@@ -213,7 +215,7 @@ async function buildAll(
     if (signal.aborted) return;
     begun.add(target.name);
     try {
-      const display = displayOf(target.name);
+      const display = isAlone ? progress : displayOf(target.name);
       const own = invocationOf(target, imageOf, invocation);
       const result = await performBuild(display, { ...own, log: display.log }, undefined, together);
       results.set(target.name, result);
