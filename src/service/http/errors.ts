@@ -62,8 +62,6 @@ export class OverdueError extends BoughError {
   override readonly name = "OverdueError";
 }
 
-/** Messages for failed calls: method, address, status, and what the server said. */
-
 export interface CallName {
   method: string;
   url: string;

@@ -212,8 +212,6 @@ function queryOf(
   };
 }
 
-/** The records in a response to `GET /v1/images`. */
-
 /** An image in a list, once for each of its tags. */
 interface ListedImage extends ImageRecord {
   /** True if the list says that it has no tag, and not only nothing about tags. */

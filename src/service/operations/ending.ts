@@ -63,8 +63,6 @@ export function endedView(log: ReceivedEvents, kind: OperationKind): EndedView |
   return isLong || hasSucceeded ? { ...view, ended: view.ended } : undefined;
 }
 
-/** Stops an operation. */
-
 export const cancelMilliseconds = 15_000;
 
 /** Returns true if the operation is, or was, ended. */

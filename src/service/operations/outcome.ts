@@ -84,8 +84,6 @@ export function saysDiskFull({ stdout, stderr }: Pick<OperationOutcome, "stdout"
   return [stdout, stderr].some(({ text }) => text.includes(diskFullText));
 }
 
-/** Limits that a command hit: reads and describes them. */
-
 const names: readonly LimitHit["limit"][] = ["max_memory_bytes", "max_processes", "max_layer_bytes"];
 
 /** Reads `limits_hit` of an operation's result; `undefined` if it has none. */

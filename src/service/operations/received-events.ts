@@ -261,7 +261,6 @@ function parse(text: string): unknown {
  * Recognizes events that a service sends again on a new connection: some ignore `Last-Event-Id` and begin with the first event.
  * Needed only for events without a number.
  */
-
 interface ReplayedEvents {
   /** Has to be called when a connection begins. */
   connect(): void;
