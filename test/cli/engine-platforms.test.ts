@@ -289,6 +289,15 @@ test("images of a registry are joined to an index, which replaces them by platfo
   expect(kept).toMatchObject({ annotations: { a: "b" } });
   expect(kept.manifests).toHaveLength(4);
   expect(kept.manifests).toEqual(expect.arrayContaining(windows));
+  // One index stays as it is, with all that it names, also if it has two images for a platform.
+  const twice = replaced.manifests.map((entry) => ({
+    ...entry,
+    platform: { os: "linux", architecture: "amd64" },
+  }));
+  const doubled = JSON.stringify({ schemaVersion: 2, mediaType: type, manifests: twice });
+  await fetch(`http://${registry.host}/v2/joined/manifests/doubled`, { ...put, body: doubled });
+  expect((await create(`${registry.host}/copied:1`, `${registry.host}/joined:doubled`)).exitCode).toBe(0);
+  expect((await manifestOf("copied")).manifests).toEqual(twice);
   expect(await create("--append", joined, "sha256:12")).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining("sha256:12 is no digest"),

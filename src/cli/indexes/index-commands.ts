@@ -109,7 +109,8 @@ async function createIndex(invocation: Invocation): Promise<void> {
     runtime.stdout.write(`${index.bytes.toString()}\n`);
     return;
   }
-  for (const entry of entries) {
+  // An index that stays as it is may have several images for one platform.
+  for (const entry of alone === undefined ? entries : found) {
     if (entry.from.address !== address)
       log.info(`copying ${platformOf(entry.entry)} from ${entry.from.address.slice("docker://".length)}`);
     await copyEntry(entry, to, mountableFrom(entry.from.address, to), signal);
