@@ -94,7 +94,7 @@ function ignoresHangup(): boolean {
 
 /** Returns the command that runs bough. A compiled bough is its own executable; otherwise Bun runs this file. */
 function ownProgram(): string[] {
-  return Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+  return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }
 
 /** Returns the command that runs bough again as it was called: under docker's name it is another program. */

@@ -32,7 +32,7 @@ export const install = command({
     const program = ownProgram();
     if (runtime.platform === "win32")
       throw new BoughError("bough cannot make links on Windows", {
-        hint: `Copy the program: copy ${program} ${path}.exe`,
+        hint: `Copy the program, to a directory that exists: copy "${program}" "${path}"`,
       });
     const state = stateOf(path);
     if (state.kind === "foreign") {
@@ -123,9 +123,10 @@ function print(invocation: Invocation, path: string): void {
 }
 
 /** Docker's command line looks here before it looks in the system's directories. */
-function pluginPath({ environment }: Pick<Runtime, "environment">): string {
+function pluginPath({ environment, platform }: Pick<Runtime, "environment" | "platform">): string {
   const { DOCKER_CONFIG } = environment;
-  return join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "cli-plugins", pluginName);
+  const name = platform === "win32" ? `${pluginName}.exe` : pluginName;
+  return join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "cli-plugins", name);
 }
 
 /** Docker's command line takes names that begin with `docker-` for plug-ins, and complains about those that are none. */
@@ -158,7 +159,7 @@ function stateOf(path: string): State {
 
 /** Returns the path of the compiled program. */
 function ownProgram(): string {
-  if (Bun.main.startsWith("/$bunfs/")) return process.execPath;
+  if (Bun.isStandaloneExecutable) return process.execPath;
   throw new BoughError("bough runs from its source: docker's command line can only call a compiled program", {
     hint: "./scripts/build makes one: dist/bough plugin install",
   });
