@@ -100,6 +100,13 @@ describe("docker-buildx", () => {
       /^github/,
     ],
     ["called by its own name", ["version"], 0, /^github/],
+    ["certificates in this directory", ["--tlscacert", "./ca.pem", "buildx", "version"], 0, /^github/],
+    [
+      "a certificate with a name of its own",
+      ["--tlscacert=own.pem", "version"],
+      1,
+      /^ERROR: --tlscacert own\.pem: the file must be named ca\.pem/,
+    ],
     ["completion", ["__complete", "buildx", "build", "--f"], 0, /^:0$/],
     ["no command", ["buildx"], 0, /^Usage: {2}docker buildx/],
     ["docker help buildx ls", ["help", "buildx", "ls"], 0, /^Usage: {2}docker buildx ls/],
@@ -133,6 +140,8 @@ describe("docker-buildx", () => {
       "Name:          b-1\nDriver:        bough\n\nNodes:\nName:             b-1\n",
     ],
     ["rm b-1 --force", "b-1 removed\n"],
+    ["prune -f", "Total:\t0B\n"],
+    ["du", "Total:\t0B\n"],
     ["use b-1", ""],
     ["stop", ""],
     ["install", ""],
@@ -181,14 +190,38 @@ describe("docker-buildx", () => {
         `Name:      ${host}/app:1\nMediaType: application/vnd.oci.image.index.v1+json\nDigest:    sha256:`,
       );
       expect(shown).toContain("  Platform:    linux/amd64\n");
-      const digest = await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:1`);
+      const digest = (await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:1`)).trim();
       // A copy of one index is the same one.
       await buildx("imagetools", "create", "-t", `${host}/app:3`, `${host}/app:2`);
-      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:3`)).toBe(digest);
+      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:3`)).toBe(`${digest}\n`);
       // So is one of an image, if no index is wanted.
       await buildx("imagetools", "create", "--prefer-index=false", "-t", `${host}/app:4`, `${host}/base:1`);
       expect(await inspect("--raw", `${host}/app:4`)).toBe(await inspect("--raw", `${host}/base:1`));
       expect((await inspect("--raw", `${host}/app:4`)).includes('"layers"')).toBe(true);
+      // It means nothing for an index of several.
+      const digests = [`${host}/app@${digest}`, `${host}/base:1`];
+      const joined = await buildx(
+        "imagetools",
+        "create",
+        "--prefer-index=0",
+        "-t",
+        `${host}/app:5`,
+        ...digests,
+      );
+      expect(joined).toMatchObject({ exitCode: 0 });
+      expect(await inspect("--raw", `${host}/app:5`)).toContain('"manifests"');
+      const wanted = await buildx(
+        "imagetools",
+        "create",
+        "--prefer-index",
+        "-t",
+        `${host}/app:6`,
+        `${host}/app:1`,
+      );
+      expect(wanted).toMatchObject({ exitCode: 0 });
+      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:6`)).toBe(`${digest}\n`);
+      const dry = await buildx("imagetools", "create", "--dry-run", ...digests);
+      expect(dry).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('"manifests"') });
     } finally {
       await registry.stop();
     }
@@ -202,6 +235,19 @@ describe("docker-buildx", () => {
     expect(quiet.exitCode).toBe(0);
     expect(quiet.stdout).toMatch(/^\S+\n$/);
     expect((await bough("inspect", "app:1")).stdout).toMatch(/CMD +\["\/x"\]/);
+  });
+
+  test.each([
+    ["prune -f --filter until=24h", 0, "removed nothing"],
+    // Go's durations.
+    ["prune -f --filter until=1h30m", 0, "removed nothing"],
+    ["prune -f --filter unused-for=2400h0m0s", 0, "removed nothing"],
+    ["prune -f --filter until=soon", 1, '--older-than takes a date or an age, not "soon"'],
+    ["du", 0, "total"],
+  ])("once there are builds: %s", async (line, exitCode, text) => {
+    const ended = await buildx("buildx", ...line.split(" "));
+    expect(ended.exitCode).toBe(exitCode);
+    expect(ended.stdout + ended.stderr).toContain(text);
   });
 
   test("of an option with one value the last is taken, as docker compose build -q expects, and -D is", async () => {
@@ -267,6 +313,28 @@ describe("docker-buildx", () => {
     const foreign = await build();
     expect(foreign.exitCode).toBe(1);
     expect(foreign.stderr).toContain("linux/s390x");
+  });
+
+  test("the proxies of docker's configuration are arguments of baked targets, too, which come first", async () => {
+    writeFiles(home, {
+      "proxies/config.json": JSON.stringify({ proxies: { default: { httpProxy: "http://proxy:1" } } }),
+      "proxies/f": "f",
+      "proxies/docker-bake.json": JSON.stringify({
+        target: {
+          default: {
+            context: "proxies",
+            "dockerfile-inline":
+              'FROM scratch\nARG HTTP_PROXY http_proxy\nCOPY f /\nLABEL proxies="$HTTP_PROXY $http_proxy"\n',
+            args: { http_proxy: "own" },
+            tags: ["proxies:1"],
+          },
+        },
+      }),
+    });
+    const words = ["bake", "-f", "proxies/docker-bake.json"];
+    const built = await run([plugin, ...words], { DOCKER_CONFIG: join(home, "proxies") });
+    expect(built).toMatchObject({ exitCode: 0, stdout: "" });
+    expect((await bough("inspect", "proxies:1")).stdout).toContain("http://proxy:1 own");
   });
 
   test("--platform may be repeated, as in docker", async () => {

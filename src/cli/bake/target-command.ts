@@ -57,7 +57,7 @@ export function withTarget(
 function commandLineOf(
   { fields, isLinked }: ResolvedTarget,
   imageOf: ImageOf,
-  { values }: Pick<Invocation, "values">,
+  { values, runtime: { defaultBuildArgs } }: Pick<Invocation, "values" | "runtime">,
 ): string[] {
   const { context, dockerfile } = fields;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
@@ -80,7 +80,7 @@ function commandLineOf(
     "--docker",
     ...(fields["dockerfile-inline"] === undefined ? dockerfileOption(context, dockerfile) : []),
     ...options("tag", isLinked ? [] : fields.tags),
-    ...pairs("build-arg", fields.args),
+    ...pairs("build-arg", { ...defaultBuildArgs, ...fields.args }),
     ...pairs("label", fields.labels),
     ...options("annotation", outputs.length > 0 ? fields.annotations : []),
     ...options("attest", attests.map(entryText)),

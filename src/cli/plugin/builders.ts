@@ -106,7 +106,7 @@ export function create(words: readonly string[], { name, runtime }: BuilderCall)
   const values = parseArguments(
     words,
     {
-      ...{ ...common, ...names, append: flag, bootstrap: flag, leave: flag, use: flag, name: text },
+      ...{ ...common, append: flag, bootstrap: flag, leave: flag, use: flag, name: text },
       endpoint: { type: "positional", required: false },
       ...{ driver: text, "driver-opt": texts, node: text, platform: texts },
       ...{ "buildkitd-config": text, "buildkitd-flags": text, config: text },
@@ -161,7 +161,7 @@ export function pruneWords(words: readonly string[], name: string): string[] {
     const [, age] = /^(?:until|unused-for)=(.+)$/.exec(filter) ?? [];
     if (age === undefined)
       throw usageError(`${name}: --filter takes until=AGE here, not ${JSON.stringify(filter)}`);
-    return `--older-than=${age}`;
+    return `--older-than=${ageOf(age) ?? age}`;
   });
   const [kept] = ["max-used-space", "reserved-space", "keep-storage"].flatMap(
     (option) => values.text(option) ?? [],
@@ -173,6 +173,16 @@ export function pruneWords(words: readonly string[], name: string): string[] {
     ...(kept === undefined ? [] : [`--keep=${kept}`]),
     ...ages,
   ];
+}
+
+/** Returns a duration of Go, such as `1h30m`, as `--older-than` takes it; `undefined` for others. */
+function ageOf(duration: string): string | undefined {
+  if (!/^(\d+(\.\d+)?[hms])+$/.test(duration)) return undefined;
+  const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 };
+  let seconds = 0;
+  for (const [, count, unit = ""] of duration.matchAll(/([\d.]+)([hms])/g))
+    seconds += Number(count) * (unitSeconds[unit] ?? 0);
+  return seconds < 1e6 ? `${Math.round(seconds)}s` : `${Math.round(seconds / 60)}m`;
 }
 
 /** Turns the options of `docker buildx du` into those of `bough engine df`. */

@@ -1,4 +1,5 @@
 /** bough in the place of docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
+import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
 import { type BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
@@ -11,7 +12,7 @@ import { type GlobalOptions, globalDefinitions } from "../command-line/globals.t
 import type { Runtime } from "../process/runtime.ts";
 import { readArguments } from "../program/read-arguments.ts";
 import { definitionsOf, runCommand } from "../program/run.ts";
-import { defaultWords, dockerEnvironment, readPluginLine, readWords } from "./docker-words.ts";
+import { defaultWords, dockerEnvironment, dockerProxies, readPluginLine, readWords } from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -60,7 +61,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       );
       const values = await read(bake, words, call);
       const progress = defaultWords(values, call.runtime).filter((word) => word.startsWith("--progress="));
-      return runAsPlugin(bake, [...(loads(values) ? ["--load"] : []), ...progress, ...words], call);
+      const defaultBuildArgs = dockerProxies(call.runtime.environment);
+      return runAsPlugin(bake, [...(loads(values) ? ["--load"] : []), ...progress, ...words], {
+        ...call,
+        runtime: { ...call.runtime, defaultBuildArgs },
+      });
     },
   },
   imagetools: {
@@ -92,7 +97,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     async run(words, call) {
       const { usageWords } = await import("./builders.ts");
       const { df } = await import("../engine/df.ts");
-      return runAsPlugin(df, usageWords(words, call.name), call);
+      return runOnEngine(df, usageWords(words, call.name), call);
     },
   },
   prune: {
@@ -100,7 +105,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     async run(words, call) {
       const { pruneWords } = await import("./builders.ts");
       const { prune } = await import("../engine/prune.ts");
-      return runAsPlugin(prune, pruneWords(words, call.name), call);
+      return runOnEngine(prune, pruneWords(words, call.name), call);
     },
   },
   create: {
@@ -227,6 +232,14 @@ async function runAsPlugin(command: Command, words: readonly string[], call: Cal
     runtime,
     onGlobals,
   );
+}
+
+/** Runs a command about the engine's disk. There is nothing on it before the first build, which is no error in docker. */
+async function runOnEngine(command: Command, words: readonly string[], call: Call): Promise<number> {
+  const { engineDirectory } = await import("../service/choice.ts");
+  if (existsSync(engineDirectory(call.runtime))) return runAsPlugin(command, words, call);
+  if (!words.includes("--format=json")) call.runtime.stdout.write("Total:\t0B\n");
+  return 0;
 }
 
 /** True if the image goes where docker's default builder puts it: where nothing says that it is written or sent elsewhere. */

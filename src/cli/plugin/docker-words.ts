@@ -1,6 +1,6 @@
 /** The words of docker's command line: its own options, and what its options mean for bough's commands. */
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { asRecord } from "../../service/http/json.ts";
@@ -71,7 +71,7 @@ export function dockerEnvironment(given: readonly ParsedValues[]): Record<string
     for (const [option, file] of certificates) {
       const path = values.text(option);
       if (path === undefined) continue;
-      if (path !== join(dirname(path), file))
+      if (basename(path) !== file)
         throw usageError(
           `--${option} ${path}: the file must be named ${file}`,
           "DOCKER_CERT_PATH names the directory of ca.pem, cert.pem and key.pem; so does a context of docker.",
@@ -132,12 +132,19 @@ export function defaultWords(given: ParsedValues, { environment }: Pick<Runtime,
   return [
     ...(progress && takesProgress ? [`--progress=${progress}`] : []),
     ...(platform && given.text("platform") === undefined ? [`--platform=${platform}`] : []),
-    ...proxyWords(given, environment),
+    ...proxyWords(given, dockerProxies(environment)),
   ];
 }
 
-/** Returns arguments of a build for the proxies of docker's `config.json`. */
-function proxyWords(given: ParsedValues, environment: Runtime["environment"]): string[] {
+function proxyWords(given: ParsedValues, proxies: Readonly<Record<string, string>>): string[] {
+  const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
+  return Object.entries(proxies)
+    .filter(([name]) => !names.includes(name))
+    .map(([name, value]) => `--build-arg=${name}=${value}`);
+}
+
+/** Returns arguments of builds for the proxies of docker's `config.json`. */
+export function dockerProxies(environment: Runtime["environment"]): Record<string, string> {
   const { DOCKER_CONFIG, DOCKER_HOST } = environment;
   const path = join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "config.json");
   let config: unknown;
@@ -145,16 +152,14 @@ function proxyWords(given: ParsedValues, environment: Runtime["environment"]): s
     config = JSON.parse(readFileSync(path, "utf8"));
   } catch {
     // Whoever reads credentials there says what is wrong.
-    return [];
+    return {};
   }
   const all = asRecord(asRecord(config)?.proxies);
   const proxies = asRecord(all?.[DOCKER_HOST ?? ""] ?? all?.default) ?? {};
-  const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
-  return Object.entries(proxies).flatMap(([key, value]) => {
+  const pairs = Object.entries(proxies).flatMap(([key, value]) => {
     const [, kind] = /^(http|https|no|ftp|all)Proxy$/.exec(key) ?? [];
     if (kind === undefined || typeof value !== "string" || value === "") return [];
-    return [`${kind.toUpperCase()}_PROXY`, `${kind}_proxy`]
-      .filter((name) => !names.includes(name))
-      .map((name) => `--build-arg=${name}=${value}`);
+    return [`${kind.toUpperCase()}_PROXY`, `${kind}_proxy`].map((name) => [name, value] as const);
   });
+  return Object.fromEntries(pairs);
 }

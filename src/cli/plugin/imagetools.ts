@@ -23,7 +23,8 @@ export function createLines(words: readonly string[], name: string): string[][] 
       annotation: { type: "string", multiple: true },
       append: { type: "boolean" },
       "dry-run": { type: "boolean" },
-      "prefer-index": { type: "string" },
+      // Only `--prefer-index=false` has a value.
+      "prefer-index": { type: "string", optional: /^(?!)/ },
       progress: { type: "string" },
     },
     name,
@@ -39,11 +40,15 @@ export function createLines(words: readonly string[], name: string): string[][] 
   if (first === undefined && !values.flag("append")) throw usageError("no sources specified");
   if (tags.length === 0 && !isDry)
     throw usageError("can't push with no tags specified, please set --tag or --dry-run");
-  const places = tags.length > 0 ? tags : [first ?? ""];
+  // Where nothing is written, the place only says the repository of digests.
+  const places = tags.length > 0 ? tags : [(first ?? "").replace(/@[^@]*$/, "")];
+  const isIndexUnwanted = /^(0|f|false)$/i.test(values.text("prefer-index") ?? "");
+  const isAlone =
+    values.positionals.length === 1 && !values.flag("append") && values.list("annotation").length === 0;
   return places.map((place) => [
     ...(values.flag("append") ? ["--append"] : []),
     ...(isDry ? ["--dry-run"] : []),
-    ...(values.text("prefer-index") === "false" ? ["--copy"] : []),
+    ...(isIndexUnwanted && isAlone ? ["--copy"] : []),
     ...values.list("annotation").map((annotation) => `--annotation=${annotation}`),
     ...["--", place, ...values.positionals],
   ]);

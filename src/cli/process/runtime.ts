@@ -27,6 +27,8 @@ export interface Runtime {
   fetch: Fetch;
   /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
+  /** Build arguments of baked targets that have no others. */
+  defaultBuildArgs?: Readonly<Record<string, string>>;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
    * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command
