@@ -1,7 +1,7 @@
 /** bough in the place of docker's builder: `bough plugin`, and the program under the name `docker-buildx`. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
-import { createServer, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -383,6 +383,37 @@ describe("docker-buildx", () => {
       expect(await child.exited).toBe(130);
     } finally {
       server.close();
+    }
+  });
+
+  test.each([
+    ["build", ["build", "--push", "-t", "me/app:1", "app"]],
+    ["bake", ["bake", "-f", "pushed.json"]],
+  ])("%s pushes a name without a host to Docker Hub, as docker does", async (_, words) => {
+    writeFiles(home, {
+      ...{ "app/Dockerfile": "FROM scratch\nCOPY x /\n", "app/x": "x" },
+      "pushed.json": JSON.stringify({
+        target: { default: { context: "app", tags: ["me/app:1"], output: ["type=image,push=true"] } },
+      }),
+    });
+    const asked: string[] = [];
+    // Stands for the internet, and refuses.
+    const proxy = createServer((connection) => {
+      connection.on("error", () => {});
+      connection.once("data", (data) => {
+        asked.push(data.toString().split("\r\n", 1)[0] ?? "");
+        connection.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const { port } = proxy.address() as AddressInfo;
+    try {
+      const pushed = await run([plugin, ...words], { HTTPS_PROXY: `http://127.0.0.1:${port}` });
+      expect(pushed.exitCode).toBe(1);
+      expect(pushed.stderr).toContain("docker://docker.io/me/app:1");
+      expect(asked[0]).toBe("CONNECT registry-1.docker.io:443 HTTP/1.1");
+    } finally {
+      proxy.close();
     }
   });
 

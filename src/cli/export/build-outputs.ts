@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
+import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -56,12 +57,12 @@ export function readBuildOutputs(
   { values, runtime }: Pick<Invocation, "values" | "runtime">,
   tags: readonly string[],
 ): BuildOutput[] {
-  const given = [
+  const asked = [
     ...values.list("output"),
     ...(values.flag("push") ? ["type=registry"] : []),
     ...(values.flag("load") ? ["type=docker"] : []),
   ];
-  const outputs = given.map((text) => {
+  const outputs = asked.map((text) => {
     const fields = readFields(text);
     const take = (name: string) => {
       const value = fields.get(name);
@@ -72,7 +73,10 @@ export function readBuildOutputs(
     const type = take("type") ?? "";
     const [dest, name] = [take("dest"), take("name")];
     const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
-    const names = name === undefined ? tags : name.split(",");
+    const given = name === undefined ? tags : name.split(",");
+    // Where users write docker's command line, a name without a host is one of Docker Hub.
+    const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
+    const names = isForHub ? given.map(wholeName) : given;
     const ignored = Object.entries(ignoredFields).flatMap(([field, why]) =>
       take(field) === undefined ? [] : [`--output: ${field} is ignored: ${why}`],
     );
@@ -81,7 +85,7 @@ export function readBuildOutputs(
         throw unusable(text, `${field}=${value}: ${reason}`);
     const output = {
       ignored,
-      tags: type === "image" ? names.map(parseTag) : [],
+      tags: type === "image" ? given.map(parseTag) : [],
       recompresses: isTrue("force-compression"),
       destinations: destinationsOf({ type, path, names, dest, isArchive: isTrue("tar", true) }, text, isTrue),
       compression: readCompression(take("compression"), text),
