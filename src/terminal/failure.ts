@@ -20,9 +20,34 @@ export function describeFailure(
   };
 }
 
+/**
+ * Returns an error as buildx prints it: excerpts and advice first, and in the last line what failed, since docker's actions for GitHub
+ * show no other line as the reason. `##[` would begin a command of GitHub's there.
+ */
+export function describeForDocker(error: unknown): { details: string; reason: string } {
+  const { message, hint } = failureOf(error);
+  const [headline = "", ...excerpt] = cutWords(message).split("\n");
+  const reasonOf = (text: string) => `ERROR: ${visibleLines(text).replaceAll("##[", "## [")}\n`;
+  // Docker's usage comes last there, too.
+  if (hint?.startsWith("\n")) return { details: "", reason: reasonOf(`${headline}\n${hint}`) };
+  const advice = hint?.split("\n") ?? [];
+  if (excerpt.length === 0 && advice.length < 2) {
+    const end = /[.?!]$/.test(headline) || hint === undefined ? "" : ".";
+    return { details: "", reason: reasonOf([`${headline}${end}`, ...advice].join(" ")) };
+  }
+  // Lines that are not indented are further errors: the first one's excerpt must follow it.
+  const lines = excerpt.some((line) => /^\S/.test(line)) ? [headline, ...excerpt] : excerpt;
+  return { details: `${visibleLines([...lines, ...advice].join("\n"))}\n`, reason: reasonOf(headline) };
+}
+
 /** Cuts words that are longer than any path, such as a pattern or a reference of 50 kB, which would fill the screen. */
 function cutWords(text: string): string {
   return text.replace(/\S{5000,}/g, (word) => truncate(word, 200));
+}
+
+/** Returns the exit code that buildx has for an error that is not one of its options. */
+export function exitCodeOfDocker(error: unknown): number {
+  return failureOf(error).kind === "interrupted" ? 130 : 1;
 }
 
 /** Returns anything that was thrown as an error for users. */

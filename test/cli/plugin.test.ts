@@ -111,7 +111,7 @@ describe("docker-buildx", () => {
     ["no command", ["buildx"], 0, /^Usage: {2}docker buildx/],
     ["docker help buildx ls", ["help", "buildx", "ls"], 0, /^Usage: {2}docker buildx ls/],
     ["docker buildx help ls", ["buildx", "help", "ls"], 0, /^Usage: {2}docker buildx ls/],
-    ["an unknown command", ["buildx", "bak"], 1, /^ERROR: unknown command: "bak"\nDid you mean bake\?/],
+    ["an unknown command", ["buildx", "bak"], 1, /^ERROR: unknown command: "bak"\. Did you mean bake\?$/],
     ["no context", ["buildx", "build"], 1, /^ERROR: docker: 'docker buildx build' requires 1 argument/],
     [
       "an option without its value",
@@ -120,6 +120,24 @@ describe("docker-buildx", () => {
       /^ERROR: .*--platform needs a value/,
     ],
     ["an unknown option", ["buildx", "build", "--foo", "."], 125, /^ERROR: .*unknown option --foo/],
+    [
+      "a value that is no flag's",
+      ["buildx", "build", "--pull=foo", "."],
+      125,
+      /^ERROR: .*--pull takes no value but/,
+    ],
+    [
+      "a limit that is none",
+      ["buildx", "build", "--ulimit", "x", "."],
+      125,
+      /^ERROR: --ulimit takes NAME=SOFT/,
+    ],
+    [
+      "a size that is none",
+      ["buildx", "build", "--shm-size", "x", "."],
+      125,
+      /^ERROR: --shm-size takes a size/,
+    ],
   ])("%s", async (_, words, exitCode, text) => {
     const ended = await buildx(...words);
     expect(ended.exitCode).toBe(exitCode);
@@ -161,7 +179,7 @@ describe("docker-buildx", () => {
     ["ls --format {{.Nodes}}", "--format takes table, json or {{.Name}}"],
     ["prune --filter type=regular", "--filter takes until=AGE"],
     ["imagetools create x", "can't push with no tags specified"],
-    ["imagetools inspct", 'unknown command: "inspct"\nDid you mean inspect?'],
+    ["imagetools inspct", 'unknown command: "inspct". Did you mean inspect?'],
   ])("%s is refused", async (line, text) => {
     const { exitCode, stderr } = await buildx("buildx", ...line.split(" "));
     expect(exitCode).toBeGreaterThan(0);
@@ -281,6 +299,10 @@ describe("docker-buildx", () => {
     const bad = await check("FROM scratch AS Upper\nCOPY x /\n");
     expect(bad.exitCode).toBe(1);
     expect(bad.stdout).toContain("StageNameCasing");
+    // As docker/bake-action writes it.
+    const called = await buildx("bake", "-f", "checks.json", "--call", "check", "--print");
+    expect(called.exitCode).toBe(0);
+    expect(JSON.parse(called.stdout).target.one.call).toBe("lint");
     // Docker has no such check.
     const own = await check('FROM scratch\nARG NONE=""\nCOPY x /\nWORKDIR $NONE\n');
     expect(own.stdout).toContain("EmptySetting");
@@ -428,7 +450,7 @@ describe("docker-buildx", () => {
     expect((await bough("inspect", "own:1")).exitCode).toBe(0);
     const refused = await docker("buildx build missing");
     expect(refused.exitCode).toBe(1);
-    expect(refused.stderr).toContain("ERROR: the build context missing does not exist\n");
+    expect(refused.stderr).toContain("ERROR: the build context missing does not exist. ");
     expect((await docker("buildx build --foo own")).exitCode).toBe(125);
   });
 
@@ -465,6 +487,31 @@ describe("docker-buildx", () => {
     expect((await build("2", "1kB")).exitCode).toBe(0);
     const note = Bun.file(join(state, "made-room.json"));
     while (!(await note.text()).includes("freedBytes")) await Bun.sleep(20);
+  });
+
+  // docker/build-push-action and docker/bake-action show the last line as the reason.
+  test.each([
+    ["by hand", {}],
+    ["in a job of GitHub", { GITHUB_ACTIONS: "true" }],
+  ])("the last line of a failure says what failed: %s", async (_, environment: Record<string, string>) => {
+    const bake = { target: { default: { context: "reasons" } } };
+    writeFiles(home, {
+      "reasons/Dockerfile": "FROM scratch\nRUNN x\n",
+      "reasons.json": JSON.stringify(bake),
+    });
+    const lastLine = async (...words: string[]) => {
+      const { exitCode, stderr } = await run([plugin, ...words], environment);
+      expect(exitCode).toBe(1);
+      return stderr.trimEnd().split("\n").at(-1);
+    };
+    const reason = "Dockerfile:2: unknown instruction: RUNN (did you mean RUN?)";
+    expect(await lastLine("buildx", "build", "reasons")).toBe(`ERROR: reasons/${reason}`);
+    expect(await lastLine("bake", "-f", "reasons.json")).toBe(
+      `ERROR: target default (reasons.json:1): reasons/${reason}`,
+    );
+    expect(await lastLine("build", "-f", "reasons/none", "reasons")).toStartWith(
+      "ERROR: cannot read the Dockerfile reasons/none: ",
+    );
   });
 
   test("a build that fails is an error as buildx prints it", async () => {

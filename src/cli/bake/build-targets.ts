@@ -7,7 +7,7 @@ import type { BuildResult } from "../../builder/result.ts";
 import { usageError } from "../../errors.ts";
 import { createSingleFlight } from "../../once.ts";
 import { withLatest } from "../../service/images/reference.ts";
-import { failureOf } from "../../terminal/failure.ts";
+import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { readSharing } from "../builds/build-cache.ts";
@@ -81,7 +81,8 @@ export async function buildTargets(
     progress.close();
   } catch (error) {
     progress.close();
-    if (progress.fail(error)) return failureOf(error).exitCode;
+    if (progress.fail(error))
+      return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
   if (results.size > 0 && invocation.runtime.isPlugin !== true) printTargets(targets, results, invocation);

@@ -4,7 +4,7 @@ import { dirname, join, posix, relative, sep } from "node:path";
 import type { Finding } from "../../check/rules.ts";
 import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../../dockerfile/secrets.ts";
-import { describeFailure, failureOf } from "../../terminal/failure.ts";
+import { describeFailure, describeForDocker, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { visible, visibleLines } from "../../visible.ts";
@@ -107,16 +107,19 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
       if (isFinished) resume();
     },
     fail(error) {
-      if (!progress.fail(error))
-        stderr.write(formatLogLines(describeFailure(error, given.globals.format).text, stderr));
-      resume();
       const known = failureOf(error);
-      if (known.kind === "interrupted") return true;
+      const { details, reason } = given.runtime.isPlugin
+        ? describeForDocker(error)
+        : { details: describeFailure(error, given.globals.format).text, reason: "" };
+      if (!progress.fail(error)) stderr.write(formatLogLines(details, stderr));
+      resume();
       const problems = (hasOneDockerfile ? problemsIn(error) : undefined) ?? [
         { message: known.message, range: undefined },
       ];
-      for (const problem of problems)
+      const marked = known.kind === "interrupted" ? [] : problems;
+      for (const problem of marked)
         stderr.write(mark("error", { title: failedStep ?? "bough build", ...problem }));
+      stderr.write(formatLogLines(reason, stderr));
       return true;
     },
   };

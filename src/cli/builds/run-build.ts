@@ -1,5 +1,5 @@
 import type { BuildResult } from "../../builder/result.ts";
-import { failureOf } from "../../terminal/failure.ts";
+import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Measures, startMeasures } from "./measures.ts";
@@ -51,7 +51,7 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
       const exitCode = await openShellAfter(error, invocation, isReported);
       if (exitCode !== undefined) return exitCode;
     }
-    if (isReported) return failureOf(error).exitCode;
+    if (isReported) return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
 }

@@ -3,9 +3,8 @@ import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
 import { type BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import { failureOf } from "../../terminal/failure.ts";
+import { describeForDocker, exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { commit, version } from "../../version.ts";
-import { visibleLines } from "../../visible.ts";
 import { type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
 import { type GlobalOptions, globalDefinitions } from "../command-line/globals.ts";
@@ -56,9 +55,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: "Build from a file",
     async run(given, call) {
       const { bake } = await import("../bake/bake.ts");
-      const words = given.map((word) =>
-        /^--(check|call=(check|lint))$/.test(word) ? "--set=*.call=lint" : word,
-      );
+      const words = callWords(given);
       const values = await read(bake, words, call);
       const progress = defaultWords(values, call.runtime).filter((word) => word.startsWith("--progress="));
       const defaultBuildArgs = dockerProxies(call.runtime.environment);
@@ -248,6 +245,17 @@ function loads(values: ParsedValues): boolean {
   return builds && !values.names.some((name) => ["output", "push", "load", "help", "list"].includes(name));
 }
 
+/** Puts what buildx says for all targets of a bake by `--check` or `--call` into the targets. */
+function callWords(words: readonly string[]): string[] {
+  return words.flatMap((word, at) => {
+    if (words[at - 1] === "--call") return [];
+    const [, method] =
+      word === "--check" ? [word, "check"] : (/^--call(?:=(.*))?$/.exec(word) ?? [undefined, undefined]);
+    const called = word === "--call" ? words[at + 1] : method;
+    return called === undefined ? [word] : [`--set=*.call=${called === "check" ? "lint" : called}`];
+  });
+}
+
 function requireContext({ positionals }: ParsedValues, { name }: Call): void {
   if (positionals.length === 1) return;
   throw usageError(
@@ -285,10 +293,12 @@ function overview(): string {
 
 /** Returns an error as buildx prints it, so that what reads buildx's output finds it, and the exit code that buildx has for it. */
 export function describePluginFailure(error: unknown): { text: string; exitCode: number } {
-  const { kind, message, hint } = failureOf(error);
-  const text = `ERROR: ${visibleLines(hint === undefined ? message : `${message}\n${hint}`)}\n`;
-  // docker's command line has 125 for options that are wrong.
-  const isOption = kind === "usage" && /\boptions?\b| needs a value(:|$)/.test(message);
-  if (isOption) return { text, exitCode: 125 };
-  return { text, exitCode: kind === "interrupted" ? 130 : 1 };
+  const { kind, message } = failureOf(error);
+  const { details, reason } = describeForDocker(error);
+  // docker's command line has 125 for options that are wrong, and for values that it parses itself.
+  const isOption =
+    kind === "usage" &&
+    /\boptions?\b| needs a value(:|$)| takes no value but |^--(shm-size|ulimit|memory)\b/.test(message);
+  if (isOption) return { text: details + reason, exitCode: 125 };
+  return { text: details + reason, exitCode: exitCodeOfDocker(error) };
 }
