@@ -472,6 +472,23 @@ describe("docker-buildx", () => {
     expect((await bough("build", "--docker", ...caches.slice(0, 2), "app")).exitCode).toBe(2);
   });
 
+  test("a word with a tag is a cache in a registry, as cache_from of compose files names them", async () => {
+    const registry = await Registry.start();
+    try {
+      writeFiles(home, { "cached/Dockerfile": "FROM scratch\nCOPY x /\n", "cached/x": "x" });
+      const words = (option: string) => ["build", option, `${registry.host}/cache:1`, "cached"];
+      const written = await buildx(...words("--cache-to"));
+      expect(written.stderr).toContain(`cache: ${registry.host}/cache:1 has 1 layer`);
+      expect(written.exitCode).toBe(0);
+      const elsewhere = join(temporaryDirectory(), "state");
+      const read = await run([plugin, ...words("--cache-from")], { BOUGH_HOME: elsewhere });
+      expect(read.stderr).toContain("1 of 1 layer cached");
+      expect(read.exitCode).toBe(0);
+    } finally {
+      await registry.stop();
+    }
+  });
+
   test("makes room on the disk in the background, as bough does", async () => {
     const state = join(temporaryDirectory(), "state");
     writeFiles(home, {

@@ -5,6 +5,7 @@ import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
 import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { usageError } from "../../../errors.ts";
+import { wholeName } from "../../../registry/repository.ts";
 import { parseSources, parseTargets, storeOfScope, targetOf } from "../../cache/cache-stores.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { isEmbedded } from "../../service/choice.ts";
@@ -66,7 +67,10 @@ function namedScopes({ values, runtime, log }: Given): ScopeChoice {
       log.warn(`--${option}: type=${type} is not supported: it is left out`);
       return false;
     });
-  const [from, to] = [usable("cache-from"), usable("cache-to")];
+  // For docker, a word is an image; a name that scopes can have too stays one.
+  const asInDocker = (text: string) =>
+    isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${wholeName(text)}` : text;
+  const [from, to] = [usable("cache-from").map(asInDocker), usable("cache-to").map(asInDocker)];
   const [fromValues, fromOption] =
     from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
   const [toValues, toOption] =
