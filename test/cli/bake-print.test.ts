@@ -152,6 +152,16 @@ describe("a file that can't be used is refused with its place", () => {
       'docker-bake.json:1: target.a/b: invalid name "a/b"',
     ],
     [
+      "a group of nothing",
+      bakeFile('{"group": {"app": {"targets": ["none"]}, "none": {"targets": []}}, "target": {}}'),
+      "there is no target none\nThe group none has no targets, or is in a group that it contains.",
+    ],
+    [
+      "a group without its field",
+      bakeFile('{"group": {"app": {}}}'),
+      "docker-bake.json:1: group.app.targets: required, but missing",
+    ],
+    [
       "a matrix without a name",
       target('"matrix": {"a": ["1"]}'),
       "docker-bake.json:2: target.app: matrix needs name",

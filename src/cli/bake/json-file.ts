@@ -66,7 +66,8 @@ export function readJsonFiles(files: readonly BakeText[], surroundings: Surround
     const made = readTargets(block, variables.lookUp);
     targets.push(...made);
     const names = made.map(({ name }) => name);
-    if (names.length !== 1 || names[0] !== block.name) groups.push({ name: block.name, targets: names });
+    if (names.length > 0 && (names.length > 1 || names[0] !== block.name))
+      groups.push({ name: block.name, targets: names });
   }
   for (const block of blocks("group")) groups.push(readGroup(block, variables.lookUp));
   return { targets, groups, variables: variables.list() };
@@ -260,6 +261,7 @@ function readGroup({ name, body, place }: Block, lookUp: Lookup): Group {
   const unknown = Object.keys(body).find((key) => key !== "targets" && key !== "description");
   if (unknown !== undefined) throw placeError(below(place, unknown), "unknown field of a group");
   const at = below(place, "targets");
+  if (body.targets === undefined) throw placeError(at, "required, but missing", 'As in "targets": ["app"].');
   const targets = readList(expand(body.targets ?? [], lookUp, at), at);
   const description =
     body.description === undefined

@@ -71,7 +71,7 @@ export function resolveBake(
   const groupsByName = new Map(definition.groups.map((group) => [group.name, group]));
   const asked = [...new Set(wanted.map(targetName).flatMap((name) => namesLike(name, definition)))];
   const groups = new Map<string, Group>();
-  const names = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Set())))];
+  const names = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Map())))];
   const others = asked.filter((name) => name !== byDefault || !groups.has(byDefault));
   const inDefault = [...(groups.get(byDefault)?.targets ?? []), ...others];
   groups.set("default", {
@@ -148,19 +148,32 @@ function namesLike(pattern: string, { groups, targets }: Definition): string[] {
   return names;
 }
 
-/** Returns the targets of a group, and of the groups in it, or the target itself. Notes the groups in `found`. */
+/**
+ * Returns the targets of a group, and of the groups in it, or the target itself. Notes the groups in `found`.
+ *
+ * @param visited the targets of groups that were seen before; none of one that is still being resolved
+ */
 function namesIn(
   name: string,
   groups: ReadonlyMap<string, Group>,
   found: Map<string, Group>,
-  visited: Set<string>,
-): string[] {
+  visited: Map<string, readonly string[]>,
+): readonly string[] {
+  const known = visited.get(name);
+  if (known !== undefined) return known;
   const group = groups.get(name);
   if (group === undefined) return [name];
-  if (visited.has(name)) return [];
-  visited.add(name);
+  visited.set(name, []);
   found.set(name, group);
-  return group.targets.flatMap((member) => namesIn(member, groups, found, visited));
+  const members = group.targets.flatMap((member) => {
+    const inside = namesIn(member, groups, found, visited);
+    // As in buildx: a member that is a group without targets, or one that contains this group, means the target of that name. So
+    // does a group's own name: `buildx bake --print` writes a group `default` for the target `default`.
+    return inside.length > 0 ? inside : [member];
+  });
+  const names = [...new Set(members)];
+  visited.set(name, names);
+  return names;
 }
 
 /** Returns the fields of a target over those that it inherits, with what `--set` changes. */
@@ -204,10 +217,14 @@ function cleanContext(context: string): string {
 }
 
 function unknownTarget(name: string, needed: string | undefined, { groups, targets }: Definition) {
-  const names = [...targets, ...groups].map((each) => each.name);
+  const names = [...new Set([...targets, ...groups].map((each) => each.name))];
   const by = needed === undefined ? "" : `, which ${needed} needs`;
   const meant = nearest(name, names);
-  const hint = meant === undefined ? `There are: ${names.sort().join(", ")}.` : `Did you mean ${meant}?`;
+  const hint = groups.some((group) => group.name === name)
+    ? `The group ${name} has no targets, or is in a group that it contains.`
+    : meant === undefined
+      ? `There are: ${names.sort().join(", ")}.`
+      : `Did you mean ${meant}?`;
   return name === byDefault && needed === undefined
     ? usageError("there is no target or group default", `Name what to build: ${names.sort().join(", ")}.`)
     : usageError(`there is no target ${name}${by}`, hint);
