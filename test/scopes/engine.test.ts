@@ -1,11 +1,12 @@
 /** On the engine, two homes that share a scope have the hits and misses of a single home, edit after edit. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, cpSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type RunningEngine, serveEngine } from "../differential/bough.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 
 const dockerfile = `FROM busybox:1 AS tools
 RUN echo tool > /tool
@@ -116,3 +117,41 @@ test.each([[[]], [["--docker"]]])(
   },
   180_000,
 );
+
+test("through a service, a registry carries a cache, and a directory does not, with a warning", async () => {
+  await using stack = new AsyncDisposableStack();
+  const registry = stack.adopt(await Registry.start(), (started) => started.stop());
+  const directory = join(temporaryDirectory(), "cache");
+  const ref = `type=registry,ref=${registry.host}/served:main`;
+  const build = async (home: string, ...words: string[]) => {
+    const context = temporaryDirectory();
+    writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN echo carried > /one\nRUN cat /one > /two\n" });
+    const { stderr, exitCode } = await runBough(
+      ["--url", engine.url, "--token", "t", "build", context, ...words],
+      {
+        workingDirectory: context,
+        environment: { BOUGH_HOME: home },
+      },
+    );
+    expect(exitCode, stderr).toBe(0);
+    return { stderr, runs: stderr.match(/ spawned op=\S+ RUN /g)?.length ?? 0 };
+  };
+  const [one, other] = [temporaryDirectory(), temporaryDirectory()];
+  const made = await build(
+    one,
+    `--cache-to=type=local,dest=${directory},mode=max`,
+    `--cache-to=${ref},mode=max`,
+  );
+  expect(made.stderr).toContain(
+    `[WARN] cache: ${directory} is not used: ${engine.url.slice(0, -1)} cannot read`,
+  );
+  expect(made.stderr).toContain(`cache: ${registry.host}/served:main has 2 layers, 2 new`);
+  expect(existsSync(directory)).toBe(false);
+  const local = await build(other, `--cache-from=type=local,src=${directory}`);
+  expect([local.runs, local.stderr]).toEqual([
+    2,
+    expect.stringContaining(`[WARN] cache: ${directory} is not used`),
+  ]);
+  const found = await build(temporaryDirectory(), `--cache-from=${ref}`);
+  expect([found.runs, found.stderr]).toEqual([0, expect.not.stringContaining("[WARN]")]);
+}, 180_000);

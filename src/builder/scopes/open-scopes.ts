@@ -8,6 +8,7 @@ import { supportOf } from "../service-support.ts";
 import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
 import type { ScopeService } from "./index-images.ts";
 import { type ReadOptions, readScope, readSteps } from "./read-scope.ts";
+import { type CacheStore, isDirectory } from "./registry/cache-store.ts";
 import type { CacheChoice, CacheOptions, OpenCaches } from "./registry/open-caches.ts";
 import type { SharedImages, SharingService } from "./registry/shared-images.ts";
 import { formatLayers } from "./scope-index.ts";
@@ -71,7 +72,7 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
 
   const caches = await openOtherCaches(choice.caches, options);
   scopes.push(...(caches?.found ?? []));
-  const isWritten = to !== undefined || (choice.caches?.to ?? []).length > 0;
+  const isWritten = to !== undefined || caches?.isWritten === true;
   const used = !isWritten ? undefined : createUsedEntries({ store, session, dockerfile, clock });
   let isFinished = false;
   const gone = new Set<string>();
@@ -104,24 +105,36 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
   };
 }
 
-/** Opens caches outside the service, if it can take layers from there. */
+/** Opens caches outside the service, as far as it can take layers from there. Warns of the others. */
 async function openOtherCaches(
   choice: CacheChoice | undefined,
   options: ScopesOptions,
 ): Promise<OpenCaches | undefined> {
   const { service, store, memory, log } = options;
-  const given = [...(choice?.from ?? []), ...(choice?.to ?? [])];
-  if (choice === undefined || given.length === 0) return undefined;
-  if (!(await supportOf(service).remoteLayers())) {
-    const labels = [...new Set(given.map(({ label }) => label))].join(", ");
+  if (choice === undefined || choice.from.length + choice.to.length === 0) return undefined;
+  const supports = supportOf(service);
+  const takesLayers = await supports.remoteLayers();
+  // A service elsewhere has no access to the directories of this machine.
+  const canUse = ({ address }: CacheStore) =>
+    takesLayers && (supports.isInThisProcess || !isDirectory(address));
+  const [from, to] = [choice.from.filter(canUse), choice.to.filter(canUse)];
+  const unused = [...choice.from, ...choice.to].filter((cache) => !canUse(cache));
+  if (unused.length > 0) {
+    const labels = [...new Set(unused.map(({ label }) => label))].join(", ");
+    const why = takesLayers
+      ? "cannot read directories of this machine, and keeps all layers itself"
+      : "keeps all layers itself";
     log.warn(
-      `cache: ${labels} is not used: ${service.address} keeps all layers itself; share them in a scope: --cache-from main --cache-to main`,
+      `cache: ${labels} is not used: ${service.address} ${why}; share them in a scope: --cache-from main --cache-to main`,
     );
-    return undefined;
   }
+  if (from.length + to.length === 0) return undefined;
   const { openCaches } = await import("./registry/open-caches.ts");
-  const carriesCaches = await supportOf(service).cacheArchives();
-  return openCaches(choice, { ...options, facts: store.facts, explains: memory.explains, carriesCaches });
+  const carriesCaches = await supports.cacheArchives();
+  return openCaches(
+    { from, to },
+    { ...options, facts: store.facts, explains: memory.explains, carriesCaches },
+  );
 }
 
 async function tryRead(name: string, explains: boolean, options: ReadOptions, signal: AbortSignal) {

@@ -12,6 +12,17 @@ export interface CacheStore {
   name: string;
 }
 
+const directoryPrefix = "dir:";
+
+export function isDirectory(address: string): boolean {
+  return address.startsWith(directoryPrefix);
+}
+
+/** Returns the path in the address of a directory. */
+export function directoryIn(address: string): string {
+  return address.slice(directoryPrefix.length);
+}
+
 /** A cache to write. */
 export interface CacheTarget extends CacheStore {
   /** `min`: the layers of the result are sent; `max`: those of all stages. */

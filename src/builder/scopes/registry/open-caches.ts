@@ -14,7 +14,13 @@ import { type Entry, formatLayers, type ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
 import type { ScopeKeys } from "../signature.ts";
 import { isCache, readArtifact, readArtifactSteps, type StoredCache } from "./artifact.ts";
-import type { CacheStore, CacheTarget, OpenTarget } from "./cache-store.ts";
+import {
+  type CacheStore,
+  type CacheTarget,
+  directoryIn,
+  isDirectory,
+  type OpenTarget,
+} from "./cache-store.ts";
 import { createLayerSender, type LayerSender } from "./send-layers.ts";
 import {
   createSharedImages,
@@ -45,12 +51,12 @@ export interface CacheOptions extends ScopeKeys {
   log: { info(text: string): void; warn(text: string): void };
 }
 
-const directoryPrefix = "dir:";
-
 /** Statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
 const mayLackBlobs: readonly number[] = [400, 404];
 
 export interface OpenCaches extends Disposable {
+  /** True if some cache is written. */
+  isWritten: boolean;
   found: FoundScope[];
   images: SharedImages;
   /** `undefined` if the service can't read and fill caches. */
@@ -145,9 +151,9 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
         return await writeWith(sender, false);
       });
       if (written === undefined) return;
-      if (target.address.startsWith(directoryPrefix))
+      if (isDirectory(target.address))
         // The cache is complete without it; the next build tries again.
-        await tidyDirectory(target.address.slice(directoryPrefix.length), clock.now()).catch(() => undefined);
+        await tidyDirectory(directoryIn(target.address), clock.now()).catch(() => undefined);
       log.info(`cache: ${target.label} has ${formatLayers(written.all)}, ${written.added} new`);
     } catch (error) {
       signal.throwIfAborted();
@@ -160,6 +166,7 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     log.warn(`cache: mounts= has no effect: ${service.address} keeps the contents of cache mounts itself`);
   const found = await Promise.all(from.map(find));
   return {
+    isWritten: to.length > 0,
     found: found.filter((scope) => scope !== undefined),
     images,
     carried: options.carriesCaches ? createCarriedCaches(sources, usedCaches) : undefined,
