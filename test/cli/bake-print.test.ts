@@ -94,7 +94,8 @@ describe("a file that can't be used is refused with its place", () => {
   test.each<[string, Record<string, string>, string]>([
     ["no file", {}, "no bake file or compose file here"],
     ["invalid JSON", bakeFile("{"), "docker-bake.json: invalid JSON: "],
-    ["invalid YAML", { "compose.yaml": "services: [\n" }, "compose.yaml: invalid YAML: "],
+    ["invalid YAML", { "compose.yaml": "services: [\n" }, "compose.yaml:2: invalid YAML: bad indent"],
+    ["a key twice", compose("build: .\n    build: x"), "compose.yaml:4: invalid YAML: duplicate key"],
     ["HCL", { "docker-bake.hcl": 'target "app" {}\n' }, "docker-bake.hcl: HCL is not supported"],
     [
       "an unknown field",
@@ -203,7 +204,7 @@ describe("a file that can't be used is refused with its place", () => {
       {
         "compose.yaml": `${Array.from({ length: 12 }, (_, at) => `x-${at}: &a${at} [${`*a${at - 1}, `.repeat(at && 9)}1]`).join("\n")}\nservices: {app: {build: .}}\n`,
       },
-      "compose.yaml: invalid YAML: Excessive aliasing",
+      "compose.yaml: invalid YAML: an alias without its anchor, or too many",
     ],
     [
       "a missing variable",
@@ -215,7 +216,13 @@ describe("a file that can't be used is refused with its place", () => {
       compose('image: "a:${T-"'),
       'compose.yaml:3: services.app.image: invalid variable: "${T-"',
     ],
-    ["!reset", compose("build: !reset null"), "compose.yaml:3: !reset is not supported"],
+    [
+      "merge keys that double each time",
+      {
+        "compose.yaml": `x-0: &a0 {a: 1}\n${Array.from({ length: 40 }, (_, at) => `x-${at + 1}: &a${at + 1} {<<: [*a${at}, *a${at}]}`).join("\n")}\n`,
+      },
+      "compose.yaml: invalid YAML: an alias without its anchor, or too many",
+    ],
     [
       "an unknown parent",
       compose("extends: base"),

@@ -3,10 +3,11 @@ import { posix } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { joined, mergeService, normalize, rebase, type Service } from "./compose-merge.ts";
+import { type ComposeDocument, parseComposeYaml, withoutReplaced } from "./compose-yaml.ts";
 import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
 import type { BakeText } from "./json-file.ts";
 import { below, type Place, placeError } from "./place.ts";
-import { isMap, readText, requireArray, requireFinite, requireMap } from "./target.ts";
+import { isMap, readText, requireArray, requireMap } from "./target.ts";
 
 /** The services and secrets of compose files, merged. */
 export interface Project {
@@ -65,7 +66,7 @@ export function readProject(files: readonly BakeText[], input: ComposeInput): Pr
   return project;
 }
 
-interface Document {
+interface Document extends Pick<ComposeDocument, "replaced"> {
   root: Record<string, unknown>;
   place: Place;
 }
@@ -73,23 +74,8 @@ interface Document {
 /** Parses a file, of which each YAML document counts as a file. */
 function parse({ file, text }: BakeText): Document[] {
   const place: Place = { file, path: [], text };
-  const tag = /^[^#\n]*[:\-,[{]\s*(!(?:reset|override))\b/m.exec(text);
-  if (tag !== null)
-    throw placeError(
-      { file: `${file}:${text.slice(0, tag.index + tag[0].length).split("\n").length}`, path: [] },
-      `${tag[1]} is not supported`,
-      "`docker compose config` writes a file without it.",
-    );
-  let value: unknown;
-  try {
-    value = Bun.YAML.parse(text);
-  } catch (error) {
-    throw placeError(place, messageOf(error).replace(/^YAML Parse error/, "invalid YAML"), undefined, error);
-  }
-  requireFinite(value, { file, path: [] });
-  const documents = Array.isArray(value) ? value : [value];
-  return documents.flatMap((root) =>
-    root === null || root === undefined ? [] : [{ root: requireMap(root, place), place }],
+  return parseComposeYaml(text, place).flatMap(({ root, replaced }) =>
+    root === null || root === undefined ? [] : [{ root: requireMap(root, place), replaced, place }],
   );
 }
 
@@ -104,10 +90,13 @@ function mergeDocuments(
   input: ComposeInput,
   trail: readonly string[],
 ): Project {
-  const services = new Map<string, Service>();
+  let services = new Map<string, Service>();
   let secrets: Record<string, unknown> = {};
-  for (const { root, place } of documents) {
+  for (const { root, replaced, place } of documents) {
     warnOfUnknown(root, place, input);
+    const earlier = withoutReplaced({ services: bodiesOf(services), secrets }, replaced);
+    services = withBodies(services, earlier.services);
+    secrets = earlier.secrets ?? {};
     const variables = variablesOf(environment, input);
     for (const included of includesOf(root, base, environment, place, input, trail)) {
       for (const [name, service] of included.services) {
@@ -119,9 +108,9 @@ function mergeDocuments(
     }
     const own = ownServices(root, place, variables);
     for (const [name, service] of own) {
-      const whole = extend(name, service, { own, earlier: services, base, environment, input });
+      const whole = extend(name, service, { own, earlier: services, base, environment, input, replaced });
       const before = services.get(name);
-      const rebased = rebase(whole, base, before === undefined);
+      const rebased = rebase(whole, base, before?.body.build === undefined);
       services.set(
         name,
         before === undefined ? rebased : { ...rebased, body: mergeService(before.body, rebased.body) },
@@ -138,6 +127,23 @@ function mergeDocuments(
     }
   }
   return { services, secrets, environment };
+}
+
+function bodiesOf(services: ReadonlyMap<string, Service>): Record<string, Service["body"]> {
+  return Object.fromEntries([...services].map(([name, { body }]) => [name, body]));
+}
+
+/** Returns the services that have a body, with it. */
+function withBodies(
+  services: ReadonlyMap<string, Service>,
+  bodies: Readonly<Record<string, Service["body"]>> = {},
+): Map<string, Service> {
+  return new Map(
+    [...services].flatMap(([name, service]) => {
+      const body = bodies[name];
+      return body === undefined ? [] : [[name, { ...service, body }]];
+    }),
+  );
 }
 
 function ownServices(
@@ -165,6 +171,7 @@ interface Extending {
   base: string;
   environment: Project["environment"];
   input: ComposeInput;
+  replaced: Document["replaced"];
 }
 
 /** Returns a service over the one that it extends. */
@@ -187,17 +194,19 @@ function extend(name: string, service: Service, given: Extending, trail: readonl
     const text = given.input.readFile(path);
     if (text === undefined) throw placeError(at, `there is no file ${path}`);
     const base = posix.dirname(path);
-    for (const { root, place } of parse({ file: path, text })) {
+    for (const { root, replaced, place } of parse({ file: path, text })) {
       const own = ownServices(root, place, variablesOf(given.environment, given.input));
       const found = own.get(parentName);
       if (found === undefined) continue;
-      const whole = extend(parentName, found, { ...given, own, earlier: new Map(), base }, [...trail, key]);
+      const within = { ...given, own, earlier: new Map<string, Service>(), base, replaced };
+      const whole = extend(parentName, found, within, [...trail, key]);
       // Its paths are relative to its file, but this service's are not.
       parent = rebase(whole, relativeBase(base, given.base));
     }
   }
   if (parent === undefined) throw placeError(at, `there is no service ${parentName}`);
-  return { place: service.place, body: mergeService(parent.body, body) };
+  const kept = withoutReplaced({ services: { [name]: parent.body } }, given.replaced).services?.[name] ?? {};
+  return { place: service.place, body: mergeService(kept, body) };
 }
 
 function relativeBase(path: string, from: string): string {
