@@ -40,7 +40,7 @@ const dockerfiles: readonly string[] = [
   "FROM configured:1\nENV PATH=/more:$PATH",
   "FROM busybox:1\nENV A=1\nRUN true\nENV B=$A A=2",
   "FROM busybox:1\nENV B=b 1=one A=a",
-  "FROM busybox:1\nARG A=1 B=$A\nENV V=v$B N=q\nARG $N=2 'r'=3\nENV W=$q$r\nRUN true",
+  "FROM busybox:1\nARG A=1 C\nARG B=$A\nENV V=v$B N=q\nARG r=3\nENV W=$N$r\nRUN true",
   "FROM busybox:1\nHEALTHCHECK CMD a\nHEALTHCHECK --interval=100us --retries=x None",
   "FROM busybox:1\nARG X=1\nENV Y=$X\nRUN true",
   "FROM busybox:1\nENV X=env\nARG X=arg\nRUN true",

@@ -316,6 +316,12 @@ export const refusals: readonly Refusal[] = [
     bough: "SCRATCH is not a valid repository name: repository name must be lowercase",
   },
   {
+    what: "an ENV that has no name once its variables are replaced",
+    dockerfile: "FROM busybox:1\nENV $NAME=1\nRUN true\n",
+    docker: "executor failed running [/bin/sh -c true]: exit code: 1",
+    bough: "ENV names can not be blank (`$NAME`)",
+  },
+  {
     what: "an unknown USER",
     dockerfile: "FROM busybox:1\nUSER ghost\nRUN true\n",
     docker: "unable to find user ghost: no matching entries in passwd file",

@@ -1,5 +1,4 @@
 import { extend } from "../../columns/persistent-map.ts";
-import type { ArgInstruction } from "../../dockerfile/instruction.ts";
 import type { BuildJob } from "../job.ts";
 import { homeOf } from "../owners/ownership.ts";
 import type { Arguments, StageScope } from "../state/scope.ts";
@@ -29,21 +28,21 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
   return overridden.length === 0 ? args : extend(args, overridden);
 }
 
-/** Keeps the earlier value of a name if an ARG gives it none. */
-export function keepEarlierArguments(
-  declarations: ArgInstruction["declarations"],
-  before: Arguments,
-  declared: Arguments,
+/** Arguments that say what a scan for software covers. In BuildKit they are no variables of a stage. */
+const forScanner = new Set(["BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE"]);
+
+/** Declares an ARG: with a value it overrides an earlier ENV, and without one it changes no earlier value. */
+export function declareAsDocker(
+  args: Arguments,
+  name: string,
+  defaultValue: string | undefined,
+  supplied: ReadonlyMap<string, string>,
+  globals: Arguments,
 ): Arguments {
-  return extend(
-    declared,
-    declarations.flatMap(({ key }) => {
-      const argument = declared.get(key);
-      if (argument?.value !== undefined) return [[key, { ...argument, overridesEnv: true }] as const];
-      const earlier = before.get(key);
-      return earlier === undefined ? [] : [[key, earlier] as const];
-    }),
-  );
+  const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
+  if (forScanner.has(name)) return extend(args, [[name, { value: undefined, overridesEnv: false }]]);
+  if (value === undefined && args.has(name)) return args;
+  return extend(args, [[name, { value, overridesEnv: value !== undefined }]]);
 }
 
 /**

@@ -6,15 +6,17 @@ import type { ImageConfig } from "../../image/config.ts";
 import { healthcheckOf, portsOf, wordsOf } from "../docker/configuration.ts";
 import { pathInImage } from "../state/path-in-image.ts";
 import { type Arguments, lookUp, type StageScope } from "../state/scope.ts";
-import { expandDeclarations, expandPairs } from "./settings.ts";
+import { declare, expandPairs } from "./settings.ts";
 
 interface Surroundings {
-  stage: Pick<StageScope, "args" | "config" | "env">;
+  stage: Pick<StageScope, "args" | "config" | "env" | "inherited">;
   lookup: Lookup;
   escape: EscapeCharacter;
   buildArgs: ReadonlyMap<string, string>;
   /** The ARGs before the first FROM, with the automatic ones: a stage's ARG without a value takes theirs. */
   globals: Arguments;
+  /** Docker's precedence of ARG and ENV. */
+  laterWins: boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ interface Surroundings {
  */
 export function createdBy(
   instruction: Instruction,
-  { stage, lookup, escape, buildArgs, globals }: Surroundings,
+  { stage, lookup, escape, ...given }: Surroundings,
 ): string | undefined {
   const { name } = instruction;
   const expand = (word: string) => expandWord(word, lookup, escape);
@@ -32,9 +34,11 @@ export function createdBy(
     case "ONBUILD":
       return undefined;
     case "ARG": {
-      const pairs = expandDeclarations(instruction, lookup, { buildArgs, escape }).map(({ key, value }) => {
-        const known = buildArgs.get(key) ?? value ?? globals.get(key)?.value;
-        return known === undefined ? key : `${key}=${known}`;
+      let { args } = stage;
+      const pairs = instruction.declarations.map((declaration) => {
+        const declared = declare(declaration, { ...stage, args }, { ...given, escape });
+        args = declared.args;
+        return declared.value === undefined ? declaration.key : `${declaration.key}=${declared.value}`;
       });
       return `ARG ${pairs.join(" ")}`;
     }

@@ -21,7 +21,7 @@ import {
 } from "../contexts/named-context.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import { configure } from "../docker/configuration.ts";
-import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
+import { overrideArguments, startAsDocker } from "../docker/variables.ts";
 import { automaticArguments, type BuildTarget } from "../state/platform.ts";
 import {
   type Arguments,
@@ -34,7 +34,7 @@ import {
 } from "../state/scope.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
 import { refusals } from "./refusals.ts";
-import { expandDeclarations, expandPairs } from "./settings.ts";
+import { declare, expandPairs, requireVariableName } from "./settings.ts";
 import { undefinedVariables } from "./variable-warnings.ts";
 import type { World } from "./world.ts";
 
@@ -122,21 +122,22 @@ export async function interpretInStage<Stage extends StageScope>(
     case "FROM":
       throw new Error("unreachable: a FROM starts a new stage");
     case "ARG": {
-      const declarations = expandDeclarations(instruction, lookup, world);
-      const given = declarations.flatMap(({ key }, index) => {
-        const { value } = instruction.declarations[index] ?? {};
-        return buildArgs.has(key) ? [] : [{ key, value }];
-      });
-      let declared = scope.args;
-      for (const { key, value } of declarations)
-        declared = declareArgument(declared, key, value, buildArgs, globals);
-      const args = dialect.hasDockersVariables
-        ? keepEarlierArguments(declarations, scope.args, declared)
-        : declared;
-      return { ...stage, args, unknown: updateUnknown(stage.unknown, given, isKnown) };
+      const given = { buildArgs, escape, globals, laterWins: dialect.hasDockersVariables };
+      let declared = stage;
+      for (const declaration of instruction.declarations) {
+        const { args } = declare(declaration, { ...declared, inherited: scope.inherited }, given);
+        const defaults = buildArgs.has(declaration.key) ? [] : [declaration];
+        const unknown = updateUnknown(declared.unknown, defaults, createIsKnown(declared, escape));
+        declared = { ...declared, args, unknown };
+      }
+      return declared;
     }
     case "ENV": {
       const pairs = expandPairs(instruction, lookup, escape);
+      for (const [index, { key }] of pairs.entries()) {
+        const { key: name = "" } = instruction.pairs[index] ?? {};
+        if (isKnown(name)) requireVariableName(key, name);
+      }
       const env = extend(
         stage.env,
         pairs.map(({ key, value }) => [key, value]),

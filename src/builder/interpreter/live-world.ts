@@ -124,7 +124,10 @@ function noteStep(
   { dialect, buildArgs, dockerfile: { escape } }: AskedBuild,
 ): StageState {
   if (isSkipped(instruction, dialect)) return stage;
-  const line = createdBy(instruction, { stage, lookup, escape, buildArgs, globals });
+  const line = createdBy(instruction, {
+    ...{ stage, lookup, escape, buildArgs, globals },
+    laterWins: dialect.hasDockersVariables,
+  });
   if (line === undefined) return stage;
   return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }

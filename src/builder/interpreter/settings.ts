@@ -1,8 +1,9 @@
 import type { ArgInstruction, EnvInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { type Arguments, declareArgument, lookUp, type StageScope } from "../state/scope.ts";
-import type { World } from "./world.ts";
+import { BoughError } from "../../errors.ts";
+import { declareAsDocker } from "../docker/variables.ts";
+import { type Arguments, declareArgument, lookUp, type Scope } from "../state/scope.ts";
 
 /** Expands the pairs of an ENV. All of them see the values from before the instruction. */
 export function expandPairs(
@@ -16,40 +17,54 @@ export function expandPairs(
   }));
 }
 
-/** Performs an ARG before the first FROM. It may declare several names; defaults may use earlier ones. Names are literal. */
-export function declareGlobals(
-  { declarations }: ArgInstruction,
-  globals: Arguments,
-  given: GivenArguments,
-): Arguments {
-  let declared = globals;
-  for (const { key, value } of declarations) {
-    const expanded = expandDefault(key, value, lookUp({ args: declared }), given);
-    declared = declareArgument(declared, key, expanded, given.buildArgs, globals);
-  }
-  return declared;
-}
-
-/** Expands an ARG in a stage. Names and defaults all see the values from before the instruction. */
-export function expandDeclarations(
-  { declarations }: ArgInstruction,
-  lookup: Lookup,
-  given: GivenArguments,
-): ArgInstruction["declarations"] {
-  return declarations.map(({ key: name, value }) => {
-    const key = expandWord(name, lookup, given.escape);
-    return { key, value: expandDefault(key, value, lookup, given) };
+/** Throws if no program could be started with a variable of that name. Docker fails at the next RUN. `word`: as it is written. */
+export function requireVariableName(name: string, word: string): void {
+  if (name !== "" && !name.includes("=")) return;
+  const reason = name === "" ? "can not be blank" : `can not contain "=", as in ${JSON.stringify(name)}`;
+  throw new BoughError(`ENV names ${reason} (\`${word}\`)`, {
+    kind: "usage",
+    hint: "Give the variables in it values by ARG or ENV, or write the name itself.",
   });
 }
 
-type GivenArguments = Pick<World<StageScope>, "buildArgs" | "escape">;
+/** What an ARG depends on besides its scope. */
+interface GivenArguments {
+  buildArgs: ReadonlyMap<string, string>;
+  escape: EscapeCharacter;
+  /** Declared before the first FROM, with the automatic ones: an ARG without a value takes theirs. */
+  globals: Arguments;
+  /** Docker's precedence: an ARG with a value overrides an earlier ENV, and one without a value changes nothing. */
+  laterWins: boolean;
+}
 
-/** Returns a replaced default as it is written: `${NAME:?}` in it is no error, as in BuildKit. */
-function expandDefault(
-  key: string,
-  value: string | undefined,
-  lookup: Lookup,
-  { buildArgs, escape }: GivenArguments,
-): string | undefined {
-  return value === undefined || buildArgs.has(key) ? value : expandWord(value, lookup, escape);
+/** Performs an ARG before the first FROM. */
+export function declareGlobals(
+  { declarations }: ArgInstruction,
+  globals: Arguments,
+  given: Pick<GivenArguments, "buildArgs" | "escape">,
+): Arguments {
+  return declarations.reduce(
+    (args, declaration) =>
+      declare(declaration, { env: new Map(), args }, { ...given, globals, laterWins: false }).args,
+    globals,
+  );
+}
+
+/**
+ * Performs one declaration of an ARG, before the first FROM or in a stage. Each one sees those before it on its line, as in BuildKit:
+ * `ARG A=1 B=$A` means `ARG A=1` and then `ARG B=$A`. Names are literal. `value`: what this line gives the name.
+ */
+export function declare(
+  { key, value }: ArgInstruction["declarations"][number],
+  scope: Partial<Scope> & Pick<Scope, "args">,
+  { buildArgs, escape, globals, laterWins }: GivenArguments,
+): { args: Arguments; value: string | undefined } {
+  // A default that `--build-arg` replaces is not expanded: `${NAME:?}` in it is no error, as in BuildKit.
+  const isExpanded = value !== undefined && !buildArgs.has(key);
+  const expanded = isExpanded ? expandWord(value, lookUp(scope), escape) : value;
+  const declareName = laterWins ? declareAsDocker : declareArgument;
+  return {
+    args: declareName(scope.args, key, expanded, buildArgs, globals),
+    value: buildArgs.get(key) ?? expanded ?? globals.get(key)?.value,
+  };
 }

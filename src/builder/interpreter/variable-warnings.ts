@@ -1,6 +1,6 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
-import { referencesOf } from "../../dockerfile/words/references.ts";
+import { referencesIn, referencesOf, type VariableReference } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
 import { isAutomaticArgument } from "../state/platform.ts";
@@ -61,12 +61,24 @@ export function undefinedVariables(
   const { env, args, inherited } = scope;
   const isKnown = (name: string) =>
     name === everywhere || env.has(name) || args.has(name) || inherited?.has(name) === true;
-  return referencesOf(instruction, escape)
+  return usesIn(instruction, escape)
     .filter(({ name, isRequired }) => isRequired && !isKnown(name))
     .map(({ name }) => ({
       rule: "UndefinedVar",
       message: `Usage of undefined variable '$${name}'${adviceOn(name, scope)}`,
     }));
+}
+
+/** Returns the variables that an instruction uses, without those that an ARG declares itself before it uses them. */
+function usesIn(instruction: Instruction, escape: EscapeCharacter): VariableReference[] {
+  if (instruction.name !== "ARG") return referencesOf(instruction, escape);
+  const declared = new Set<string>();
+  const uses = new Map<string, VariableReference>();
+  for (const { key, value = "" } of instruction.declarations) {
+    for (const use of referencesIn(value, escape)) if (!declared.has(use.name)) uses.set(use.name, use);
+    declared.add(key);
+  }
+  return [...uses.values()];
 }
 
 /** No real Dockerfile has more names. Comparing each with all others takes quadratic time. */

@@ -4,7 +4,7 @@ import { argumentWords } from "../instruction-words.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
 /** A variable that a text uses. */
-interface VariableReference {
+export interface VariableReference {
   name: string;
   /** False if every use handles a missing value itself: `${NAME:-x}`, `${NAME+x}`, `${NAME:?why}`. */
   isRequired: boolean;
