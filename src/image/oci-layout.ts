@@ -32,3 +32,6 @@ export function layerMediaType(compression: Compression): string {
 
 /** The annotation by which an index names an image. */
 export const nameAnnotation = "org.opencontainers.image.ref.name";
+
+/** containerd's annotation for the whole name, which Docker reads, too. */
+export const containerdName = "io.containerd.image.name";

@@ -1,5 +1,5 @@
 /** `bough images import`: credentials that are not shown, an interruption that reaches the service, progress. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startImportProgress } from "../../src/terminal/import-progress.ts";
@@ -7,6 +7,8 @@ import type { Log } from "../../src/terminal/log.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
 const environmentOf = (url: string) => ({
@@ -105,17 +107,122 @@ test("an archive of docker save is imported like docker load does it: each image
   expect((await bough(`cat ${two.image}:/two`)).stdout).toBe("two");
   expect((await bough(`cat ${three.image}:/three`)).stdout).toBe("three");
 
-  // The second import, of the compressed archive, does not move a tag that another image has.
+  // The second import, of the compressed archive, moves the tag back.
   await bough(`tag ${three.image} app:1`);
   const again = await bough("-f json images import docker-archive:saved.tar.gz");
-  expect(again.json()[0]).toEqual({ image: one.image, tag: null });
-  expect(again.stderr).toContain(`app:1 stays with ${three.image}; `);
-  expect(again.json()[1].tag).toBe("registry.example:5000/app:latest");
+  expect(again.json()[0]).toEqual({ image: one.image, tag: "app:1" });
+  expect(again.stderr).toContain(`app:1 was image ${three.image}: \`bough tag ${three.image} app:1\` moves`);
+  expect(again.stderr).not.toContain("registry.example:5000/app:latest was");
+  expect((await bough("cat app:1:/one")).stdout).toBe("one");
   // A single image of the archive; a tag for more than one is refused.
   expect((await bough("-f json images import docker-archive:saved.tar:app:2")).json().image).toBe(two.image);
   expect((await bough("images import docker-archive:saved.tar --tag all:1")).stderr).toContain(
     "more than one image",
   );
+});
+
+describe("a newer image under the same names", () => {
+  /** Files of an OCI layout with an image, whose entries have these annotations. */
+  const layoutOf = (text: string, entries: readonly Record<string, string>[]) => {
+    const blobs: Record<string, string> = {};
+    const add = (bytes: string) => {
+      const hex = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+      blobs[`blobs/sha256/${hex}`] = bytes;
+      return { digest: `sha256:${hex}`, size: Buffer.byteLength(bytes) };
+    };
+    const type = (kind: string) => `application/vnd.oci.image.${kind}`;
+    const layer = add(Buffer.from(tarOf([{ name: "text", content: text }])).toString());
+    const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+    const rootfs = { type: "layers", diff_ids: [layer.digest] };
+    const config = add(JSON.stringify({ architecture, os: "linux", rootfs }));
+    const manifest = add(
+      JSON.stringify({
+        schemaVersion: 2,
+        config: { mediaType: type("config.v1+json"), ...config },
+        layers: [{ mediaType: type("layer.v1.tar"), ...layer }],
+      }),
+    );
+    const manifests = entries.map((annotations) => ({
+      ...{ mediaType: type("manifest.v1+json"), ...manifest, annotations },
+    }));
+    return {
+      ...blobs,
+      "oci-layout": '{"imageLayoutVersion":"1.0.0"}',
+      "index.json": JSON.stringify({ schemaVersion: 2, manifests }),
+    };
+  };
+  const containerd = (name: string, tag: string) => ({
+    "io.containerd.image.name": name,
+    "org.opencontainers.image.ref.name": tag,
+  });
+  const archive = (directory: string, files: Record<string, string>) =>
+    writeFileSync(
+      join(directory, "image.tar"),
+      tarOf(Object.entries(files).map(([name, content]) => ({ name, content }))),
+    );
+
+  test.each([
+    // As docker buildx writes two tags.
+    [
+      "oci-archive:image.tar",
+      [containerd("docker.io/library/app:1", "1"), containerd("registry.example/b:2", "2")],
+      ["app:1", "registry.example/b:2"],
+    ],
+    // As podman and skopeo write it.
+    [
+      "oci-archive:image.tar",
+      [{ "org.opencontainers.image.ref.name": "localhost/app:1" }],
+      ["localhost/app:1"],
+    ],
+    ["oci:layout", [containerd("docker.io/me/app:1", "1")], ["me/app:1"]],
+    // A tag alone is no name: that is made of the path's.
+    ["oci:layout", [{ "org.opencontainers.image.ref.name": "1" }], ["layout:latest"]],
+    ["oci-archive:image.tar", [{}], ["image:latest"]],
+  ] as const)("%s, %p: the names move to it", async (reference, entries, names) => {
+    const directory = temporaryDirectory();
+    const environment = { BOUGH_HOME: temporaryDirectory() };
+    const bough = (line: string) =>
+      runBough(["--local", ...line.split(" ")], { workingDirectory: directory, environment });
+    const images: string[] = [];
+    for (const text of ["old", "new"]) {
+      const files = layoutOf(text, entries);
+      archive(directory, files);
+      writeFiles(join(directory, "layout"), files);
+      const imported = await bough(`-f json images import ${reference}`);
+      expect(imported).toMatchObject({ exitCode: 0 });
+      const rows = [JSON.parse(imported.stdout)].flat() as { image: string; tag: string }[];
+      expect(rows.map(({ tag }) => tag)).toEqual([...names]);
+      images.push(rows[0]?.image ?? "");
+      for (const name of names) expect((await bough(`cat ${name}:/text`)).stdout).toBe(text);
+      const moved = names.filter((name) => imported.stderr.includes(`${name} was image ${images[0]}: `));
+      expect(moved).toEqual(text === "old" ? [] : [...names]);
+    }
+    expect(images[0]).not.toBe(images[1]);
+    // One of them, by its name.
+    if (entries.length > 1)
+      expect((await bough(`-q images import ${reference}:registry.example/b:2 --tag own:1`)).exitCode).toBe(
+        0,
+      );
+  });
+
+  test("of a registry, as docker pull has it", async () => {
+    const registry = await Registry.start();
+    try {
+      const environment = { BOUGH_HOME: temporaryDirectory() };
+      const bough = (line: string) =>
+        runBough(["--local", ...line.split(" ")], { workingDirectory: "/", environment });
+      const name = `${registry.host}/app:1`;
+      for (const text of ["old", "new"]) {
+        const layout = temporaryDirectory();
+        writeFiles(layout, layoutOf(text, [containerd("docker.io/library/app:1", "latest")]));
+        registry.push(`oci:${layout}:latest`, "app:1");
+        expect((await bough(`images import ${name}`)).exitCode).toBe(0);
+        expect((await bough(`cat ${name}:/text`)).stdout).toBe(text);
+      }
+    } finally {
+      await registry.stop();
+    }
+  });
 });
 
 test.each(["docker-archive:none.tar", "oci-archive:none.tar", "oci:none/layout"])(

@@ -106,7 +106,7 @@ SUCCESS means that the command ran to its end: look at the exit code.
   bough images                                  those with a tag, and each session's newest; --all has every layer
   bough images --tag app:                       images by the beginning of their tag
   bough images import alpine:3.20 debian:12     import images from a registry; FROM does so automatically
-  bough images import alpine:3.20 --tag alpine:3.20   again: an existing tag is moved only with --tag
+  bough images import docker-archive:app.tar    with its names; a tag moves to what was imported last
   bough images export app:dev oci:./layout:dev  or oci-archive:, docker-archive:, dir:; files: rootfs:DIR, tar:FILE
   bough push app:dev registry.example/app:1     credentials are those of docker login; sends what the registry lacks
   bough inspect app:dev                         configuration, layers and their sizes; --layer N: its files (engine)

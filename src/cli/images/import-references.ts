@@ -1,25 +1,23 @@
 /** The arguments of `bough images import`: which images to import, and the tags that they get. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { NamingKind } from "../../engine/import/image-names.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
-import { parseReference, parseTag, withLatest } from "../../service/images/reference.ts";
+import { type LocalReference, parseReference, parseTag, withLatest } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
 import { isDockerName } from "../../service/wire/image.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
-import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 
 export interface Reference {
   url: string;
-  tag: string | undefined;
-  /** Other tags of the same image. */
-  otherTags: readonly string[];
-  /** The local path of an archive that may hold several images, each with its own names. */
-  archive: string | undefined;
-  /** True if `--tag` gives the tag: then the tag moves, even from another image. */
+  tags: readonly string[];
+  /** An archive or a layout, which may hold several images, each with its own names. */
+  archive: { kind: NamingKind; path: string } | undefined;
+  /** True if `--tag` gives the tag: then a service that takes no such tag is to say so. */
   isAskedFor: boolean;
 }
 
@@ -39,12 +37,11 @@ export function readReferences(
     const reference = parseReference(text);
     if (reference.kind === "registry" || reference.kind === "local") {
       const isAskedFor = tagOption !== undefined;
-      const namesItself = reference.kind === "local" && reference.transport === "docker-archive";
+      const namesItself = reference.kind === "local" && reference.suffix === "" && !isAskedFor;
       return {
         url: reference.url,
-        tag: isAskedFor ? parseTag(tagOption) : reference.tag,
-        otherTags: [],
-        archive: namesItself && reference.suffix === "" && !isAskedFor ? reference.path : undefined,
+        tags: isAskedFor ? [parseTag(tagOption)] : reference.tag === undefined ? [] : [reference.tag],
+        archive: namesItself ? archiveAt(reference) : undefined,
         isAskedFor,
       };
     }
@@ -85,9 +82,14 @@ function nameRelativePath(text: string, workingDirectory: string): string {
   return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
 }
 
+function archiveAt({ transport, path }: LocalReference): Reference["archive"] {
+  const kind = (["docker-archive", "oci-archive", "oci"] as const).find((each) => each === transport);
+  return kind && { kind, path };
+}
+
 /**
- * Returns a reference for each image of an archive without a given name, tagged with its own names, as `docker load` does. A
- * remote service can't read the archive, and says so.
+ * Returns a reference for each image of an archive or a layout without a given name, tagged with its own names, as `docker load`
+ * does. A remote service can't read it, and says so.
  */
 export async function namedInArchive(
   reference: Reference,
@@ -95,33 +97,19 @@ export async function namedInArchive(
 ): Promise<Reference[]> {
   const { url, archive } = reference;
   if (archive === undefined || !isEmbedded(runtime, globals)) return [reference];
-  const path = resolve(runtime.workingDirectory, archive);
-  const images = await imagesInArchive({ url, path }, runtime.signal, log);
-  return images.map(({ url, tags: [tag, ...otherTags] }) => ({ ...reference, url, tag, otherTags }));
-}
-
-interface ArchiveImage {
-  url: string;
-  /** Valid tags, each with its part after the colon. */
-  tags: string[];
-}
-
-/** Reads the names in an archive. `url` has no name after the path. If the archive can't be read, the import reports why. */
-async function imagesInArchive(
-  { url, path }: { url: string; path: string },
-  signal: AbortSignal,
-  log: Log,
-): Promise<ArchiveImage[]> {
-  const { readArchiveNames } = await import("../../engine/import/open-image.ts");
-  const images = await readArchiveNames(path, signal).catch((error: unknown): string[][] => {
-    signal.throwIfAborted();
+  const path = resolve(runtime.workingDirectory, archive.path);
+  const { readImageNames } = await import("../../engine/import/image-names.ts");
+  // If it can't be read, the import reports why.
+  const images = await readImageNames(archive.kind, path, runtime.signal).catch((error: unknown) => {
+    runtime.signal.throwIfAborted();
     log.debug(`the names in ${path}: ${messageOf(error)}`);
     return [];
   });
-  if (images.length === 0) return [{ url, tags: [] }];
-  return images.map((names, index) => ({
-    url: images.length === 1 ? url : `${url}:@${index}`,
-    tags: names.flatMap((name) => {
+  if (images.length === 0) return [reference];
+  return images.map((image) => ({
+    ...reference,
+    url: image.reference === undefined ? url : `${url}:${image.reference}`,
+    tags: image.names.flatMap((name) => {
       const tag = withLatest(name);
       if (isDockerName(tag)) return tag;
       log.warn(`${name} in ${path} is not a valid tag here`);

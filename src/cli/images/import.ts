@@ -39,8 +39,7 @@ export const importCommand = command({
       completes: "tag",
       refusesEmpty: true,
       valueHint: "NAME[:TAG]",
-      description:
-        "Tag of the new image, for a single REFERENCE (default: the reference's own, if no image has it)",
+      description: "Tag of the new image, for a single REFERENCE (default: the reference's own)",
     },
     username: {
       type: "string",
@@ -74,7 +73,7 @@ export const importCommand = command({
     ],
   ],
   agentNote:
-    "This command is mutating: it stores images and sets tags. A tag that another image has is moved only with --tag.",
+    "This command is mutating: it stores images and sets tags. A tag moves if another image has it, as with docker load and docker pull.",
 });
 
 async function importImages(invocation: Invocation): Promise<void> {
@@ -96,21 +95,19 @@ async function importImages(invocation: Invocation): Promise<void> {
     runtime.signal.throwIfAborted();
     try {
       const { url } = reference;
-      const { tag, keeper } = await chooseTag(reference, service, platform);
+      const [first, ...others] = await chooseTags(reference, service, platform);
+      const tag = first?.tag;
       const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
       if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
       if (tag !== undefined) rememberTag(tag, image, { supports: supportOf(service), store });
-      imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
-      const keepers = [{ tag: reference.tag, keeper }];
-      for (const other of reference.otherTags) {
-        const chosen = await chooseTag({ tag: other, isAskedFor: false }, service, platform);
-        if (chosen.tag !== undefined) await service.tagImage(image, chosen.tag);
-        if (chosen.tag !== undefined || chosen.keeper === image) imported.push({ image, tag: other });
-        keepers.push({ tag: other, keeper: chosen.keeper });
+      imported.push({ image, tag: tag ?? null });
+      for (const other of others) {
+        await service.tagImage(image, other.tag);
+        imported.push({ image, tag: other.tag });
       }
-      for (const kept of keepers) {
-        if (kept.keeper === undefined || kept.keeper === image) continue;
-        log.warn(`${kept.tag} stays with ${kept.keeper}; \`bough tag ${image} ${kept.tag}\` moves it`);
+      for (const { tag, holder } of [...(first ? [first] : []), ...others]) {
+        if (holder === undefined || holder === image) continue;
+        log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
       }
     } catch (error) {
       if (references.length === 1 || runtime.signal.aborted) throw error;
@@ -133,25 +130,38 @@ async function importImages(invocation: Invocation): Promise<void> {
   );
 }
 
-/**
- * Chooses the tag to import under. A tag of another image, the `keeper`, moves only if the user asked for it by name: builds may
- * use it as their base. A service that can't look up tags sets the tag anyway.
- */
-async function chooseTag(
-  { tag, isAskedFor }: Pick<Reference, "tag" | "isAskedFor">,
+/** A tag of the new image. It moves from its `holder`, as with `docker load` and `docker pull`. */
+interface ChosenTag {
+  tag: string;
+  holder: string | undefined;
+}
+
+/** Chooses the tags of an image: those that the service takes, or the one that was asked for. */
+async function chooseTags(
+  { tags, isAskedFor }: Pick<Reference, "tags" | "isAskedFor">,
   service: Service,
   platform: string | undefined,
-): Promise<{ tag: string | undefined; keeper: string | undefined }> {
-  if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
-  if (!(await takesTag(tag, service.capabilities))) return { tag: undefined, keeper: undefined };
+): Promise<ChosenTag[]> {
+  const chosen: ChosenTag[] = [];
+  for (const tag of tags) {
+    if (!isAskedFor && !(await takesTag(tag, service.capabilities))) continue;
+    chosen.push({ tag, holder: await findHolder(tag, service, platform) });
+  }
+  return chosen;
+}
+
+/** Returns the image that loses the tag. A tag may name an image for each platform. */
+async function findHolder(
+  tag: string,
+  service: Service,
+  platform: string | undefined,
+): Promise<string | undefined> {
   const own = (await supportOf(service).platforms()) ? await service.capabilities.platform() : undefined;
   const wanted = platform ?? own;
   const found = await service.findImage(tag, wanted);
-  if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
-  // Of an older variant: the tag may name both.
-  if (wanted !== undefined && found.platform !== undefined && found.platform !== wanted)
-    return { tag, keeper: undefined };
-  return { tag: undefined, keeper: found.uuid };
+  if (found === undefined || found === "unsupported") return undefined;
+  const isOther = wanted !== undefined && found.platform !== undefined && found.platform !== wanted;
+  return isOther ? undefined : found.uuid;
 }
 
 /** A service fetches images itself, and checks certificates as it likes. */

@@ -1,13 +1,11 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { decompress } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
 import type { Platform } from "../../image/platform.ts";
-import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
-import { type Budget, defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "../import-limits.ts";
-import { compressionOf, openArchiveFiles, readWhole } from "./archive-files.ts";
+import type { Budget } from "../import-limits.ts";
+import { openArchiveFiles } from "./archive-files.ts";
 import {
   asObjects,
   asTexts,
@@ -20,6 +18,7 @@ import {
   readSmall,
   requireOnly,
 } from "./image-files.ts";
+import { completeName } from "./image-names.ts";
 import type { ImageParts } from "./image-parts.ts";
 import type { LocalSource } from "./image-source.ts";
 import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
@@ -100,46 +99,4 @@ function choose(images: readonly Json[], reference: string | undefined, name: st
       namesOf(image).some((tag) => completeName(tag) === completeName(reference)),
   );
   return requireOnly(found, { archive: name, reference, names: () => images.flatMap(namesOf) });
-}
-
-/** Normalizes a name: `docker.io/library/alpine` and `alpine:latest` are the same. */
-function completeName(name: string): string {
-  const familiar = name.replace(/^(index\.)?docker\.io\/(library\/)?/, "");
-  return /:[^/]*$/.test(familiar) ? familiar : `${familiar}:latest`;
-}
-
-/**
- * Returns the names of each image in an archive of `docker save`, as Docker has them (`RepoTags`). Writes nothing, and reads only
- * as far as the archive's list of images.
- */
-export async function readArchiveNames(path: string, signal: AbortSignal): Promise<string[][]> {
-  const compression = await compressionOf(path);
-  let entries = 0;
-  for await (const entry of readTar(
-    withinLimit(decompress(readWhole(path), compression, path), path),
-    path,
-  )) {
-    signal.throwIfAborted();
-    if (++entries > maxArchiveEntries) break;
-    if (posix.normalize(entry.name) !== "manifest.json" || entry.type !== "file") continue;
-    const images = asObjects(parseJson(await contentOf(entry, path), path), path);
-    return images.map(({ RepoTags }) => asTexts(RepoTags, path));
-  }
-  return [];
-}
-
-async function contentOf({ size, pieces }: TarEntry, path: string): Promise<Uint8Array> {
-  if (size > maxJsonBytes) throw new BoughError(`the list of images in ${path} is too large: ${size} bytes`);
-  const parts: Uint8Array[] = [];
-  for await (const { bytes } of pieces()) parts.push(bytes.slice());
-  return Buffer.concat(parts);
-}
-
-async function* withinLimit(content: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
-  let bytes = 0;
-  for await (const chunk of content) {
-    bytes += chunk.byteLength;
-    if (bytes > defaultImportLimits.bytes) throw new BoughError(`${path} is too large for an image`);
-    yield chunk;
-  }
 }

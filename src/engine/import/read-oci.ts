@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
-import { nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
 import { chooseFor, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { wantedPlatform } from "./image-config.ts";
 import {
@@ -14,6 +14,7 @@ import {
   readSmall,
   requireOnly,
 } from "./image-files.ts";
+import { completeName } from "./image-names.ts";
 import {
   type FileDescriptor,
   type ImageParts,
@@ -68,13 +69,24 @@ export async function readSkopeoDirectory(
   return partsOf(await readSmall(file), file.name, { find, platform });
 }
 
+/** `reference`: the name in either annotation, or `@<number>`. Several entries may name one image. */
 function chooseByName(manifests: readonly Json[], reference: string | undefined, name: string): Json {
-  const nameOf = (manifest: Json) =>
-    optionalText((manifest.annotations as Json | null | undefined)?.[nameAnnotation]);
-  const found =
-    reference === undefined ? manifests : manifests.filter((manifest) => nameOf(manifest) === reference);
-  const names = () => manifests.map(nameOf).filter((known) => known !== undefined);
-  return requireOnly(found, { archive: name, reference, names });
+  const annotated = (manifest: Json, key: string) =>
+    optionalText((manifest.annotations as Json | null | undefined)?.[key]);
+  const namesOf = (manifest: Json) => {
+    const whole = annotated(manifest, containerdName);
+    return [annotated(manifest, nameAnnotation), whole && completeName(whole)].filter(
+      (each) => each !== undefined,
+    );
+  };
+  const found = manifests.filter(
+    (manifest, index) =>
+      reference === undefined || reference === `@${index}` || namesOf(manifest).includes(reference),
+  );
+  const different = found.filter(
+    ({ digest }, at) => found.findIndex((other) => other.digest === digest) === at,
+  );
+  return requireOnly(different, { archive: name, reference, names: () => manifests.flatMap(namesOf) });
 }
 
 async function readManifest(
