@@ -1,6 +1,6 @@
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
 import { createInterruptKey, endingSignals } from "./cli/process/interrupts.ts";
-import type { BackgroundProcess, Runtime } from "./cli/process/runtime.ts";
+import type { BackgroundProcess, Replacement, Runtime } from "./cli/process/runtime.ts";
 import { createInput, createOutput } from "./cli/process/standard-streams.ts";
 import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
@@ -116,13 +116,16 @@ function runInBackground(
   });
 }
 
-function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
-  const program = Bun.which(command[0] ?? "") ?? command[0] ?? "";
-  if (process.execve === undefined) throw new Error("this system can't replace a process");
-  return process.execve(program, [...command, ...calledProgram(), ...process.argv.slice(2)], {
-    ...process.env,
-    ...environment,
-  });
+/** Loads its code only now: node:fs alone takes a quarter of a help's time. */
+async function prepareReplacement(): Promise<Replacement> {
+  const { givenDescriptors, replaceProcess } = await import("./programs/replace-process.ts");
+  const descriptors = givenDescriptors();
+  return (command, environment) =>
+    replaceProcess(
+      [...command, ...calledProgram(), ...process.argv.slice(2)],
+      { ...process.env, ...environment },
+      descriptors,
+    );
 }
 
 const runtime: Runtime = {
@@ -153,7 +156,7 @@ const runtime: Runtime = {
   views: new Set(),
   fetch: (input, init) => fetch(input, init),
   runInBackground,
-  replaceProcess,
+  prepareReplacement,
 };
 
 /**

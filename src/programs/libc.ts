@@ -16,6 +16,7 @@ export const libc = once(
       fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
       unshare: { args: ["i32"], returns: "i32" },
       setns: { args: ["i32", "i32"], returns: "i32" },
+      execve: { args: ["buffer", "buffer", "buffer"], returns: "i32" },
       fchdir: { args: ["i32"], returns: "i32" },
       chroot: { args: ["buffer"], returns: "i32" },
       umount2: { args: ["buffer", "i32"], returns: "i32" },

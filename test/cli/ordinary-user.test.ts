@@ -111,6 +111,53 @@ test("imports and builds; owners, other users and removed files are the same as 
   expect((await run(user, ["build", "."], context)).stderr).not.toContain("spawned");
 });
 
+test.each([
+  [
+    "a pipe as a secret",
+    "echo tok | bough build --docker --secret id=t,src=/dev/stdin secret",
+    "4 /run/secrets/t",
+  ],
+  [
+    "<(...) as a secret",
+    "bough build --docker --no-cache --secret id=t,src=<(echo tok) secret",
+    "4 /run/secrets/t",
+  ],
+  ["a pipe of variables", "echo A=1 | bough run --env-file /dev/stdin busybox:1 sh -c 'echo $A'", "1"],
+  ["<(...) of variables", "bough run --env-file <(echo A=1) busybox:1 sh -c 'echo $A'", "1"],
+  ["an archive", "tar -C plain -c . | bough build --docker -", "came from standard input"],
+  ["a Dockerfile alone", "bough build --docker - < <(cat plain/Dockerfile)", "came from standard input"],
+  [
+    "a here-document",
+    "bough build --docker --dockerfile - plain <<X\nFROM busybox:1\nRUN echo here\nX",
+    "here",
+  ],
+  ["<(...) as a Dockerfile", "bough build --docker --dockerfile <(cat plain/Dockerfile) plain", "hi"],
+  ["a bake file", "cat bake.json | bough bake -f -", "default: 2 steps"],
+  ["another descriptor", "exec 7< <(cat bake.json); bough bake -f /dev/fd/7", "default: 2 steps"],
+])("the engine's command reads %s", async (_, script, expected) => {
+  const place = giveContext({
+    "plain/Dockerfile": "FROM busybox:1\nRUN echo hi\n",
+    "secret/Dockerfile": "FROM busybox:1\nRUN --mount=type=secret,id=t,required wc -c /run/secrets/t\n",
+    "bake.json": '{"target": {"default": {"context": "plain"}}}',
+  });
+  await run(user, ["images", "import", layout, "--tag", "busybox:1"]);
+  const environment = [
+    "env",
+    "-i",
+    "-C",
+    place,
+    `PATH=${user.home}:${process.env.PATH}`,
+    `HOME=${user.home}`,
+  ];
+  const command = [...user.prefix, ...environment, "bash", "-c", script];
+  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", stdin: "ignore" });
+  const { exitCode, stdout, stderr } = await endOf(child);
+  expect({ exitCode, text: stdout + stderr }).toEqual({
+    exitCode: 0,
+    text: expect.stringContaining(expected),
+  });
+});
+
 test("imports what upper layers delete and hide, and leaves out devices", async () => {
   const directory = (name: string) => ({ name: `${name}/`, flag: "5", mode: 0o755 });
   const layers = [

@@ -34,6 +34,8 @@ export interface BoughOptions {
   interrupts?: Runtime["interrupts"];
   /** Called with all text for standard error when it is written. */
   onStderr?: (text: string) => void;
+  /** Called in place of the start in a user namespace, of an ordinary user. */
+  onEnter?: () => never;
 }
 
 export async function runBough(words: readonly string[], options: BoughOptions): Promise<Ended> {
@@ -49,7 +51,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
-    userId: 0,
+    userId: options.onEnter === undefined ? 0 : 1000,
     stdin: {
       isTerminal: options.hasInputTerminal === true,
       isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,
@@ -92,7 +94,8 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     runInBackground() {
       throw new Error("a test in this process cannot start one in the background");
     },
-    replaceProcess: () => {
+    async prepareReplacement() {
+      if (options.onEnter !== undefined) return options.onEnter();
       throw new Error("a test's process is not replaced");
     },
   };

@@ -123,6 +123,7 @@ export const bake = command({
     "Targets mean what docker buildx bake means by them: they are built as with --docker.",
     "This command is mutating, as build is; --print and --list read files, and change nothing.",
   ].join("\n"),
+  needs: (values) => (values.flag("print") || values.text("list") !== undefined ? undefined : "service"),
   run: runBake,
 });
 

@@ -33,6 +33,7 @@ export const build: Command = {
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the manual.",
   ].join("\n"),
+  needs: (values) => (readCall(values) === "build" ? "service" : undefined),
   foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 

@@ -58,6 +58,7 @@ export const list = command({
     },
     ...registryOptions,
   },
+  needs: "service",
   run: listScopes,
   examples: [
     ["cache list", "all of them"],
@@ -134,6 +135,7 @@ export const show = command({
   name: "show",
   description: "Show the layers of a scope, most recently used first, and the cache mounts that it carries.",
   args: { scope: scopeArgument, ...registryOptions },
+  needs: "service",
   run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
@@ -209,6 +211,7 @@ export const remove = command({
   name: "remove",
   description: "Remove a scope; the images of its layers stay.",
   args: { scope: scopeArgument, ...registryOptions },
+  needs: "service",
   run: removeScope,
   examples: [
     ["cache remove feature/x", "the scope of a deleted branch"],

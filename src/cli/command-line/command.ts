@@ -19,10 +19,17 @@ export interface Command {
   usual?: readonly UsualOptions[];
   /** Facts that a coding agent must know before it uses the command. */
   agentNote?: string;
+  /**
+   * What the command works with: the chosen service, which may be the embedded engine, or always the engine. An ordinary user's
+   * process starts again for the engine, in a user namespace, before the command reads anything.
+   */
+  needs?: Need | ((values: Values) => Need | undefined);
   takesRest?: TakesRest;
   /** Loads the options of other programs that people may write. */
   foreign?: () => Promise<ForeignOptions>;
 }
+
+type Need = "service" | "engine";
 
 export interface UsualOptions {
   title: string;

@@ -7,8 +7,10 @@ import { loadProfiles } from "../auth/profiles.ts";
 import { listScopeNames } from "../cache/scopes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { CompletedKind } from "../command-line/definitions.ts";
+import { enterUserNamespace } from "../process/user-namespace.ts";
 import { resolveImagePath } from "../references/image-path.ts";
 import { sessionKey } from "../references/session-argument.ts";
+import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connect, openLocalStore } from "../service/connection.ts";
 
 /** The maximum time for a service, since the user waits for the completion. */
@@ -88,8 +90,9 @@ async function fromService(
   return await withDeadline(
     { clock, milliseconds: maxRequestMilliseconds, parent: signal },
     async (limited) => {
+      const engineProblem = isEmbedded(runtime, globals) ? await enterUserNamespace(runtime) : undefined;
       await using connection = await connect({
-        runtime: { ...runtime, signal: limited },
+        runtime: { ...runtime, signal: limited, engineProblem },
         globals,
         log: silence,
       });

@@ -19,6 +19,7 @@ export const check = command({
       description: "Drop what is damaged: the next build uploads, imports or builds it again",
     },
   },
+  needs: "engine",
   run: checkEngine,
   examples: [
     ["engine check", "report damage; the exit code is 1 if there is any"],

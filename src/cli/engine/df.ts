@@ -11,6 +11,7 @@ export const df = command({
   name: "df",
   description:
     "Show what the embedded engine stores, what uses it, how much space it takes, and what `bough engine prune` would free.",
+  needs: "engine",
   run: showUsage,
   examples: [
     ["engine df", "what is stored"],

@@ -53,6 +53,7 @@ export const prune = command({
     "uses, uploaded files, caches of RUN --mount, old logs of operations.",
   ].join("\n"),
   args: pruneArguments,
+  needs: "engine",
   run: pruneEngine,
   examples: [
     ["engine prune", "say what would be removed"],

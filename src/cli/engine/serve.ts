@@ -26,6 +26,7 @@ export const serve = command({
         "Let clients import images from registries on this machine's loopback and link-local addresses",
     },
   },
+  needs: "engine",
   run: serveEngine,
   examples: [
     ["serve", "on a free port of the loopback interface, with a generated token"],

@@ -28,6 +28,7 @@ export const cp = command({
       description: "A local path, as for cp -r; - writes a tar archive to standard output",
     },
   },
+  needs: "service",
   run: copyOut,
   examples: [
     ["cp /etc/os-release .", "a file of the session's image"],

@@ -38,6 +38,7 @@ export const exportCommand = command({
     },
     ...exportOptions,
   },
+  needs: "service",
   run: exportOne,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignExportOptions,
   examples: [
@@ -75,6 +76,7 @@ export const push = command({
     },
     ...exportOptions,
   },
+  needs: "service",
   run: pushOne,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignPushOptions,
   examples: [

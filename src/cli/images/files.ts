@@ -20,6 +20,7 @@ export const cat = command({
       description: pathDescription,
     },
   },
+  needs: "service",
   run: printFiles,
   examples: [
     ["cat /etc/os-release", "of the session's image"],
@@ -59,6 +60,7 @@ export const ls = command({
       description: `${pathDescription} (default: the session's directory, else /)`,
     },
   },
+  needs: "service",
   run: listFiles,
   examples: [
     ["ls /etc", "a directory of the session's image"],

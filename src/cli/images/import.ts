@@ -59,6 +59,7 @@ export const importCommand = command({
     "password-stdin": { type: "boolean", description: "Read the password from standard input" },
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
+  needs: "service",
   run: importImages,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignImportOptions,
   examples: [

@@ -33,6 +33,7 @@ export const inspect = command({
     },
     limit: { type: "string", alias: "n", valueHint: "N", description: "With --layer: only the first N" },
   },
+  needs: "service",
   run: inspectImage,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignInspectOptions,
   examples: [

@@ -39,6 +39,7 @@ export const list = command({
     until: { type: "string", valueHint: "WHEN", description: "Only images made until a date or an age" },
     limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
   },
+  needs: "service",
   run: listImages,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignImagesOptions,
   examples: [

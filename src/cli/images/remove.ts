@@ -32,6 +32,7 @@ export const remove = command({
       description: "Also remove an image that a session uses, and by its UUID an image with several tags",
     },
   },
+  needs: "service",
   run: removeImages,
   foreign: async () => (await import("../foreign/image-options.ts")).foreignRmiOptions,
   examples: [

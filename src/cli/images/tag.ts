@@ -25,6 +25,7 @@ export const tag = command({
       description: "The new tag, NAME[:TAG]; `latest` if TAG is left out",
     },
   },
+  needs: "service",
   run: tagImage,
   examples: [
     ["tag app:dev app:1.0", "another tag for the image of a tag"],
@@ -67,6 +68,7 @@ export const untag = command({
         "A tag or tag:NAME: only this tag is removed. A UUID or its first 8 digits: all tags of the image are removed",
     },
   },
+  needs: "service",
   run: untagImage,
   examples: [
     ["untag app:dev", "this tag"],

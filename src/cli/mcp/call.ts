@@ -77,7 +77,7 @@ export function invocationFor(
     views: new Set(),
     // These would start the server's own command line again.
     runInBackground: unavailable,
-    replaceProcess: unavailable,
+    prepareReplacement: unavailable,
   };
   return { ...invocation, values, globals, runtime, log: logTo(warnings) };
 }

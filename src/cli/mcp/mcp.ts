@@ -12,6 +12,7 @@ export const mcp = command({
         "The directory that contexts, Dockerfiles, secrets and other files of this machine must be in, links followed (default: the current one); / for all files",
     },
   },
+  needs: "service",
   run: async (invocation) => (await import("./serve.ts")).serveAgent(invocation),
   examples: [
     ["mcp", "what an agent's client is configured to start"],

@@ -5,7 +5,6 @@ import { jsonText } from "../../terminal/json-text.ts";
 import { version } from "../../version.ts";
 import { manual } from "../about/agent-manual.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { enterUserNamespace } from "../process/user-namespace.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type Call, callForJson } from "./call.ts";
@@ -37,7 +36,6 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
     );
   }
   const root = openRoot(invocation.values.text("root") ?? ".", runtime.workingDirectory);
-  await prepareEngine(invocation);
   const globals = { ...invocation.globals, format: "json", quiet: false } as const;
   const host: Host = { invocation: { ...invocation, globals }, root, running: new Set() };
   const server = new McpServer({ name: "bough", version }, { instructions });
@@ -68,19 +66,6 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
     // Cancels the calls under way.
     await server.close();
     await Promise.allSettled(host.running);
-  }
-}
-
-/**
- * For an ordinary user, replaces this process by one in a user namespace, which the engine needs. That must happen before
- * standard input is read. If it fails, each call reports the error.
- */
-async function prepareEngine({ runtime, globals }: Invocation): Promise<void> {
-  try {
-    if (chooseServiceFor(runtime, globals).kind === "embedded") await enterUserNamespace(runtime);
-  } catch (error) {
-    runtime.signal.throwIfAborted();
-    if (!(error instanceof BoughError)) throw error;
   }
 }
 

@@ -42,6 +42,7 @@ export const ps = command({
     },
     limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
+  needs: "service",
   run: listOperations,
   examples: [
     ["ps", "what runs now"],

@@ -21,6 +21,7 @@ export const show = command({
   args: {
     op: { ...operationArgument, multiple: true },
   },
+  needs: "service",
   run: showOperation,
   examples: [
     ["show 5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "one that `run -d`, `ps` or a build's log shows"],
@@ -86,6 +87,7 @@ export const logs = command({
     op: operationArgument,
     follow: { type: "boolean", alias: "f", description: "Follow the output until the operation has ended" },
   },
+  needs: "service",
   run: printLogs,
   examples: [
     ["logs 5a2c3d38", "the output so far"],

@@ -27,6 +27,7 @@ export const wait = command({
       "Maximum seconds to wait (default: until they end); exit code 1 if one has not ended",
     ),
   },
+  needs: "service",
   run: waitForOperations,
   examples: [
     ["wait 5a2c3d38 8f0e1b77", "two that `run -d` has started"],
@@ -98,6 +99,7 @@ export const kill = command({
     op: operationsArgument,
     all: { type: "boolean", alias: "a", description: "Cancel all operations that are under way" },
   },
+  needs: "service",
   run: killOperations,
   examples: [
     ["kill 5a2c3d38", "one"],

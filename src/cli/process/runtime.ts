@@ -1,5 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
 import type { Clock } from "../../clock.ts";
+import type { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Fetch } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
@@ -38,9 +39,17 @@ export interface Runtime {
     environment: Readonly<Record<string, string>>,
     rewrite: (words: readonly string[]) => readonly string[],
   ): BackgroundProcess;
-  /** Replaces this process by `command` with this command line appended; does not return. */
-  replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
+  /** Why the engine can't work in this process, in which an ordinary user could not become root of a namespace. */
+  engineProblem?: BoughError | undefined;
+  /** Returns what replaces this process. To be called before anything is opened or read: the other process gets it as it is. */
+  prepareReplacement(): Promise<Replacement>;
 }
+
+/** Replaces this process by `command` with this command line appended, and with all descriptors; does not return. */
+export type Replacement = (
+  command: readonly string[],
+  environment: Readonly<Record<string, string>>,
+) => never;
 
 /** A view that is drawn on the terminal, or has the terminal to itself. */
 export interface View {

@@ -16,15 +16,18 @@ export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--ma
 /**
  * Runs the command line again as root of a user namespace, for an ordinary user: the engine mounts file systems and changes
  * owners, which needs root. The namespace has the user's sub-id ranges, so that `chown`, `su` and package managers work in a RUN.
- * Does not return in that case. Rejects with what is missing if the namespace can't be made.
+ * Does not return in that case. Returns why the namespace can't be made; `undefined` if none is needed.
+ *
+ * To be called before anything is read: the second run gets the descriptors, but not what was taken from a pipe.
  */
-export async function enterUserNamespace(runtime: Runtime): Promise<void> {
-  if (!(await needsUserNamespace(runtime))) return;
+export async function enterUserNamespace(runtime: Runtime): Promise<BoughError | undefined> {
+  if (!(await needsUserNamespace(runtime))) return undefined;
+  const replaceProcess = await runtime.prepareReplacement();
   const problem = await findUserNamespaceProblem(runtime);
-  if (problem !== undefined) throw problem;
+  if (problem !== undefined) return problem;
   // Without HOME, root of the namespace would get the home of the machine's root.
   const HOME = homeDirectory(runtime.environment);
-  runtime.replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1", HOME });
+  return replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1", HOME });
 }
 
 /**
@@ -46,8 +49,8 @@ export function processesWithin(own: number, maxPid: number): number {
   return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
 
-export async function needsUserNamespace({ userId, environment }: Runtime): Promise<boolean> {
-  if (userId === undefined) return false;
+export async function needsUserNamespace({ userId, environment, platform }: Runtime): Promise<boolean> {
+  if (userId === undefined || platform !== "linux") return false;
   // A container's root usually lacks the capability to mount, or control groups, which keep devices from a RUN.
   if (userId !== 0 || !hasCapability("sysAdmin")) return true;
   if (isInUserNamespace() || findContainer(environment) === undefined) return false;

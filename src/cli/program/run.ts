@@ -120,6 +120,7 @@ export async function runCommand(
   checkPlaces(values, argumentsOf(command.definition), name);
 
   const globals = readGlobals(before, values, name);
+  const engineProblem = await prepareEngine(command, values, globals, runtime);
   onGlobals(globals);
   const { stderr } = runtime;
   // Loaded only now, so that help and version are fast.
@@ -130,7 +131,27 @@ export async function runCommand(
     ...withRegistryOptions(values, runtime),
     ...(isAsInDocker && { BOUGH_DOCKER: "1" }),
   };
-  return runLoaded(command, { values, globals, runtime: { ...runtime, environment }, log, commands });
+  return runLoaded(command, {
+    ...{ values, globals, log, commands },
+    runtime: { ...runtime, environment, engineProblem },
+  });
+}
+
+/**
+ * Enters what the engine needs if the command works with it: see `enterUserNamespace`. Returns why that is impossible. A command that
+ * does not get to its engine goes without.
+ */
+async function prepareEngine(
+  { needs }: Command,
+  values: Values,
+  globals: GlobalOptions,
+  runtime: Runtime,
+): Promise<BoughError | undefined> {
+  const needed = typeof needs === "function" ? needs(values) : needs;
+  if (needed === undefined) return undefined;
+  const { isEmbedded } = await import("../service/choice.ts");
+  if (needed === "service" && !isEmbedded(runtime, globals)) return undefined;
+  return (await import("../process/user-namespace.ts")).enterUserNamespace(runtime);
 }
 
 async function withDockersLetters(command: Command): Promise<Command> {

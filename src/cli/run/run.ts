@@ -94,6 +94,7 @@ export const run = command({
         "Run this image; what follows are arguments of its ENTRYPOINT (default: the session's image; then a COMMAND goes after --)",
     },
   },
+  needs: "service",
   run: runCommand,
   examples: [
     ["run app:dev --version", "as docker run: the image's ENTRYPOINT with an argument"],

@@ -32,6 +32,7 @@ export const shell = command({
     platform: platformDefinition,
     ...surroundingsDefinitions,
   },
+  needs: "service",
   run: openShell,
   examples: [
     ["shell app:dev", "look around in an image"],

@@ -6,20 +6,18 @@ import { BoughError, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { findContainer } from "../process/container.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { enterUserNamespace } from "../process/user-namespace.ts";
+import { needsUserNamespace } from "../process/user-namespace.ts";
 import { engineDirectory } from "./choice.ts";
 
-/**
- * Returns the directory of the embedded engine, in a process that can work on it. For an ordinary user the command line runs
- * again in a user namespace first, and this does not return.
- */
-async function enterEngine(runtime: Runtime): Promise<string> {
+/** Returns the directory of the embedded engine. Throws if this process can't work on it. */
+async function requireEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
       hint: "On other systems bough needs a service: see --url, or `bough auth -h`.",
     });
   }
-  await enterUserNamespace(runtime);
+  if (runtime.engineProblem !== undefined) throw runtime.engineProblem;
+  if (await needsUserNamespace(runtime)) throw new Error("the command's `needs` does not name the engine");
   return engineDirectory(runtime);
 }
 
@@ -30,7 +28,7 @@ export async function startEngine(
   runtime: Runtime,
   options: Pick<EngineOptions, "isServer" | "allowsLocalFetch" | "warn">,
 ): Promise<Engine> {
-  const directory = await enterEngine(runtime);
+  const directory = await requireEngine(runtime);
   requireNoOverlay(directory, runtime);
   if (options.isServer) await requireOwnProcessView();
   const { openEngine } = await import("../../engine/engine.ts");
@@ -75,7 +73,7 @@ function requireNoOverlay(directory: string, { environment }: Runtime): void {
 
 /** Returns the embedded engine's directory. Rejects if it does not exist. */
 export async function requireEngineDirectory(runtime: Runtime): Promise<string> {
-  const directory = await enterEngine(runtime);
+  const directory = await requireEngine(runtime);
   if (existsSync(directory)) {
     releaseReserve(directory);
     return directory;

@@ -21,6 +21,7 @@ export const cd = command({
       description: "A directory of the session's image, also relative to the present one (default: show it)",
     },
   },
+  needs: "service",
   run: changeDirectory,
   examples: [
     ["-S work cd /app", "`bough -S work run -- make` runs in /app"],

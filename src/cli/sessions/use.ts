@@ -26,6 +26,7 @@ export const use = command({
         "Start a session with a new name, and print the command that selects it in this shell: for eval",
     },
   },
+  needs: ({ positionals }) => (positionals.length > 0 ? "service" : undefined),
   run: useImage,
   examples: [
     ["-S work use tag:app:dev", "the session `work` continues from the image that a build has tagged"],
