@@ -1,6 +1,6 @@
 /** A command does the same and ends the same way with each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, watch, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, symlinkSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
@@ -8,6 +8,7 @@ import type { InstanceResult } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";
 import { usableRuntimes } from "../support/runtimes.ts";
+import { programWithLoader } from "../support/tiny-program.ts";
 
 const path = process.env.PATH;
 
@@ -19,14 +20,22 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     engine = await TestEngine.open({ environment });
     base = await engine.importConfigured({
       prepare(root) {
-        mkdirSync(join(root, "odd"));
-        for (const [name, content] of [
-          ["unknown", "no program\n"],
-          ["interpreted", "#!/no/such\n"],
-          ["data", "data\n"],
-        ] as const)
-          writeFileSync(join(root, "odd", name), content);
-        for (const name of ["unknown", "interpreted"]) chmodSync(join(root, "odd", name), 0o755);
+        const path = (name: string) => join(root, "odd", name);
+        mkdirSync(path(""));
+        const programs: Record<string, string | Uint8Array> = {
+          unknown: "no program\n",
+          empty: "",
+          "cut-off": "\x7fELF",
+          interpreted: "#!/no/such\n",
+          "interpreted-by-data": "#!/odd/data\n",
+          "interpreted-by-unknown": "#! /odd/unknown -x\n",
+          "interpreted-by-itself": "#!/odd/interpreted-by-itself\n",
+          "without-loader": programWithLoader("/no/such/loader"),
+        };
+        for (const [name, content] of Object.entries(programs))
+          writeFileSync(path(name), content, { mode: 0o755 });
+        writeFileSync(path("data"), "data\n", { mode: 0o644 });
+        symlinkSync("loop", path("loop"));
       },
     });
   });
@@ -38,10 +47,21 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     ["./no", 127, 'exec: "./no": stat ./no: no such file or directory\n'],
     ["/odd/data", 126, 'exec: "/odd/data": permission denied\n'],
     ["/odd/data/x", 126, 'exec: "/odd/data/x": stat /odd/data/x: not a directory\n'],
-    ["/odd", 126, 'exec: "/odd": permission denied\n'],
+    ["/odd", 126, 'exec: "/odd": is a directory\n'],
     ["odd", 127, 'exec: "odd": executable file not found in $PATH\n'],
-    ["/odd/unknown", 1, "exec /odd/unknown: exec format error\n"],
-    ["/odd/interpreted", 1, "exec /odd/interpreted: no such file or directory\n"],
+    ["/odd/unknown", 255, "exec /odd/unknown: exec format error\n"],
+    ["/odd/empty", 255, "exec /odd/empty: exec format error\n"],
+    ["/odd/cut-off", 255, "exec /odd/cut-off: exec format error\n"],
+    ["/odd/interpreted", 255, "exec /odd/interpreted: no such file or directory\n"],
+    ["/odd/interpreted-by-data", 255, "exec /odd/interpreted-by-data: permission denied\n"],
+    ["/odd/interpreted-by-unknown", 255, "exec /odd/interpreted-by-unknown: exec format error\n"],
+    [
+      "/odd/interpreted-by-itself",
+      255,
+      "exec /odd/interpreted-by-itself: too many levels of symbolic links\n",
+    ],
+    ["/odd/without-loader", 255, "exec /odd/without-loader: no such file or directory\n"],
+    ["/odd/loop", 126, 'exec: "/odd/loop": stat /odd/loop: too many levels of symbolic links\n'],
   ];
   test.each(starts)(
     "the command %s can't be started, with the reason on standard error",

@@ -83,7 +83,7 @@ test("a kernel on which runc may not run its copy in memory is named, and crun a
   );
   const { stderr, exitCode } = await endOf(child);
   expect(stderr).toContain(
-    `the sandbox could not be started: ${message}; vm.memfd_noexec is 1 on this machine`,
+    `the sandbox could not be started: runc run failed: ${message}; vm.memfd_noexec is 1 on this machine`,
   );
   expect(stderr).toContain("or install crun");
   expect(exitCode).not.toBe(0);

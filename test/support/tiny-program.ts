@@ -49,6 +49,17 @@ export function tinyProgram(calls: readonly SystemCall[]): Uint8Array {
   return Buffer.concat([headers(isArm, headerSize + body.length), body]);
 }
 
+/** Returns an ELF file for this machine that does nothing but name its dynamic loader. */
+export function programWithLoader(loader: string): Uint8Array {
+  const path = Buffer.from(`${loader}\0`);
+  const header = Buffer.from(headers(process.arch === "arm64", path.length));
+  header.writeUInt32LE(loaderSegment, 64);
+  header.writeBigUInt64LE(BigInt(headerSize), 72);
+  return Buffer.concat([header, path]);
+}
+
+/** `PT_INTERP` of elf.h. */
+const loaderSegment = 3;
 const base = 0x400000;
 const headerSize = 64 + 56;
 const maxCode = 16 * 1024;

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { beforeDeadline, endHelper, isRunning, sendSignal } from "../../programs/helper.ts";
 import { errorCode } from "../../system-error.ts";
+import { checkCommand, type RefusedCommand } from "../sandbox/command-check.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
@@ -56,6 +57,9 @@ export async function startInSandbox(
   const first = findFirstInNamespace(live.pid);
   if (first === undefined) return undefined;
   const { clock, environment, layout } = host;
+  const root = `/proc/${live.pid}/root${layout.root}`;
+  const refused = checkCommand({ root, locate: live.locate }, request.process);
+  if (refused !== undefined) return refuse(request, refused);
   const path = (kind: string) => join(live.directory, `${request.name}.${kind}`);
   const configuration = join(live.configurations, `${request.name}.json`);
   const written = join(`/proc/${first}/root`, configuration);
@@ -81,11 +85,8 @@ export async function startInSandbox(
     started();
     request.onOutput(stream, chunk);
   };
-  const [program = ""] = request.process.args;
   const isNoted = () => readPid(path("pid")) !== undefined;
-  const stderr = new StartupStderr(live.runtime, { as: "exec", program, hasStarted: isNoted }, (chunk) =>
-    output("stderr", chunk),
-  );
+  const stderr = new StartupStderr(isNoted, (chunk) => output("stderr", chunk));
   const input = new ProcessInput();
   const hasEnded = () => !isRunning(helper);
 
@@ -99,12 +100,11 @@ export async function startInSandbox(
     live.guard.release(helper.pid);
     const failure = stderr.end(path("log"));
     started();
-    if (failure !== undefined) request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
+    if (failure !== undefined) request.onOutput("stderr", Buffer.from(`${failure}\n`));
     // An instance may run for a day, with any number of processes in succession.
     for (const kind of ["pid", "log"]) rmSync(path(kind), { force: true });
     return {
-      exitCode:
-        failure === undefined ? await helper.exited : failure.kind === "command" ? failure.exitCode : 126,
+      exitCode: failure === undefined ? await helper.exited : 126,
       elapsedSeconds: (steadyTime(clock) - startedAt) / 1000,
       resources: eventResources(helper.resourceUsage()),
     };
@@ -135,6 +135,18 @@ export async function startInSandbox(
       if (pid !== undefined) sendSignal(pid, "SIGKILL");
       endHelper(helper);
     },
+  };
+}
+
+/** Stands in for a process that can't be started: it has ended, with the reason on its standard error. */
+function refuse(request: ExecRequest, { exitCode, message }: RefusedCommand): ExecProcess {
+  request.onStart(0);
+  request.onOutput("stderr", Buffer.from(`${message}\n`));
+  return {
+    input: new ProcessInput(),
+    signal: () => {},
+    end: () => {},
+    ended: Promise.resolve({ exitCode, elapsedSeconds: 0, resources: eventResources(undefined) }),
   };
 }
 

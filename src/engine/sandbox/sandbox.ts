@@ -7,11 +7,13 @@ import { layerDirectory } from "../records/layers.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
+import { checkCommand, type RefusedCommand } from "./command-check.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
 import type { LimitSettings } from "./limits/limits.ts";
 import type { OwnGroups } from "./limits/own-groups.ts";
+import { eventResources } from "./limits/usage.ts";
 import { chrootState } from "./root/mount-for-process.ts";
 import { enterMountNamespace, startNamespace } from "./root/mount-namespace.ts";
 import { type MountPoints, provideMountPoints, removeMountPoints } from "./root/mount-points.ts";
@@ -82,8 +84,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       ...{ points, mounts, helper: helper.pid },
     });
     const { id, directory } = request;
-    const [program = ""] = placed.args;
-    const outcome = await supervise(host, request, { namespace, kill, guard, program }, (pid) => {
+    const started = (pid: number) => {
       // The runtime has read it: it must not be left behind if this process is killed. In memory, it vanishes with the command.
       const configurations = bundleDirectory(request);
       if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
@@ -98,7 +99,12 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         runtime,
         guard,
       });
-    }).finally(request.onEnd);
+    };
+    const refused = runtime.onlyCreates ? undefined : checkCommand({ root: namespace.root, locate }, placed);
+    const outcome = await (refused === undefined
+      ? supervise(host, request, { namespace, kill, guard }, started)
+      : refuse(request, namespace.process, refused, started)
+    ).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
@@ -109,6 +115,21 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       if (request.runtime.makesGroups) throw error;
     });
   }
+}
+
+/** Ends a sandbox whose command can't be started. */
+async function refuse(
+  { onOutput }: SandboxRequest,
+  helper: Helper,
+  { exitCode, message }: RefusedCommand,
+  onStart: (pid: number) => void,
+): Promise<SandboxOutcome> {
+  onStart(helper.pid);
+  await helper.stdin.end();
+  await helper.exited;
+  await onOutput("stderr", Buffer.from(`${message}\n`));
+  const resources = eventResources(helper.resourceUsage());
+  return { pid: helper.pid, exitCode, timedOut: false, elapsedSeconds: 0, limitsHit: [], resources };
 }
 
 /** The OCI runtime specification prescribes this name. */

@@ -8,26 +8,23 @@ import type { KillSwitch } from "./kill-switch.ts";
 import type { LimitGuard } from "./limits/guard.ts";
 import { eventResources } from "./limits/usage.ts";
 import type { MountNamespace } from "./root/mount-namespace.ts";
-import type { ContainerRuntime, FailedStart, RuntimeWords, Start } from "./runtime/runtime.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
 /** Starts the prepared command and waits for its end. Calls `onStart` when it runs. */
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
-  sandbox: { namespace: MountNamespace; kill: KillSwitch; guard: LimitGuard; program: string },
+  sandbox: { namespace: MountNamespace; kill: KillSwitch; guard: LimitGuard },
   onStart: (pid: number) => void,
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
-  const { namespace, kill, guard, program } = sandbox;
+  const { namespace, kill, guard } = sandbox;
   const helper = namespace.process;
   // runc's state has the PID before the PID file does.
   const hasStarted = () => {
     return (firstProcess(layout, request.id) ?? readPid(join(request.directory, "pid"))) !== undefined;
   };
-  const stderr = new StartupStderr(request.runtime, { as: "run", program, hasStarted }, (chunk) =>
-    output("stderr", chunk),
-  );
+  const stderr = new StartupStderr(hasStarted, (chunk) => output("stderr", chunk));
   const complaints = new ComplaintFilter();
   const writeStderr = (chunk: Uint8Array) => {
     if (chunk.length > 0) stderr.write(chunk);
@@ -88,14 +85,15 @@ export async function supervise(
     await beside;
   }
   const failure = stderr.end(join(request.directory, "log"));
-  if (failure?.kind === "sandbox" && !kill.used) {
-    throw new BoughError(`the sandbox could not be started: ${failure.message}`);
+  if (failure !== undefined && !kill.used) {
+    const cause = request.runtime.likelyProblem();
+    const reason = cause === undefined ? failure : `${failure}; ${cause}`;
+    throw new BoughError(`the sandbox could not be started: ${reason}`);
   }
-  if (failure?.kind === "command") await request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
-  else started();
+  started();
   return {
     pid: pid ?? 0,
-    exitCode: wasKilled ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
+    exitCode: wasKilled ? 137 : await helper.exited,
     timedOut: kill.timedOut,
     elapsedSeconds: (steadyTime(clock) - startedAt) / 1000,
     limitsHit: guard.hits(),
@@ -163,20 +161,20 @@ function complaintStart(bytes: Buffer, fewest: number): number {
   return bytes.length;
 }
 
-/** The limit in bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
+/** The limit in bytes. A runtime's error is one line; output that continues past that is a command's. */
 const maxHeld = 64 * 1024;
 
 /**
- * Standard error of a sandbox. The runtime writes to it as well when it can't start the command. Output that may be the runtime's
- * is held back until the runtime's log shows whether it is.
+ * Standard error of a sandbox. The runtime writes to it as well when it can't start the command: what comes before the command has
+ * started is held back until the runtime's log shows whether it failed.
  */
 export class StartupStderr {
   readonly #deliver: (chunk: Uint8Array) => void;
-  readonly #words: RuntimeWords;
+  readonly #hasStarted: () => boolean;
   #held: Buffer | undefined = Buffer.alloc(0);
 
-  constructor(runtime: ContainerRuntime, start: Start, deliver: (chunk: Uint8Array) => void) {
-    this.#words = runtime.words(start);
+  constructor(hasStarted: () => boolean, deliver: (chunk: Uint8Array) => void) {
+    this.#hasStarted = hasStarted;
     this.#deliver = deliver;
   }
 
@@ -192,16 +190,17 @@ export class StartupStderr {
   /** Delivers held output that proves to be the command's own. Call it as well when the command has started. */
   review(): void {
     if (this.#held === undefined || this.#held.length === 0) return;
-    if (!this.#words.mayBegin(this.#held) || this.#held.length > maxHeld) this.#release();
+    if (this.#hasStarted() || this.#held.length > maxHeld) this.#release();
   }
 
-  /** Call it when the runtime has ended; `log`: the path of its log. Delivers held output that proves to be the command's own. */
-  end(log: string): FailedStart | undefined {
+  /**
+   * Call it when the runtime has ended; `log`: the path of its log. Returns the runtime's error if it could not start the command,
+   * else delivers held output.
+   */
+  end(log: string): string | undefined {
     const error = lastError(log);
-    if (error !== undefined) return this.#words.explain(error);
-    if (this.#held !== undefined) this.#held = this.#words.translate(this.#held) ?? this.#held;
-    this.#release();
-    return undefined;
+    if (error === undefined) this.#release();
+    return error;
   }
 
   #release(): void {

@@ -60,10 +60,25 @@ export function emulatedPlatforms(
     .sort();
 }
 
+/** Returns how the kernel runs programs with this `e_machine`; `undefined` if it can't be told. */
+export function runsMachine(machine: number): "natively" | "emulated" | "no" | undefined {
+  const own = machineArchitecture();
+  if (elfMachines[own] === machine) return "natively";
+  if (native[own]?.some((architecture) => elfMachines[architecture] === machine)) return undefined;
+  const interpreters = readInterpreters(binfmtDirectory, filesystemsFile);
+  if (interpreters === undefined) return undefined;
+  return interpreters.some((each) => each.machine === machine) ? "emulated" : "no";
+}
+
+/** Returns whether the kernel has interpreters of formats other than scripts and ELF; `undefined` if it can't be told. */
+export function hasOtherFormats(): boolean | undefined {
+  return readInterpreters(binfmtDirectory, filesystemsFile)?.some(({ machine }) => machine === undefined);
+}
+
 interface Interpreter {
   name: string;
-  /** `e_machine` of the programs that it is for. */
-  machine: number;
+  /** `e_machine` of the programs that it is for; `undefined`: they are not in ELF. */
+  machine: number | undefined;
   /** True with the flag F: the kernel has it open, and it need not be in the container. */
   isOpenedEarly: boolean;
 }
@@ -83,10 +98,10 @@ function readInterpreters(directory: string, filesystems: string): Interpreter[]
       const text = readFileSync(join(directory, name), "utf8");
       const [, magic = ""] = /^magic ([0-9a-f]+)$/m.exec(text) ?? [];
       const bytes = Buffer.from(magic, "hex");
-      if (!text.startsWith("enabled\n") || bytes.length < 20 || bytes.readUInt32BE(0) !== 0x7f454c46)
-        return [];
+      if (!text.startsWith("enabled\n")) return [];
+      const isElf = bytes.length >= 20 && bytes.readUInt32BE(0) === 0x7f454c46;
       const machine = bytes[5] === 2 ? bytes.readUInt16BE(18) : bytes.readUInt16LE(18);
-      return [{ name, machine, isOpenedEarly: /^flags: .*F/m.test(text) }];
+      return [{ name, machine: isElf ? machine : undefined, isOpenedEarly: /^flags: .*F/m.test(text) }];
     });
   } catch {
     return undefined;

@@ -36,6 +36,11 @@ export function isForeign(name: string): boolean {
   return foreign.test(name);
 }
 
+/** Returns whether a file has an extended attribute. */
+export function hasAttribute(path: Path, name: string): boolean {
+  return readValue(terminate(path), name) !== undefined;
+}
+
 /** Writes attributes. Ignores failures, as BuildKit does: the file system or this process's rights may not allow them. */
 export function writeAttributes(path: Path, attributes: readonly Attribute[]): void {
   if (attributes.length === 0) return;

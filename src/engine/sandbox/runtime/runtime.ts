@@ -24,8 +24,10 @@ export interface ContainerRuntime {
   launch(command: readonly string[], place: RuntimePlace): Helper;
   /** Returns the configuration of the system call filter for processes with these capabilities. */
   filter(architecture: string, capabilities: readonly string[]): RuntimeFilter;
-  /** Interprets its messages about a process. */
-  words(start: Start): RuntimeWords;
+  /** True for a trial: it creates a container, and starts no command. */
+  readonly onlyCreates: boolean;
+  /** Returns what on this machine is likely to keep it from starting any command; `undefined`: nothing is known. */
+  likelyProblem(): string | undefined;
 }
 
 export interface RuntimePlace {
@@ -37,30 +39,6 @@ export interface RuntimePlace {
 interface RuntimeFilter {
   seccomp: object;
   annotations?: Readonly<Record<string, string>>;
-}
-
-/** Why a command did not start: an error of the command itself (as a shell reports it), or of the sandbox. */
-export type FailedStart =
-  | { kind: "command"; exitCode: 1 | 126 | 127; message: string }
-  | { kind: "sandbox"; message: string };
-
-/** The messages of a runtime on a command's standard error when it can't start it. */
-export interface RuntimeWords {
-  /** Returns whether output that begins like this may be the runtime's. */
-  mayBegin(held: Buffer): boolean;
-  /** Explains an error of the runtime's log in runc's wording. */
-  explain(error: string): FailedStart;
-  /** Translates the message for a command that the kernel refuses to run, which is in no log; `undefined`: it is none. */
-  translate(held: Buffer): Buffer | undefined;
-}
-
-export interface Start {
-  /** The runtime's subcommand that starts it. */
-  as: "run" | "exec";
-  /** The first word of its command line. */
-  program: string;
-  /** Returns whether the runtime has recorded that the process runs. */
-  hasStarted(): boolean;
 }
 
 /** Arguments by which both runtimes write their errors to a file. */
