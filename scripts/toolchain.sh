@@ -52,13 +52,16 @@ bring_packages() {
   bun install --frozen-lockfile --ignore-scripts --silent >&2
 }
 
-# bring_programs PROGRAM[:PACKAGE]...: installs programs from Debian packages, by default of the same name.
+# bring_programs PROGRAM[:PACKAGE[/PACKAGE]]...: installs programs from Debian packages, by default of the same name. Of two packages the
+# first is taken if the release has it: Debian 13 has split some.
 bring_programs() {
   missing=
   for wanted; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${wanted%:*}" >/dev/null || missing="$missing ${wanted#*:}"
   done
   [ -z "$missing" ] && return 0
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then without_services apt-get update -qq; fi
+  missing=$(for package in $missing; do printf ' %s' "$(available_package "$package")"; done)
   install="apt-get install --yes --no-install-recommends ca-certificates$missing"
   if [ "$(id -u)" != 0 ]; then
     say "error: missing:$missing. Install them, then run this again:"
@@ -67,7 +70,15 @@ bring_programs() {
   fi
   command -v apt-get >/dev/null || { say "error: missing:$missing, and apt-get is missing, too: install them with your system's package manager"; exit 1; }
   say "installing$missing from Debian's packages"
-  without_services sh -ec "apt-get update -qq; $install -qq"
+  without_services sh -ec "$install -qq"
+}
+
+# available_package PACKAGE[/PACKAGE]: the first that apt knows, else the last.
+available_package() {
+  case $1 in
+    */*) if apt-cache show "${1%%/*}" >/dev/null 2>&1; then echo "${1%%/*}"; else echo "${1#*/}"; fi ;;
+    *) echo "$1" ;;
+  esac
 }
 
 # without_services COMMAND...: lets a command install packages whose services are neither started nor enabled. Docker's would

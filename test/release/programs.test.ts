@@ -73,10 +73,27 @@ test.each([
   expect(readFileSync(log, "utf8")).toBe(installs);
 });
 
+test("of two packages for a program the first that the release has is installed", async () => {
+  const directory = temporaryDirectory();
+  writeFiles(directory, {
+    "bin/apt-cache": { text: '#!/bin/sh\n[ "$1 $2" = "show known" ]\n', mode: 0o755 },
+    script: '. "$1"\nfor package in known/other old/other single; do available_package "$package"; done\n',
+  });
+  const child = Bun.spawn(["sh", "-eu", "script", join(scripts, "toolchain.sh")], {
+    cwd: directory,
+    env: { PATH: `${join(directory, "bin")}:${process.env.PATH}` },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  expect(await endOf(child)).toEqual({ exitCode: 0, stdout: "known\nother\nsingle\n", stderr: "" });
+});
+
 test("the manual names the packages that scripts/test and scripts/demo install", () => {
   const read = (path: string) => readFileSync(join(scripts, path), "utf8");
   const calls = Array.from(`${read("test")}${read("demo")}`.matchAll(/\bbring_programs (.*)/g));
-  const packages = calls.flatMap(([, words = ""]) => words.split(" ").map((word) => word.split(":").at(-1)));
+  const packages = calls.flatMap(([, words = ""]) =>
+    words.split(" ").flatMap((word) => word.split(":").at(-1)?.split("/") ?? []),
+  );
   const manual = read("../src/cli/help/topics/install.md");
   expect(packages.filter((name) => !manual.includes(`\`${name}\``))).toEqual([]);
 });
