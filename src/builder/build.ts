@@ -96,6 +96,7 @@ export function createCompanions(
     images: createSingleFlight({ keeps: true }),
     layers: createSingleFlight({ keeps: keepsLayers }),
     questions: createSingleFlight(),
+    warned: new Set(),
     repositories,
     slots,
   });

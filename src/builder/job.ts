@@ -67,6 +67,8 @@ export interface SharedWork {
   questions: SingleFlight<OperationOutcome>;
   /** Commits by address, each resolved once a build. */
   repositories: SingleFlight<FoundCommit>;
+  /** Names of warnings that have been given, for those that are given once a build. */
+  warned: Set<"directories">;
   /** `--jobs`. */
   slots: Slots;
 }

@@ -1,8 +1,9 @@
 /** Builds whose commands really run, on the engine behind a front that lets only the specification's six calls through. */
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
 import { openSharedEngine } from "../support/shared-engine.ts";
 
 const { engine, base } = await openSharedEngine();
@@ -33,16 +34,26 @@ const server = Bun.serve({
 });
 afterAll(() => server.stop(true));
 
-async function build(dockerfile: string, files: Record<string, string> = { "a.txt": "a\n" }) {
+async function build(
+  dockerfile: string,
+  files: Record<string, FileSpec> = { "a.txt": "a\n" },
+  options: readonly string[] = [],
+) {
   const directory = temporaryDirectory();
   const context = join(directory, "context");
   mkdirSync(context);
-  for (const [name, content] of Object.entries({ ...files, Dockerfile: `FROM ${base}\n${dockerfile}` })) {
-    mkdirSync(join(context, name, ".."), { recursive: true });
-    writeFileSync(join(context, name), content);
-  }
+  writeFiles(context, { ...files, Dockerfile: `FROM ${base}\n${dockerfile}` });
   started = [];
-  return runBough(["--url", `http://127.0.0.1:${server.port}`, "--token", "tok-5ecret", "build", "."], {
+  const words = [
+    "--url",
+    `http://127.0.0.1:${server.port}`,
+    "--token",
+    "tok-5ecret",
+    "build",
+    ".",
+    ...options,
+  ];
+  return runBough(words, {
     workingDirectory: context,
     environment: { BOUGH_HOME: join(directory, "state") },
   });
@@ -106,3 +117,63 @@ test.each(["77", "app"])(
     expect(started).toHaveLength(2);
   },
 );
+
+/**
+ * All commands that no instruction asks for, by what needs them. Everything else goes without: the fields of the next RUN can say
+ * it, or nobody would miss it.
+ */
+const placing = "(makes the staged directories and links)";
+const ownCommands: readonly (readonly [what: string, dockerfile: string, commands: readonly string[]])[] = [
+  ["a file", "COPY a.txt /new/way/a", []],
+  ["a file with an owner", "COPY --chown=5:6 a.txt /tmp/a", []],
+  ["a file with an owner, on a new way", "COPY --chown=5:6 --chmod=600 a.txt /new/way/a", []],
+  ["several files with owners", "COPY --chown=5 a.txt a.sh /new/\nADD --chown=7:8 a.txt /opt/", []],
+  ["a directory", "COPY tree /new", []],
+  ["a here-document", "COPY <<END /new/a\ntext\nEND", []],
+  ["a WORKDIR", "WORKDIR /new/work\nCOPY a.txt .", []],
+  ["a WORKDIR of a user", "USER 5\nWORKDIR /new/work\nCOPY a.txt .", []],
+  ["a user by number", "USER 5:6", []],
+  ["a user by name", "USER nobody", []],
+  ["variables", "ARG B=1\nENV A=$B C=$UNKNOWN", []],
+  ["a cache mount", "RUN --mount=type=cache,target=/cache true", []],
+  ["a directory with an owner", "COPY --chown=5:6 tree /new", [placing]],
+  ["a file whose owner is a name", "COPY --chown=nobody a.txt /a", [placing]],
+  ["a link", "COPY links /new", [placing]],
+  ["an empty directory", "COPY empty /new", [placing]],
+  ["a variable of the image", "ENV PATH=/opt/bin:$PATH", ["(asks for the image's variables)"]],
+  ["a user and a group by name", "USER nobody:root", ["(asks for the image's users)"]],
+];
+
+test.each(ownCommands)("%s: the commands of bough's own", async (_, dockerfile, commands) => {
+  const files = {
+    ...{ "a.txt": "a\n", "a.sh": "", "tree/a/b": "b\n" },
+    "empty/a": "directory/",
+    "links/a": { link: "b" },
+  } as const;
+  const { stderr, exitCode } = await build(`${dockerfile}\nRUN true\n`, files);
+  expect({ exitCode, own: ownIn(stderr) }).toEqual({ exitCode: 0, own: [...commands] });
+});
+
+test("the files of a COPY without a RUN after it get a command of bough's own", async () => {
+  const { stderr } = await build("RUN true\nCOPY a.txt /a\nWORKDIR /new\n");
+  expect(ownIn(stderr)).toEqual(["(the staged files)"]);
+});
+
+test("files keep their owners without it; directories on the way are root's, which --docker says once", async () => {
+  const dockerfile = `COPY --chown=5:6 --chmod=640 a.txt /new/way/a\nCOPY --chown=7 a.txt /other/a\n${show("/new /new/way /new/way/a /other /other/a")}`;
+  const expected = "0:0 755 /new\n0:0 755 /new/way\n5:6 640 /new/way/a\n0:0 755 /other\n7:7 644 /other/a\n";
+  for (const [options, warnings] of [
+    [[], 0],
+    [["--docker"], 1],
+  ] as const) {
+    const { stderr, exitCode } = await build(dockerfile, undefined, options);
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain(expected);
+    expect(stderr.split("so /new belongs to root if the image lacks it")).toHaveLength(1 + warnings);
+    expect(ownIn(stderr)).toEqual([]);
+  }
+});
+
+function ownIn(stderr: string): string[] {
+  return stderr.match(/(?<=bough spawned op=\S+ )\(.*\)/g) ?? [];
+}

@@ -88,7 +88,9 @@ export async function stageItems(
   const addition = beginAddition(staged);
   const unknown = implied.filter((path) => !staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
-  for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
+  const ends = new Set(roots);
+  for (const [path, entry] of stageDirectories(made, owner, line, stage))
+    addition.add(path, ends.has(path) ? entry : { ...entry, isOnTheWay: true });
   if (rootTimes.size > 0 && (await services.supports.fileFeatures()).attributes)
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });

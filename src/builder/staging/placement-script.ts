@@ -1,18 +1,21 @@
 import { posix } from "node:path";
 import { commandsFor, quote } from "../commands/command.ts";
 import { isRoot } from "../owners/ownership.ts";
-import type { Owned, Staged, StagedDirectory, StagedSymlink } from "../state/staged.ts";
+import type { Owned, Staged, StagedDirectory, StagedEntry, StagedSymlink } from "../state/staged.ts";
 import { hasNames } from "./named-owners.ts";
 import { entriesToMake } from "./request-fields.ts";
 
-/** Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the kind. */
+/**
+ * Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the
+ * kind. The owners of directories on the way to files are no reason for a command: only one that is run anyway sets them.
+ */
 export function placementScript(staged: Staged): string {
   const replacing = [...staged].flatMap(([path, entry]) =>
     entry.type !== "directory" && entry.replaces ? [path] : [],
   );
   const owning = hasNames(staged) ? own : "";
-  if (owning === "" && replacing.length === 0 && entriesToMake(staged, { withTimes: false }).length === 0)
-    return "";
+  const needed = entriesToMake(staged, { withTimes: false }).some(([, entry]) => !isOwnedOnTheWay(entry));
+  if (owning === "" && replacing.length === 0 && !needed) return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
   const directories = entries.flatMap(([path, entry]) =>
     entry.type === "directory" ? [{ ...entry, path }] : [],
@@ -25,6 +28,11 @@ export function placementScript(staged: Staged): string {
   ];
   const replaces = staged.values().some((entry) => entry.replaces === true);
   return `${prelude}${owning}${replaces ? clearing : ""}${[...lines, ""].join("\n")}`;
+}
+
+/** True for a directory on the way to files, which has an owner if the image lacks it. */
+export function isOwnedOnTheWay(entry: StagedEntry): entry is StagedDirectory {
+  return entry.type === "directory" && entry.isOnTheWay === true && !entry.isExplicit && !isRoot(entry);
 }
 
 /** The exit code if there is no shell. The script itself never exits with it, because of its trap. */

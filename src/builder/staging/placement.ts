@@ -14,7 +14,7 @@ import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } fr
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { hasNames, placeNamedFiles } from "./named-owners.ts";
-import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
+import { exitCodeWithoutShell, isOwnedOnTheWay, placementScript, prelude } from "./placement-script.ts";
 import { allFeatures, entriesToMake, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -63,7 +63,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const { files } = named;
   const unpacking = packed === undefined ? "" : unpackScript(packed.path);
   const script = `${made === "" && isMade ? prelude : made}${unpacking}${linked.script}${named.script}`;
-  if (script === "") return { image, files };
+  if (script === "") {
+    warnOfDirectories(staged, build);
+    return { image, files };
+  }
   const placed = {
     ...linked.originals,
     ...named.originals,
@@ -83,6 +86,16 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
     throw placementError(outcome, stage.staged);
   return { image: requireSuccess(outcome, build.asked.commands.timeoutSeconds), files };
+}
+
+/** Docker gives directories that a COPY makes the owner of its files. */
+function warnOfDirectories(staged: Staged, { asked, shared, emit }: BuildJob): void {
+  if (!asked.dialect.looksUpUsers || shared.warned.has("directories")) return;
+  const [path, directory] = [...staged].find(([, entry]) => isOwnedOnTheWay(entry)) ?? [];
+  if (directory === undefined) return;
+  shared.warned.add("directories");
+  const message = `the service makes the directories on the way to copied files, so ${path} belongs to root if the image lacks it, not to the --chown: make it in a RUN before`;
+  emit({ type: "warning", message, line: directory.line });
 }
 
 /** Returns whether the service places these entries itself, without a script. */
