@@ -63,7 +63,7 @@ test("help that is longer than the screen is paged; without a pager it is printe
   shown.type("");
   await shown.waitForLastLine("$");
   shown.type("clear; PAGER=/nowhere bough build -h; echo over");
-  expect(await shown.waitFor("\nover")).toContain("`bough help build` lists all options");
+  expect(await shown.waitFor("\nover")).toContain("--no-cache bypasses cached layers. See `bough agent`.");
 });
 
 test("Ctrl-C in the pager does not end bough before it", async () => {

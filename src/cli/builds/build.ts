@@ -7,20 +7,24 @@ export const build: Command = {
   definition: {
     meta: {
       name: "build",
-      description: "Build an image from a Dockerfile: each RUN becomes a layer that later builds reuse.",
+      description: "Build an image from a Dockerfile: each RUN is a layer that later builds reuse.",
     },
     args: { ...inputDefinitions, ...resultDefinitions },
     run: ({ data }) => buildOrCheck(data),
   },
-  usual: [
-    { title: "What to build", options: ["docker", "dockerfile", "target", "build-arg"] },
-    { title: "Its result", options: ["tag", "push", "output"] },
-    { title: "If something is wrong", options: ["no-cache", "check", "on-error"] },
-  ],
+  usual: {
+    groups: [
+      { title: "What to build", options: ["docker", "dockerfile", "target", "build-arg"] },
+      { title: "Its result", options: ["tag", "push", "output"] },
+      { title: "If something is wrong", options: ["timeout", "no-cache", "check", "on-error"] },
+    ],
+    agentNote:
+      "this command is mutating, the layer cache is per context, and --no-cache bypasses cached layers. See `bough agent`.",
+  },
   examples: [
     ["build --docker . --tag app:dev", "what docker build builds, tagged"],
-    ["build --docker . --on-error shell", "look around where it fails"],
     ["build --docker . --tag HOST/app --push", "and send it to a registry"],
+    ["build --docker . --on-error shell", "look around where it fails"],
     [
       "build --docker app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
       "another Dockerfile, an ARG's value",

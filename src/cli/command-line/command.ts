@@ -15,8 +15,8 @@ export interface Command {
   definition: CommandDef;
   /** Command lines without the leading `bough`, each with its meaning. */
   examples: readonly (readonly [line: string, meaning: string])[];
-  /** The groups of usual options that `-h` shows, so that it fits a screen. `bough help COMMAND` shows all. */
-  usual?: readonly UsualOptions[];
+  /** What `-h` shows, so that it fits a screen. `bough help COMMAND` shows all. */
+  usual?: UsualHelp;
   /** Facts that a coding agent must know before it uses the command. */
   agentNote?: string;
   /**
@@ -31,9 +31,11 @@ export interface Command {
 
 type Need = "service" | "engine";
 
-export interface UsualOptions {
-  title: string;
-  options: readonly string[];
+export interface UsualHelp {
+  /** The usual options. */
+  groups: readonly { title: string; options: readonly string[] }[];
+  /** The command's `agentNote` in two lines. */
+  agentNote: string;
 }
 
 interface CommandForm extends Omit<Command, "definition"> {

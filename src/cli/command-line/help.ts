@@ -1,7 +1,7 @@
 import type { ArgsDef, CommandDef, CommandMeta } from "citty";
 import { wrapWords } from "../../terminal/fit.ts";
 import type { TakesRest } from "./arguments.ts";
-import type { Command, UsualOptions } from "./command.ts";
+import type { Command, UsualHelp } from "./command.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, aliasesOf, shortOf } from "./definitions.ts";
 import { globalDefinitions } from "./globals.ts";
 
@@ -45,13 +45,13 @@ export function renderHelp(command: Command, path: string, columns: number): str
 }
 
 /** How many examples fit the screen with the usual options. */
-const briefExamples = 3;
+const briefExamples = 2;
 
 /** Returns the help text of a command that fits a screen of 80 by 24: its usual options in groups, briefly. */
 export function renderUsual(
   command: Command,
   path: string,
-  groups: readonly UsualOptions[],
+  { groups, agentNote }: UsualHelp,
   columns: number,
 ): string {
   const definitions = argumentsOf(command.definition);
@@ -66,10 +66,14 @@ export function renderUsual(
   return joinSections([
     [
       wrapText(metaOf(command.definition).description ?? "", columns),
-      wrapWords("Usage: ", usageOf(path, Object.fromEntries(places), command.takesRest, "[OPTIONS]"), {
-        indent: 9,
-        columns,
-      }),
+      wrapWords(
+        "Usage: ",
+        [
+          ...usageOf(path, Object.fromEntries(places), command.takesRest, "[OPTIONS]"),
+          `(\`${path.replace("bough", "bough help")}\` lists all options)`,
+        ],
+        { indent: 9, columns },
+      ),
     ].join("\n"),
     groups.map(({ title }, index) => renderRows(title, rows[index] ?? [], columns, width)).join("\n"),
     [
@@ -78,10 +82,7 @@ export function renderUsual(
         command.examples.slice(0, briefExamples).map(([line, meaning]) => [`bough ${line}`, meaning]),
         columns,
       ),
-      wrapText(
-        `\`${path.replace("bough", "bough help")}\` lists all options. Coding agents: read \`bough agent\` first.`,
-        columns,
-      ),
+      wrapText(`Note for coding agents: ${agentNote}`, columns),
     ].join("\n"),
   ]);
 }
