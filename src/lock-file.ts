@@ -65,10 +65,22 @@ function take(path: string, waitMilliseconds: number): Disposable | undefined {
   return {
     [Symbol.dispose]() {
       if (!held.delete(own)) return;
-      rmSync(path, { force: true });
+      // Before it is closed, so that it is never there without a lock. Windows removes no file that is open.
+      const isRemoved = remove(path);
       own.close();
+      if (!isRemoved) remove(path);
     },
   };
+}
+
+/** Returns false if the file can't be removed. It may stay: without a lock, the next process that finds it removes it. */
+function remove(path: string): boolean {
+  try {
+    rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** False for a link, too: a path in a shared directory may be one of another user. */

@@ -13,9 +13,15 @@ interface Executable {
   runtimeBytes: number;
 }
 
-/** Compiles bough for a target, into a separate directory below `work`. */
-export function compile(root: string, target: Target, source: Source, work: string): Executable {
-  const runtime = bringRuntime(root, target);
+/** Compiles bough for a target, into a separate directory below `work`. `cache`: see `bringRuntime`. */
+export function compile(
+  root: string,
+  target: Target,
+  source: Source,
+  work: string,
+  cache?: string,
+): Executable {
+  const runtime = bringRuntime(root, target, cache);
   // Bun writes the file's name into the program: another name would give other bytes.
   const outfile = join(work, target.name, executableName(target));
   runProgram(

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { runProgram } from "./run-program.ts";
 import type { Target } from "./targets.ts";
 
@@ -26,19 +26,25 @@ export function lockedPackage(root: string, name: string): LockedPackage {
 /**
  * Returns Bun's executable for a target, from the npm registry and verified with bun.lock: `bun build --target` alone would
  * accept any bytes in its cache.
+ *
+ * @param cache the directory of caches, by default the user's
  */
-export function bringRuntime(root: string, target: Target): string {
-  const runtime = unpackRuntime(root, target);
+export function bringRuntime(root: string, target: Target, cache?: string): string {
+  const runtime = unpackRuntime(root, target, cache);
   const pinned = pinnedExecutables(root).get(target.runtimePackage);
   if (pinned?.sha512 === digestFile(runtime)) return runtime;
   throw new Error(`${target.runtimePackage}: its executable is not the one that ${pinFile} has a digest of`);
 }
 
 /** Returns the executable without checking its digest in `pinFile`, for `pin-runtimes.ts`, which writes that file. */
-export function unpackRuntime(root: string, target: Target): string {
+export function unpackRuntime(
+  root: string,
+  target: Target,
+  caches = process.env.XDG_CACHE_HOME || join(homedir(), ".cache"),
+): string {
   const { runtimePackage, format } = target;
   const { version, integrity } = lockedPackage(root, runtimePackage);
-  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "bough-toolchain", "runtimes");
+  const cache = join(caches, "bough-toolchain", "runtimes");
   mkdirSync(cache, { recursive: true });
   const tarball = join(cache, `${target.bunTarget}-${version}.tgz`);
   if (!existsSync(tarball)) download(`${runtimePackage}@${version}`, cache, tarball);
@@ -47,12 +53,18 @@ export function unpackRuntime(root: string, target: Target): string {
     rmSync(tarball);
     throw new Error(`${runtimePackage}@${version} is not what bun.lock pins: sha512-${digest}`);
   }
-  const directory = join(cache, `${target.bunTarget}-${version}`);
-  rmSync(directory, { recursive: true, force: true });
-  mkdirSync(directory);
   const name = format.container === "PE" ? "bun.exe" : "bun";
-  runProgram(["tar", "-xzf", tarball, "-C", directory, "--strip-components=2", `package/bin/${name}`]);
-  return join(directory, name);
+  const runtime = join(cache, `${target.bunTarget}-${version}`, name);
+  // Not in place: another process may be reading the same file.
+  const unfinished = mkdtempSync(join(cache, "unfinished-"));
+  try {
+    runProgram(["tar", "-xzf", tarball, "-C", unfinished, "--strip-components=2", `package/bin/${name}`]);
+    mkdirSync(dirname(runtime), { recursive: true });
+    renameSync(join(unfinished, name), runtime);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+  return runtime;
 }
 
 /** Digests of the executables in the packages that bun.lock pins; scripts/toolchain.sh runs a Bun that is one of these. */
