@@ -171,7 +171,10 @@ describe("a repository", () => {
     const [session = "", address] = basename(join(path, "..")).split("-");
     const remove = async (key: string) => (await builds.bough(["session", "delete", key])).exitCode;
     {
-      using _held = openKeptContexts(builds.home, systemClock).find(`${session}-${address}`, basename(path));
+      using _held = openKeptContexts(builds.home, systemClock).find(
+        `${session}-${address}`,
+        builds.nameOf(path),
+      );
       expect(await remove(`build:${session}`)).toBe(0);
       expect(kept()).toEqual([path]);
     }

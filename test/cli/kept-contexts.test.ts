@@ -54,14 +54,15 @@ function fetchNew(name: string, files: readonly string[]) {
   return started.keep(name);
 }
 
-const kept = () => readdirSync(join(home, "contexts", "group")).sort();
+const kept = () =>
+  readdirSync(join(home, "contexts", "group")).map((name) => join(home, "contexts", "group", name));
 
 test.each<[string, (mark: string) => Disposable | undefined, boolean]>([
   ["a living process", lockFile, true],
   ["a dead process", (mark) => void writeFileSync(mark, ""), false],
 ])("a context with the mark of %s", (_, makeMark, stays) => {
   const path = keep("commit");
-  const fetching = join(path, "..", `.${id}`);
+  const fetching = join(path, "..", id);
   mkdirSync(join(fetching, ".users"), { recursive: true });
   using _user = makeMark(join(path, ".users", id));
   using _fetching = makeMark(join(fetching, ".users", id));
@@ -71,34 +72,41 @@ test.each<[string, (mark: string) => Disposable | undefined, boolean]>([
   expect(existsSync(fetching)).toBe(stays);
 });
 
-test.each([".users", ".removers"])("a context without its %s is fetched again", (name) => {
-  const path = keep("commit", ["file", "other"]);
+test.each([".users", ".removers"])("a context without its %s", (name) => {
+  const path = keep("commit", ["file"]);
   rmSync(join(path, name), { recursive: true });
-  rmSync(join(path, "file"));
-  if (name === ".users") expect(contexts.find("group", "commit")).toBeUndefined();
-  keep("commit");
-  expect(existsSync(join(path, "file"))).toBe(name === ".users");
-  expect(kept()).toEqual(["commit"]);
+  expect(contexts.find("group", "commit")?.path).toBe(name === ".users" ? undefined : path);
+});
+
+test("only the latest four stay, and none whose fetch was killed", () => {
+  const killed = join(home, "contexts", "group", id);
+  mkdirSync(join(killed, "tree"), { recursive: true });
+  const paths = ["1", "2", "3", "4", "5"].map((name, age) => {
+    const path = keep(name);
+    utimesSync(path, new Date(), Date.now() / 1000 - 100 + age);
+    return path;
+  });
+  const latest = keep("6");
+  expect(kept().sort()).toEqual([...paths.slice(2), latest].sort());
 });
 
 test("a context of an earlier boot is fetched again, as a power failure may have cut off its files", () => {
   const path = keep("commit", ["file", "other"]);
-  writeFileSync(join(path, ".boot"), crypto.randomUUID());
+  writeFileSync(join(path, ".complete"), `${crypto.randomUUID()}\ncommit\n`);
   expect(contexts.find("group", "commit")).toBeUndefined();
-  expect(readdirSync(join(path, ".users"))).toEqual([]);
-  expect(keep("commit")).toBe(path);
-  expect(existsSync(join(path, "other"))).toBe(false);
-  expect(contexts.find("group", "commit")?.path).toBe(path);
+  const again = keep("commit");
+  expect(kept()).toEqual([again]);
+  expect(contexts.find("group", "commit")?.path).toBe(again);
 });
 
-test("a context that is being removed is not found; the one that is fetched instead is used once", () => {
+test("a context that is being removed is not found; the one that is fetched instead is", () => {
   const path = keep("commit", ["old"]);
-  using _removing = lockFile(join(path, ".removers", id));
+  const removing = lockFile(join(path, ".removers", id));
   expect(contexts.find("group", "commit")).toBeUndefined();
   expect(readdirSync(join(path, ".users"))).toEqual([]);
-  const once = keep("commit", ["new"], (at) => expect(existsSync(join(at, "new"))).toBe(true));
-  expect(existsSync(once)).toBe(false);
-  expect(kept()).toEqual(["commit"]);
+  const again = keep("commit", ["new"], (at) => expect(existsSync(join(at, "new"))).toBe(true));
+  expect(contexts.find("group", "commit")?.path).toBe(again);
+  removing[Symbol.dispose]();
 });
 
 test("a context whose removal was killed before it began is found", () => {
@@ -113,20 +121,14 @@ test("a context whose removal was killed is not found if files are missing", asy
   const script = `import { removeKeptContexts } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/contexts/kept-contexts.ts"))};
     removeKeptContexts(${JSON.stringify(home)}, "group");`;
   const removing = Bun.spawn([process.execPath, "-e", script]);
-  const isWhole = () => {
-    try {
-      return readdirSync(path).length === files.length + 3;
-    } catch {
-      return false;
-    }
-  };
+  const isWhole = () => files.every((file) => existsSync(join(path, file)));
   while (isWhole() && removing.exitCode === null) await Bun.sleep(0);
   removing.kill("SIGKILL");
   await removing.exited;
-  expect(existsSync(path)).toBe(false);
+  expect(isWhole()).toBe(false);
   expect(contexts.find("group", "commit")).toBeUndefined();
-  keep("another");
-  expect(kept()).toEqual(["another"]);
+  const another = keep("another");
+  expect(kept()).toEqual([another]);
 });
 
 test("no context is removed while it is used, even with concurrent removals", async () => {

@@ -1,6 +1,6 @@
 /** Builds that fetch something from other servers than the service: repositories, archives. */
 import { expect } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, type Ended, runBough, temporaryDirectory } from "./bough.ts";
@@ -19,6 +19,8 @@ export interface FetchingBuilds {
   build(words: readonly string[], options?: Partial<BoughOptions>): Promise<FetchingBuild>;
   /** Paths of the contexts that are kept, including incomplete ones. */
   kept(): string[];
+  /** The commit or digest of one of them. */
+  nameOf(path: string): string;
   /** Serves the repositories below a directory. */
   serve(root: string, options?: Parameters<typeof serveRepositories>[1]): GitServer;
   /** Closes a server at the end. */
@@ -80,6 +82,7 @@ export async function startFetchingBuilds(): Promise<FetchingBuilds> {
         .flatMap((group) => readdirSync(join(contexts, group)).map((name) => join(contexts, group, name)))
         .sort();
     },
+    nameOf: (path) => readFileSync(join(path, ".complete"), "utf8").split("\n")[1] ?? "",
     serve(root, options) {
       const server = serveRepositories(root, options);
       open.push({ close: () => server.stop() });

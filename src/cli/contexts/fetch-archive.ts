@@ -89,7 +89,7 @@ async function keep(
     signal: access.signal,
     decompress: createDecompress(runtime.environment.PATH),
   });
-  const held = contexts.find(group, sha256) ?? started.keep(sha256);
+  const held = started.keep(sha256);
   const dockerfile = readIfThere(join(held.path, "Dockerfile"));
   const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);

@@ -16,8 +16,8 @@ import { contextGroup, type RemoteSource } from "./context-source.ts";
 import { download, type Fetching } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import { accessFor, type FetchedContext, type FetchSettings, placeForContexts } from "./fetched-context.ts";
-import { keptForSession } from "./kept-contexts.ts";
-import { onDisk, requireSize, writeContent } from "./unpack-context.ts";
+import { keptForSession, onDisk } from "./kept-contexts.ts";
+import { requireSize, writeContent } from "./unpack-context.ts";
 
 /** What fetching needs, the same for all contexts of a build. */
 export interface NamedFetching {
@@ -121,7 +121,7 @@ function fetchFile(
     const { sha256, bytes, isArchive } = await write(content, join(tree, fileName), limits);
     onDisk(tree, () => utimesSync(join(tree, fileName), modified, modified));
     const key = `${sha256}-${modified}`;
-    const held = contexts.find(group, key) ?? started.keep(key);
+    const held = started.keep(key);
     const unpacked = isArchive ? ", which is not unpacked, as in Docker" : "";
     log.info(
       `the file \`${fileName}\` came from ${shown} (${formatBytes(bytes)}, sha256:${sha256})${unpacked}`,

@@ -1,26 +1,18 @@
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { namesIn, removeTree } from "../../left-behind.ts";
 import { bootId, isLocked, lockFile } from "../../lock-file.ts";
+import { readOptional } from "../../open-for-reading.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-source.ts";
 
 /**
- * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its group: of its build session, or
- * of a `--build-context` in it. A context stays as long as a process that uses it lives.
+ * Fetched contexts, in the directory of their group: of a build session, or of a `--build-context` in it. A context stays as long
+ * as a process that uses it lives. Its directory is never moved, which Windows refuses while a file in it is open: a file in it
+ * has the name, and is written last.
  */
 export interface KeptContexts {
   /** Finds a context, and keeps it from being removed until the result is disposed of. Returns `undefined` if there is none. */
@@ -35,18 +27,15 @@ export interface HeldContext extends Disposable {
 
 interface StartedContext extends Disposable {
   path: string;
-  /**
-   * Gives the directory its name. If another process was faster, returns the context that it fetched; if that one is being
-   * removed, returns this one, to be used only once.
-   */
+  /** Gives the context its name, by which it is found from now on: its commit or its digest. Returns the one that has it already. */
   keep(name: string): HeldContext;
 }
 
 /** The maximum for one group: few users alternate between more branches. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** The file with the boot ID of when the context was made. Nothing waits until its files are on the disk. */
-const madeIn = ".boot";
+/** The file that a complete context has: see `completed`. */
+const marker = ".complete";
 /** Others may remove a directory again and again before it is locked. */
 const maxAttempts = 100;
 
@@ -55,29 +44,28 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   const root = join(parent, "contexts");
 
   /** Marks a context as used now. */
-  function hold(path: string, user: string, lock: Disposable): HeldContext {
+  function hold(path: string, lock: Disposable): HeldContext {
     const now = new Date(clock.now());
     utimesSync(path, now, now);
-    return {
-      path,
-      [Symbol.dispose]() {
-        // It has moved since it was locked, if the context is a new one.
-        rmSync(join(path, users, user), { force: true });
-        lock[Symbol.dispose]();
-      },
-    };
+    return { path, [Symbol.dispose]: () => lock[Symbol.dispose]() };
   }
 
   function find(group: string, name: string): HeldContext | undefined {
-    const path = join(root, group, name);
-    const own = crypto.randomUUID();
-    const user = join(path, users, own);
+    const directory = join(root, group);
+    for (const id of namesIn(directory).sort()) {
+      const path = join(directory, id);
+      const held = isComplete(path, name) ? holdIfThere(path, name) : undefined;
+      if (held !== undefined) return held;
+    }
+    return undefined;
+  }
+
+  function holdIfThere(path: string, name: string): HeldContext | undefined {
     let lock: Disposable | undefined;
     try {
-      lock = lockFile(user);
+      lock = lockFile(join(path, users, crypto.randomUUID()));
       // A process that removes it locks a file, too, and then looks for users: one of the two sees the other, and gives up.
-      const isComplete = readFileSync(join(path, madeIn), "utf8") === currentBoot();
-      if (isComplete && !hasLocked(join(path, removers)) && existsSync(user)) return hold(path, own, lock);
+      if (!hasLocked(join(path, removers)) && isComplete(path, name)) return hold(path, lock);
     } catch (error) {
       if (errorCode(error) !== "ENOENT") throw cannotKeep(path, error);
     }
@@ -86,41 +74,32 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   }
 
   function begin(group: string): StartedContext {
-    const own = crypto.randomUUID();
-    const path = join(root, group, `.${own}`);
+    const path = join(root, group, crypto.randomUUID());
     let lock: Disposable;
     try {
       requireOwnDirectory(parent, { isLinkable: true });
-      lock = makeLocked(path, own);
-      writeFileSync(join(path, madeIn), currentBoot());
+      lock = makeLocked(path);
     } catch (error) {
       if (error instanceof BoughError) throw error;
       throw cannotKeep(path, error);
     }
-    const remove = () => {
-      removeTree(path);
+    let end = () => {
       lock[Symbol.dispose]();
+      removeUnused(path);
     };
-    let end = remove;
     return {
       path,
       keep(name) {
-        const target = join(root, group, name);
-        const put = () => {
-          if (!rename(path, target)) return find(group, name);
-          end = () => {};
-          return hold(target, own, lock);
-        };
-        let held = put();
-        if (held === undefined) {
-          // The target is incomplete, or about to be removed.
-          removeUnused(target);
-          held = put();
-        }
-        tidy(root, clock.now());
-        if (held !== undefined) return held;
+        const known = find(group, name);
+        if (known !== undefined) return known;
+        onDisk(path, () => writeFileSync(join(path, marker), completed(name)));
+        // Several processes may be here at the same time: all take the same one.
+        const first = find(group, name);
+        removeOld(root, clock.now());
+        if (first !== undefined && first.path !== path) return first;
+        first?.[Symbol.dispose]();
         end = () => {};
-        return { path, [Symbol.dispose]: remove };
+        return hold(path, lock);
       },
       [Symbol.dispose]: () => end(),
     };
@@ -148,38 +127,45 @@ export function removeContextsOf(session: string, parent: string): void {
 /** Removes the contexts of a group that no process uses. */
 export function removeKeptContexts(parent: string, group: string): void {
   const directory = join(parent, "contexts", group);
-  for (const name of namesIn(directory)) if (!unfinished.test(name)) removeUnused(join(directory, name));
-  removeRest(directory);
+  for (const id of namesIn(directory)) removeUnused(join(directory, id));
+  removeIfEmpty(directory);
 }
 
-/** Removes unfinished directories of dead processes, and unused contexts that are old or not among the latest. */
-function tidy(root: string, now: number): void {
+/** Removes unused contexts that are incomplete, old, or not among the latest. */
+function removeOld(root: string, now: number): void {
   for (const group of namesIn(root)) {
     const directory = join(root, group);
-    const kept = namesIn(directory)
-      .filter((name) => !unfinished.test(name))
-      .map((name) => ({ path: join(directory, name), usedAt: usedAt(join(directory, name)) }))
+    const found = namesIn(directory)
+      .map((id) => join(directory, id))
+      .map((path) => ({ path, usedAt: isComplete(path) ? usedAt(path) : 0 }))
       .sort((one, other) => other.usedAt - one.usedAt);
-    for (const [index, { path, usedAt }] of kept.entries())
+    for (const [index, { path, usedAt }] of found.entries())
       if (index >= maxKept || usedAt < now - keptMilliseconds) removeUnused(path);
-    removeRest(directory);
+    removeIfEmpty(directory);
   }
 }
 
-/** A power failure may have cut off files of an earlier boot. Other systems than Linux have no boot ID. */
-function currentBoot(): string {
-  return bootId() ?? "";
+/**
+ * Returns the text of a complete context's marker. It has the boot ID, since a power failure may have cut off files of an earlier
+ * boot: nothing waits until they are on the disk. Other systems than Linux have no boot ID.
+ */
+function completed(name: string): string {
+  return `${bootId() ?? ""}\n${name}\n`;
 }
 
-/**
- * Makes the directory of a context that this process uses. Retries: another process may remove it before it is locked, and its
- * parent while it is empty.
- */
-function makeLocked(path: string, own: string): Disposable {
+/** True if the context is complete, and has the name, if one is given. */
+function isComplete(path: string, name?: string): boolean {
+  const text = readOptional(join(path, marker));
+  const [, own = ""] = text.split("\n");
+  return text === completed(name ?? own);
+}
+
+/** Makes the directory of a context that this process uses. Retries: another process may remove it before it is locked. */
+function makeLocked(path: string): Disposable {
   for (let attempt = 1; ; attempt++) {
     try {
       for (const name of [users, removers]) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
-      const user = join(path, users, own);
+      const user = join(path, users, crypto.randomUUID());
       const lock = lockFile(user);
       if (!hasLocked(join(path, removers)) && existsSync(user)) return lock;
       // Another process has begun to remove it.
@@ -190,20 +176,18 @@ function makeLocked(path: string, own: string): Disposable {
   }
 }
 
-/** Returns false if something exists at `target`. */
-function rename(path: string, target: string): boolean {
-  try {
-    renameSync(path, target);
-    return true;
-  } catch (error) {
-    if (["ENOTEMPTY", "EEXIST"].includes(errorCode(error) ?? "")) return false;
-    throw cannotKeep(path, error);
-  }
-}
-
 /** Returns 0 if the path has just been removed. */
 function usedAt(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+/** Reports a failed write as an error of the disk, not of the content. */
+export function onDisk<Result>(place: string, write: () => Result): Result {
+  try {
+    return write();
+  } catch (error) {
+    throw cannotKeep(place, error);
+  }
 }
 
 export function cannotKeep(path: string, error: unknown): BoughError {
@@ -219,47 +203,30 @@ export function cannotKeep(path: string, error: unknown): BoughError {
 const users = ".users";
 /** The directory with a lock file of each process that is about to remove a context. */
 const removers = ".removers";
-/** Names of directories that a process is making or removing: a dot, and the name of its lock file in there. */
-const unfinished = /^\./;
 
-/** Removes an unused context. Only one process at a time does so. If it is killed, the context is either complete or gone. */
+/**
+ * Removes an unused context. Only one process at a time does so. If it is killed, the context is either complete or incomplete. If
+ * it can't be removed, it stays: that is no reason to fail.
+ */
 function removeUnused(path: string): void {
   const own = crypto.randomUUID();
-  const removal = join(path, removers, own);
   let lock: Disposable;
   try {
     // An incomplete context may lack the directory.
     makeUnlessThere(join(path, removers));
-    lock = lockFile(removal);
+    lock = lockFile(join(path, removers, own));
   } catch {
     return;
   }
   const isFree = !hasLocked(join(path, users)) && !hasLocked(join(path, removers), own);
-  // If `removal` is gone, another context has taken the place of the one that was checked.
-  if (isFree && existsSync(removal)) removeAside(path, own);
+  if (isFree) {
+    rmSync(join(path, marker), { force: true });
+    for (const name of namesIn(path)) if (name !== removers) removeTree(join(path, name));
+    for (const name of namesIn(join(path, removers)))
+      if (name !== own) removeTree(join(path, removers, name));
+  }
   lock[Symbol.dispose]();
-}
-
-/** Moves a context aside and removes it. If it can't be moved, it stays: that is no reason to fail. */
-function removeAside(path: string, own: string): void {
-  const aside = join(path, "..", `.${own}`);
-  try {
-    renameSync(path, aside);
-  } catch {
-    return;
-  }
-  removeTree(aside);
-}
-
-/** Removes what killed processes have left of contexts in a group's directory, and the directory if it is empty. */
-function removeRest(directory: string): void {
-  // As carefully as a finished context: the process that makes one may lock it just now.
-  for (const name of namesIn(directory)) if (unfinished.test(name)) removeUnused(join(directory, name));
-  try {
-    rmdirSync(directory);
-  } catch {
-    // It is not empty.
-  }
+  if (isFree) for (const directory of [join(path, removers), path]) removeIfEmpty(directory);
 }
 
 /** True if a process that has locked a file in the directory is alive. The file `own` does not count. */
@@ -272,5 +239,13 @@ function makeUnlessThere(path: string): void {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     if (errorCode(error) !== "EEXIST") throw error;
+  }
+}
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // It is not empty, or gone.
   }
 }

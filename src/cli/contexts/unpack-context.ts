@@ -26,7 +26,7 @@ import type { CopiedEntry } from "../../store/copies.ts";
 import { readAtMost, tap } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { maxDockerfileBytes } from "./dockerfile-file.ts";
-import { cannotKeep } from "./kept-contexts.ts";
+import { cannotKeep, onDisk } from "./kept-contexts.ts";
 
 interface Unpacking {
   decompress: Decompress;
@@ -152,15 +152,6 @@ export async function writeContent(
         written += onDisk(place, () => writeSync(file, chunk, written));
   } finally {
     closeSync(file);
-  }
-}
-
-/** Reports a failed write as an error of the disk, not of the content. */
-export function onDisk<Result>(place: string, write: () => Result): Result {
-  try {
-    return write();
-  } catch (error) {
-    throw cannotKeep(place, error);
   }
 }
 
