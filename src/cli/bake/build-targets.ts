@@ -14,13 +14,13 @@ import { readSharing } from "../builds/build-cache.ts";
 import { type ChosenService, chooseServices, connectTo } from "../builds/build-services.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
-import { readBuildOptions, readPlatforms } from "../builds/options/build-options.ts";
+import { readBuildOptions } from "../builds/options/build-options.ts";
 import { readProgressMode } from "../builds/options/result-definitions.ts";
 import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
 import { createProgress } from "../builds/progress.ts";
 import { metadataOf, refuseInput } from "../builds/result-files.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
+import { positiveInteger, readPlatforms } from "../command-line/option-values.ts";
 import {
   findPlace,
   printResult,
