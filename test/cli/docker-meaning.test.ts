@@ -205,3 +205,13 @@ test("a secret that can't be executed is named with the mode that it needs", asy
   expect(executed.stderr).toContain("\nran\n");
   expect(executed.stderr).not.toContain("--mount needs");
 });
+
+test("directories that a COPY makes get a --chmod in digits, whole", async () => {
+  const copies =
+    "COPY --chmod=777 empty /cache\nCOPY --chmod=770 d/f /srv/app/f\nCOPY --from=a --chmod=2775 /etc/passwd /opt/srv/\n";
+  const stat = "RUN stat -c '%n %a' /cache /srv /srv/app /opt /opt/srv /opt/srv/passwd\n";
+  const files = { empty: "directory/", "d/f": "1" } as const;
+  const { stderr } = await build(`FROM base:1 AS a\nFROM base:1\n${copies}${stat}`, [], files);
+  const expected = ["cache 777", "srv 770", "srv/app 770", "opt 775", "opt/srv 775", "opt/srv/passwd 2775"];
+  expect([...(stderr.match(/(?<=\] \/)[a-z/]+ \d+$/gm) ?? [])]).toEqual(expected);
+});
