@@ -45,6 +45,8 @@ export interface BlobStore {
   ): Promise<void>;
   /** Takes a blob from another repository of the same registry. Returns false if it can't. */
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
+  /** Keeps others of this machine that lock it from writing meanwhile. Resolves to `undefined` where that is not possible. */
+  lock(signal: AbortSignal): Promise<Disposable | undefined>;
 }
 
 export type BlobChecks = "digest" | "size";

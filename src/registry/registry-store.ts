@@ -89,6 +89,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const { status } = await client.send(request, signal);
       return status !== 404;
     },
+    lock: async () => undefined,
     openBlob: (blob, signal, checks) => downloadBlob([client], blob, { signal, checks }),
     async putBlob({ digest, size }, open, signal) {
       const held = size <= maxHeldBytes ? await collect(open(), size) : undefined;
