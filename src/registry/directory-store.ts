@@ -115,6 +115,9 @@ export function createDirectoryStore(path: string): BlobStore {
       if (digestOf(bytes) !== digest) throw new WrongBlobError(`${place({ digest })} has another digest`);
       return { digest, mediaType: found?.mediaType ?? typeOfManifest(bytes), bytes };
     },
+    async findDigest(tag) {
+      return (await readIndex()).find((entry) => nameOf(entry) === tag)?.digest;
+    },
     async putManifest(reference, { mediaType, bytes }) {
       const digest = digestOf(bytes);
       await replace(place({ digest }), bytes);

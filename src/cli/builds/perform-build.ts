@@ -79,8 +79,13 @@ export async function performBuild(
     limits,
     ...options
   } = readBuildOptions(invocation);
-  const { outputs, daemon, kept } = isForDaemon(asked)
-    ? await (await import("./daemon-output.ts")).findDaemonFor(asked, runtime)
+  const {
+    outputs,
+    daemon,
+    kept,
+    images: daemonImages,
+  } = isForDaemon(asked) || runtime.isPlugin === true
+    ? await (await import("./daemon-output.ts")).findDaemonFor(asked, runtime, log)
     : { outputs: asked };
   const opened = await openLock(invocation);
   opened?.requireWritable();
@@ -170,7 +175,7 @@ export async function performBuild(
         },
         services: {
           ...{ service, supports, store, layers, memory, remoteBases, carriedCaches, owner, signal },
-          saveImage: isEmbedded(runtime, each.globals) ? daemon?.saveImage : undefined,
+          daemonImages: isEmbedded(runtime, each.globals) ? daemonImages : undefined,
           facts: createImageFacts(service, supports, store.facts),
           ...machineOf(runtime),
         },
