@@ -96,6 +96,8 @@ export interface AskedBuild {
   readonly tags: readonly string[];
   /** False with `--no-cache`. */
   readonly useCache: boolean;
+  /** With `--no-cache` or `--no-cache-filter`: the name of this build, whose cache mounts begin empty, as in Docker. */
+  readonly cacheGeneration?: string | undefined;
   /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
   readonly uncachedStages: readonly string[];
   /** `--pull`: images of registries are imported even if the service has an image of that name. */

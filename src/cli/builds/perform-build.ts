@@ -129,6 +129,8 @@ export async function performBuild(
   const services = [main];
   for (const each of chosen.slice(1)) services.push(await open(each));
   const session = buildSession(inputs.place);
+  const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
+  const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
   using owner = enterBuild(stateDirectory(runtime), session);
   together?.sessions.add(session);
   const tables = openFileTables(main.connection.store, inputs, together?.tables);
@@ -164,6 +166,7 @@ export async function performBuild(
           },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
+          cacheGeneration,
           maxAddBytes: inputs.maxAddBytes,
           jobs: jobsIn(dialect, each.globals),
           commands: {
