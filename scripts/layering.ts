@@ -9,6 +9,7 @@ import { basename, dirname, join, normalize } from "node:path";
 /** The folders or single files that a folder may import, besides itself and the shared files. */
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
+  hcl: [],
   context: [],
   store: [],
   registry: [
@@ -58,6 +59,7 @@ const allowed: Record<string, readonly string[]> = {
     "check",
     "builder",
     "dockerfile",
+    "hcl",
     "context",
     "service",
     "store",
@@ -70,6 +72,7 @@ const allowed: Record<string, readonly string[]> = {
 
 /** The parts of a folder, from top to bottom: its subfolders, and the files beside them. Each may import only those below it. */
 const orders: Record<string, readonly string[]> = {
+  hcl: ["functions", "evaluate", "syntax", "values", "hcl-error.ts", "source.ts"],
   cli: [
     "plugin",
     "program",
@@ -171,7 +174,6 @@ const shared = [
   "account-rows.ts",
   "system-error.ts",
   "errors.ts",
-  "go-json.ts",
   "home-directory.ts",
   "clock.ts",
   "database.ts",

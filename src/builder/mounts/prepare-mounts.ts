@@ -11,7 +11,6 @@ import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../sta
 import { uploadStaged } from "../staging/upload.ts";
 import { addStaged, type Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { cacheIdOf } from "./mount-spec.ts";
 import { whyUnsupported } from "./mount-support.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
@@ -103,7 +102,6 @@ async function mountFields(
   const ids =
     lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
   const features = await featuresFor(files, build.services.supports);
-  const generations = await build.services.supports.cacheGenerations();
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   const loans: StagedLoan[] = [];
   const made: InstanceMount[] = [];
@@ -113,7 +111,7 @@ async function mountFields(
         ? await lendStaged(mount.source.files, lend, build, "/")
         : undefined;
     if (loan !== undefined) loans.push(loan);
-    const one = instanceMount(mount, { ids, features, loan, generations }, build);
+    const one = instanceMount(mount, { ids, features, loan }, build);
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
@@ -127,10 +125,9 @@ async function mountFields(
 function instanceMount(
   { spec, source }: RunMount,
   sent: SentFiles,
-  { asked, services: { carriedCaches } }: BuildJob,
+  { asked: { secrets }, services: { carriedCaches } }: BuildJob,
 ): InstanceMount | undefined {
   const { target } = spec;
-  const { secrets } = asked;
   switch (spec.type) {
     case "bind": {
       const { readonly } = spec;
@@ -145,20 +142,12 @@ function instanceMount(
       return { type: "bind", target, ...contents, readonly };
     }
     case "cache": {
-      const named = { ...spec, id: cacheIdOf(spec.id, asked.buildArgs) };
-      const { from: _, source: path, readonly, ...own } = named;
-      const generation = sent.generations ? asked.cacheGeneration : undefined;
+      const { from: _, source: path, readonly, ...own } = spec;
       const image = source?.kind === "image" ? { image: source.image } : {};
       const place = path === "/" && source === undefined ? {} : { source: path };
       // What it starts with is its image's, whatever it had elsewhere.
-      const carried = source === undefined ? carriedCaches?.use(named) : undefined;
-      const contents = asked.cacheGeneration === undefined ? carried : undefined;
-      return {
-        ...{ ...own, ...image, ...place },
-        ...(readonly && { readonly }),
-        ...(generation !== undefined && { generation }),
-        ...(contents && { contents }),
-      };
+      const contents = source === undefined ? carriedCaches?.use(spec) : undefined;
+      return { ...own, ...(readonly && { readonly }), ...image, ...place, ...(contents && { contents }) };
     }
     case "tmpfs":
       return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };
@@ -183,8 +172,6 @@ interface SentFiles {
   ids: ReadonlyMap<string, string>;
   features: FileFeatures;
   loan: Loan | undefined;
-  /** True if the service keeps the caches of a build apart. */
-  generations: boolean;
 }
 
 function filesField(

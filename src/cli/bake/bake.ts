@@ -27,7 +27,7 @@ export const bake = command({
       completes: "file",
       valueHint: "PATH",
       description:
-        "JSON bake file or compose file, or - for standard input (default: compose.yaml, docker-bake.json and the other usual names)",
+        "Bake file or compose file, or - for standard input (default: compose.yaml, docker-bake.hcl and the other usual names)",
     },
     set: {
       type: "string",

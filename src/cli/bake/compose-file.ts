@@ -2,10 +2,10 @@
 import { posix } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import type { BakeText } from "./bake-text.ts";
 import { joined, mergeService, normalize, rebase, type Service } from "./compose-merge.ts";
 import { type ComposeDocument, parseComposeYaml, withoutReplaced } from "./compose-yaml.ts";
 import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
-import type { BakeText } from "./json-file.ts";
 import { below, type Place, placeError } from "./place.ts";
 import { isMap, readText, requireArray, requireMap } from "./target.ts";
 

@@ -1,8 +1,7 @@
 import { nearest } from "../../suggest.ts";
 import { type ComposeInput, listOf, type Project, withDotEnv } from "./compose-file.ts";
 import type { Service } from "./compose-merge.ts";
-import { requireName } from "./json-file.ts";
-import { attestationText, targetName } from "./names.ts";
+import { attestationText, isTargetName, targetName } from "./names.ts";
 import { below, fileAndLine, type Place, placeError } from "./place.ts";
 import {
   type Definition,
@@ -65,7 +64,8 @@ function targetOf(service: string, { place, body }: Service, project: Project, i
   const at = below(place, "build");
   const build = requireMap(body.build, at);
   const name = targetName(service);
-  requireName(name, place);
+  if (!isTargetName(name))
+    throw placeError(place, `invalid name ${JSON.stringify(name)}: letters, digits, _ and - are allowed`);
   let fields: Fields = {
     context: build.context === undefined ? "." : readText(build.context, below(at, "context")),
   };

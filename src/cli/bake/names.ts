@@ -46,3 +46,8 @@ export function attestationText(type: string, value: string): string {
   if (isOn === true) return `type=${type}`;
   return `type=${type},${isOn === false ? "disabled=true" : value}`;
 }
+
+/** True for a name that a target or a group of a bake file may have. */
+export function isTargetName(name: string): boolean {
+  return /^[a-zA-Z0-9_-]+$/.test(name);
+}

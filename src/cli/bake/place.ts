@@ -1,4 +1,6 @@
 import { BoughError } from "../../errors.ts";
+import type { Range } from "../../hcl/source.ts";
+import { excerptError, lineOfRange } from "./excerpt.ts";
 
 /** A place in a file, for messages: `docker-bake.json:12: target.app.args`. */
 export interface Place {
@@ -6,6 +8,8 @@ export interface Place {
   path: readonly string[];
   /** The file's text, to find the line. */
   text?: string;
+  /** The place itself, where the file's parser tells it. */
+  range?: Range;
 }
 
 export function below(place: Place, ...keys: readonly string[]): Place {
@@ -14,11 +18,13 @@ export function below(place: Place, ...keys: readonly string[]): Place {
 
 export function placeError(place: Place, message: string, hint?: string, cause?: unknown): BoughError {
   const path = place.path.length === 0 ? "" : `${place.path.join(".")}: `;
+  if (place.range !== undefined) return excerptError(place.range, `${path}${message}`, hint, cause);
   return new BoughError(`${fileAndLine(place)}: ${path}${message}`, { kind: "usage", hint, cause });
 }
 
 /** Returns the file, and the line if it can be told. */
-export function fileAndLine({ file, path, text }: Place): string {
+export function fileAndLine({ file, path, text, range }: Place): string {
+  if (range !== undefined) return lineOfRange(range);
   const line = text === undefined ? undefined : lineOf(text, path);
   return line === undefined ? file : `${file}:${line}`;
 }

@@ -1,17 +1,18 @@
 import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, resolve } from "node:path";
 import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { BakeText } from "./bake-text.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
-import { type BakeText, isCompose, readJsonFiles } from "./json-file.ts";
 import { attestationText, isAddress, parseBoolean } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
 import { combine, type ResolvedBake, resolveBake } from "./resolve.ts";
-import type { Definition } from "./target.ts";
+import { type Definition, isMap } from "./target.ts";
 
 /** The files that are read if none is named, as many as there are, in this order. */
 const defaultFiles = [
@@ -33,8 +34,8 @@ export async function readDefinition(
   const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
   const files = await readFiles(invocation);
   const read = new Set(files.map(({ file }) => file));
-  const composeFiles = files.filter(({ isComposeFile }) => isComposeFile);
-  const bakeFiles = files.filter(({ isComposeFile }) => !isComposeFile);
+  const composeFiles = files.filter(({ kind }) => kind === "compose");
+  const bakeFiles = files.filter(({ kind }) => kind !== "compose");
   const warned = new Set<string>();
   const input = {
     readFile(path: string) {
@@ -48,15 +49,33 @@ export async function readDefinition(
       warned.add(message);
     },
   };
-  const builtIn = {
-    BAKE_CMD_CONTEXT: "cwd://",
-    BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
-  };
   const definition = combine([
     ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
-    ...(bakeFiles.length === 0 ? [] : [readJsonFiles(bakeFiles, { valueOf, builtIn })]),
+    ...(bakeFiles.length === 0 ? [] : [await readBake(bakeFiles, { ...input, valueOf }, runtime)]),
   ]);
   return { definition, files: read };
+}
+
+/** Reads bake files in HCL and JSON. What that needs is loaded only for them. */
+async function readBake(
+  files: readonly (BakeText & { kind: FileKind })[],
+  { valueOf, warn }: { valueOf(name: string): string | undefined; warn(message: string): void },
+  { environment, clock }: Invocation["runtime"],
+): Promise<Definition> {
+  const { readBakeSources } = await import("./hcl/read-files.ts");
+  return readBakeSources(
+    files.map(({ file, text, kind }) => ({ name: file, text, isJson: kind === "json" })),
+    {
+      valueOf,
+      warn,
+      builtIn: {
+        BAKE_CMD_CONTEXT: "cwd://",
+        BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+      },
+      now: () => new Date(clock.now()),
+      homeDirectory: environment.HOME ?? homedir(),
+    },
+  );
 }
 
 /** Returns the targets that the command line asks for, complete. */
@@ -83,10 +102,7 @@ export function resolveTargets({ values, runtime }: Invocation, definition: Defi
   return resolveBake(definition, wanted, overrides);
 }
 
-async function readFiles({
-  values,
-  runtime,
-}: Invocation): Promise<(BakeText & { isComposeFile: boolean })[]> {
+async function readFiles({ values, runtime }: Invocation): Promise<(BakeText & { kind: FileKind })[]> {
   const { environment, workingDirectory } = runtime;
   const named = values.list("file");
   const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
@@ -116,15 +132,17 @@ async function readFiles({
       );
     files.push({ file: file === "-" ? "standard input" : file, text });
   }
-  return files.map((each) => ({ ...each, isComposeFile: kindOf(each) === "compose" }));
+  return files.map((each) => ({ ...each, kind: kindOf(each) }));
 }
 
-/** Tells a compose file from a JSON bake file, by its name or its text. Refuses HCL. */
-function kindOf({ file, text }: BakeText): "compose" | "json" {
+type FileKind = "compose" | "json" | "hcl";
+
+/** Tells what a file is by its name or, if that does not say it, by its text. */
+function kindOf({ file, text }: BakeText): FileKind {
   const [extension = ""] = /\.[^./]*$/.exec(file.toLowerCase()) ?? [];
-  if (extension === ".hcl") throw refuseHcl(file);
   if (extension === ".yml" || extension === ".yaml") return "compose";
   if (extension === ".json") return "json";
+  if (extension === ".hcl") return "hcl";
   if (/^\s*\{/.test(text.replace(/^\uFEFF/, ""))) {
     try {
       return isCompose(JSON.parse(text)) ? "compose" : "json";
@@ -133,15 +151,11 @@ function kindOf({ file, text }: BakeText): "compose" | "json" {
       return "json";
     }
   }
-  if (/^\s*(target|group|variable|function)\s+"/m.test(text)) throw refuseHcl(file);
-  return "compose";
+  return /^\s*(target|group|variable|function)\s+["\w]/m.test(text) ? "hcl" : "compose";
 }
 
-function refuseHcl(file: string): BoughError {
-  return usageError(
-    `${file}: HCL is not supported: bough reads JSON bake files and compose files`,
-    `Convert it where docker is: docker buildx bake -f ${file} --print > docker-bake.json`,
-  );
+function isCompose(value: unknown): boolean {
+  return isMap(value) && isMap(value.services);
 }
 
 function readIfThere(path: string, workingDirectory: string): string | undefined {

@@ -110,6 +110,10 @@ const rules: Readonly<Record<keyof Fields, FieldRule>> = {
 
 export const fieldNames = Object.keys(rules) as (keyof Fields)[];
 
+export function kindOfField(name: keyof Fields): Kind {
+  return rules[name].kind;
+}
+
 export function isFieldName(name: string): name is keyof Fields {
   return Object.hasOwn(rules, name);
 }

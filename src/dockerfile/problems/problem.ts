@@ -14,6 +14,8 @@ export interface Problem {
   range: LineRange;
   /** The place of the problem; the whole instruction if missing. */
   culprit?: Culprit;
+  /** The column of the problem, from 1, if it is named behind the line. */
+  column?: number;
 }
 
 /** A part of one physical line: 1-based line and column, length in UTF-16 units. */
@@ -90,7 +92,8 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const line = culprit?.line ?? range.start;
   const text = source.lines[line - 1];
   const message = visible(maskSecrets(truncate(problem.message, maxMessageLength)));
-  const rendered = [`${visible(source.path)}:${line}: ${message}`];
+  const at = problem.column === undefined ? line : `${line}:${problem.column}`;
+  const rendered = [`${visible(source.path)}:${at}: ${message}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
   if (culprit === undefined && range.end > range.start) {

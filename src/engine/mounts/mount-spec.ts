@@ -73,8 +73,6 @@ export interface CacheMount extends Access {
   /** The image whose directory `source` is the initial content of a new cache. */
   image: string | undefined;
   source: string;
-  /** Extension `cache-generations`: only caches that were made for it count. */
-  generation: string | undefined;
   /** Extension `cache-archives`: the initial content of a new cache without an image. */
   contents: CacheContents | undefined;
 }
@@ -146,7 +144,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       return { target, request: fields, type: "image", image: readString(fields, "image"), source, readonly };
     }
     case "cache": {
-      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents", "generation");
+      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents");
       const sharing = readString(fields, "sharing");
       if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
         refuse(`${name}.sharing`, "must be shared, private or locked");
@@ -156,7 +154,6 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
         readonly: optionalBoolean(fields, "readonly") ?? false,
         image: optionalString(fields, "image"),
         source: fields.source === undefined ? "/" : readPath(fields, "source", name),
-        generation: optionalString(fields, "generation"),
         contents: readCacheContents(fields, name),
       };
     }

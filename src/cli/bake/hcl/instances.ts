@@ -1,0 +1,87 @@
+/** Targets and groups as their blocks have them: with `matrix`, a block has an instance for each combination. */
+import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
+import { type Scope, withVariables } from "../../../hcl/evaluate/scope.ts";
+import { HclError, located } from "../../../hcl/hcl-error.ts";
+import type { Range } from "../../../hcl/source.ts";
+import { referencesOf } from "../../../hcl/syntax/references.ts";
+import type { Expression } from "../../../hcl/syntax/tree.ts";
+import { convert, textOf } from "../../../hcl/values/conversion.ts";
+import { stringType } from "../../../hcl/values/types.ts";
+import { elementsOf, isMappingValue, type Value } from "../../../hcl/values/value.ts";
+import { isTargetName } from "../names.ts";
+import type { NamedBlock } from "./bodies.ts";
+import type { Variables } from "./variables.ts";
+
+export interface Instance {
+  name: string;
+  block: NamedBlock;
+  /** The variables of the files, and the values of `matrix`. */
+  scope: Scope;
+}
+
+/** More targets than anybody builds at once, and less than fill the memory. */
+const maxCombinations = 100_000;
+
+/** Returns the instances of a block. Throws for names that are invalid, or given twice. */
+export function instancesOf(block: NamedBlock, scope: Scope, { resolve }: Variables): Instance[] {
+  const { range = block.typeRange } = block.labels[0] ?? {};
+  requireValidName(block.name, range);
+  const expressionOf = (name: string) => block.body.attributes.get(name)?.expression;
+  const [matrix, named] = [expressionOf("matrix"), expressionOf("name")];
+  if (block.type === "group" && (matrix ?? named) !== undefined)
+    throw new HclError("a group has no matrix and no name of another kind", (matrix ?? named)?.range);
+  if (matrix === undefined) {
+    if (named !== undefined) throw new HclError("name needs matrix", named.range);
+    return [{ name: block.name, block, scope }];
+  }
+  for (const each of [matrix, named]) if (each !== undefined) resolve(referencesOf(each));
+  const instances = combinationsOf(matrix, scope).map((combination): Instance => {
+    const within = combination.size === 0 ? scope : withVariables(scope, combination);
+    return { name: named === undefined ? block.name : nameOf(named, within), block, scope: within };
+  });
+  const names = new Set<string>();
+  for (const { name } of instances) {
+    if (names.has(name))
+      throw new HclError(
+        `the matrix makes two targets with the name ${name}`,
+        named?.range ?? range,
+        named === undefined ? 'matrix needs name, as in name = "app-${version}".' : undefined,
+      );
+    names.add(name);
+  }
+  return instances;
+}
+
+function combinationsOf(matrix: Expression, scope: Scope): ReadonlyMap<string, Value>[] {
+  const value = evaluate(matrix, scope);
+  if (!isMappingValue(value))
+    throw new HclError("a matrix is a map of lists", matrix.range, 'As in matrix = { version = ["1", "2"] }');
+  let combinations: ReadonlyMap<string, Value>[] = [new Map()];
+  for (const [axis, values] of value.entries) {
+    const elements = elementsOf(values);
+    if (elements === undefined) throw new HclError(`matrix: ${axis} must be a list`, matrix.range);
+    if (combinations.length * elements.length > maxCombinations)
+      throw new HclError(`the matrix makes more than ${maxCombinations} targets`, matrix.range);
+    combinations = combinations.flatMap((before) =>
+      elements.map(([, each]) => new Map([...before, [axis, each]])),
+    );
+  }
+  return combinations;
+}
+
+function nameOf(named: Expression, scope: Scope): string {
+  const value = evaluate(named, scope);
+  if (value.kind === "null") throw new HclError("the name must not be null", named.range);
+  const name = located(named.range, () => textOf(convert(value, stringType)));
+  requireValidName(name, named.range);
+  return name;
+}
+
+function requireValidName(name: string, range: Range): void {
+  if (!isTargetName(name))
+    throw new HclError(
+      `invalid name ${JSON.stringify(name)}: letters, digits, _ and - are allowed`,
+      range,
+      "sanitize(text) replaces all other characters by _.",
+    );
+}

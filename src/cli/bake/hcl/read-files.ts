@@ -1,0 +1,57 @@
+/** Bake files in HCL and JSON: https://docs.docker.com/build/bake/reference/. */
+
+import { usageError } from "../../../errors.ts";
+import { Budget } from "../../../hcl/evaluate/budget.ts";
+import type { Scope } from "../../../hcl/evaluate/scope.ts";
+import { type FunctionSurroundings, standardLibrary } from "../../../hcl/functions/table.ts";
+import { HclError } from "../../../hcl/hcl-error.ts";
+import { excerptError } from "../excerpt.ts";
+import type { Definition } from "../target.ts";
+import { createBlocks } from "./blocks.ts";
+import { readDeclarations } from "./bodies.ts";
+import { createFunctions } from "./functions.ts";
+import { createVariables, type VariableInput } from "./variables.ts";
+
+export interface BakeSource {
+  name: string;
+  text: string;
+  isJson: boolean;
+}
+
+/** Reads bake files, which may use variables, functions and targets of each other. Throws a usage BoughError for what is invalid. */
+export function readBakeSources(
+  files: readonly BakeSource[],
+  input: VariableInput & FunctionSurroundings,
+): Definition {
+  try {
+    return read(files, input);
+  } catch (error) {
+    if (!(error instanceof HclError)) throw error;
+    const { message, range, hint } = error;
+    throw range === undefined ? usageError(message, hint) : excerptError(range, message, hint, error);
+  }
+}
+
+function read(files: readonly BakeSource[], input: VariableInput & FunctionSurroundings): Definition {
+  const declarations = readDeclarations(files, new Set(Object.keys(input.builtIn)), input.warn);
+  const library = standardLibrary(input);
+  const variables = createVariables(declarations, input, () => scope);
+  const functions = createFunctions(
+    declarations.functions,
+    library,
+    () => variables,
+    () => scope,
+  );
+  const blocks = createBlocks(declarations.blocks, variables, () => scope, input.warn);
+  const scope: Scope = {
+    lookUp: (name, reference) =>
+      name === "target" || name === "group" ? blocks.lookUp(reference) : variables.lookUp(name),
+    names: () => [...variables.names(), "target", "group"],
+    functionOf: (name) => library.get(name) ?? functions.functionOf(name),
+    functionNames: () => [...library.keys(), ...functions.names],
+    budget: new Budget(),
+  };
+  functions.check();
+  const shown = variables.check();
+  return { ...blocks.readAll(), variables: shown };
+}

@@ -1,0 +1,168 @@
+import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
+import { isTrue } from "../../../hcl/evaluate/operators.ts";
+import type { Scope } from "../../../hcl/evaluate/scope.ts";
+import { typeNamed } from "../../../hcl/functions/type-expressions.ts";
+import { HclError, located } from "../../../hcl/hcl-error.ts";
+import { type References, referencesOf } from "../../../hcl/syntax/references.ts";
+import type { Expression } from "../../../hcl/syntax/tree.ts";
+import { convert, textOf } from "../../../hcl/values/conversion.ts";
+import { jsonText, jsonTextOfType } from "../../../hcl/values/json-text.ts";
+import {
+  constraintName,
+  dynamicType,
+  isPrimitive,
+  stringType,
+  type Type,
+} from "../../../hcl/values/types.ts";
+import { compareTexts, nullOf, stringValue, typeOf, type Value } from "../../../hcl/values/value.ts";
+import type { ShownVariable } from "../target.ts";
+import type { Declarations, NamedBlock } from "./bodies.ts";
+import { constantText, warnOfUnknown } from "./fields.ts";
+import { valueOfText } from "./given-values.ts";
+
+export interface VariableInput {
+  /** Returns the value that a variable has instead of its default. */
+  valueOf(name: string): string | undefined;
+  /** Variables that all files have. */
+  builtIn: Readonly<Record<string, string>>;
+  warn(message: string): void;
+}
+
+export interface Variables {
+  /** Returns the value of a variable or a constant, if there is one. */
+  lookUp(name: string): Value | undefined;
+  names(): Iterable<string>;
+  /** Computes all variables, and checks what they have to fulfil. Returns them as `--list=variables` shows them. */
+  check(): ShownVariable[];
+  /** Computes what an expression refers to: a circle is an error, even where its value would not be needed. */
+  resolve(references: References): void;
+}
+
+const variableFields = ["default", "type", "description", "validation"];
+
+/** Variables are computed when they are needed. `scope` is that of their defaults. */
+export function createVariables(
+  { constants, variables }: Declarations,
+  { valueOf, builtIn, warn }: VariableInput,
+  scope: () => Scope,
+): Variables {
+  const values = new Map<string, Value>(
+    Object.entries(builtIn).map(([name, text]) => [name, stringValue(text)]),
+  );
+  const underWay: string[] = [];
+
+  function lookUp(name: string): Value | undefined {
+    const known = values.get(name);
+    if (known !== undefined) return known;
+    const constant = constants.get(name);
+    const variable = variables.get(name);
+    if (constant === undefined && variable === undefined) return undefined;
+    if (underWay.includes(name)) {
+      const way = [...underWay.slice(underWay.indexOf(name)), name].join(" -> ");
+      throw new HclError(`the variable ${name} depends on itself: ${way}`);
+    }
+    underWay.push(name);
+    try {
+      const value =
+        constant === undefined || variable !== undefined
+          ? valueOfVariable(name, variable)
+          : valueOfExpression(constant.expression);
+      values.set(name, value);
+      return value;
+    } finally {
+      underWay.pop();
+    }
+  }
+
+  function valueOfExpression(expression: Expression): Value {
+    resolve(referencesOf(expression));
+    return evaluate(expression, scope());
+  }
+
+  function resolve({ variables: references }: References): void {
+    for (const { name, range } of references) located(range, () => lookUp(name));
+  }
+
+  function valueOfVariable(name: string, block: NamedBlock | undefined): Value {
+    // As in buildx, a constant of the same name comes before the default, and the environment before both.
+    const constant = constants.get(name);
+    const type = constant === undefined ? typeOfVariable(block) : undefined;
+    const expression = constant?.expression ?? block?.body.attributes.get("default")?.expression;
+    const given = overrideOf(name, type !== undefined);
+    if (expression === undefined && given === undefined)
+      return type === undefined ? stringValue("") : nullOf(type);
+    const value =
+      expression === undefined
+        ? undefined
+        : located(expression.range, () => convert(valueOfExpression(expression), type ?? dynamicType));
+    if (given === undefined || block === undefined) return value ?? stringValue("");
+    return located(block.labels[0]?.range ?? block.typeRange, () =>
+      valueOfText(name, given, { type, otherwise: value }),
+    );
+  }
+
+  /** `NAME_JSON` gives the value as JSON, unless it is a variable itself. */
+  function overrideOf(name: string, isTyped: boolean): { text: string; isJson: boolean } | undefined {
+    const text = valueOf(name);
+    const jsonName = `${name}_JSON`;
+    if ((text === undefined || isTyped) && !variables.has(jsonName) && !Object.hasOwn(builtIn, jsonName)) {
+      const json = valueOf(jsonName);
+      if (json !== undefined) return { text: json, isJson: true };
+    }
+    return text === undefined ? undefined : { text, isJson: false };
+  }
+
+  function shown(name: string, block: NamedBlock): ShownVariable {
+    const value = located(block.labels[0]?.range ?? block.typeRange, () => lookUp(name)) ?? stringValue("");
+    const type = typeOfVariable(block);
+    const description = constantText(block, "description");
+    return {
+      name,
+      ...(type !== undefined && { type: constraintName(type) }),
+      ...(description !== undefined && { description }),
+      value: value.kind === "null" ? null : shownText(value, type),
+    };
+  }
+
+  return {
+    lookUp,
+    resolve,
+    names: () => new Set([...values.keys(), ...constants.keys(), ...variables.keys()]),
+    check() {
+      for (const block of variables.values()) warnOfUnknown(block, variableFields, warn);
+      const list = [...variables].map(([name, block]) => shown(name, block));
+      for (const block of variables.values())
+        for (const each of block.body.blocks) if (each.type === "validation") validate(each, scope());
+      for (const { name, nameRange } of constants.values()) located(nameRange, () => lookUp(name));
+      return list.sort((one, other) => compareTexts(one.name, other.name));
+    },
+  };
+}
+
+/** Returns the declared type, if there is one. */
+function typeOfVariable(block: NamedBlock | undefined): Type | undefined {
+  const expression = block?.body.attributes.get("type")?.expression;
+  const isNull = expression?.kind === "literal" && expression.value.kind === "null";
+  return expression === undefined || isNull ? undefined : typeNamed(expression);
+}
+
+function shownText(value: Value, type: Type | undefined): string {
+  if (type === undefined) return isPrimitive(typeOf(value)) ? textOf(value) : jsonText(value);
+  const text = jsonTextOfType(value, type);
+  return type.kind === "string" ? text.replace(/^"+|"+$/g, "") : text;
+}
+
+function validate(block: NamedBlock["body"]["blocks"][number], scope: Scope): void {
+  const [condition, message] = ["condition", "error_message"].map((name) => block.body.attributes.get(name));
+  if (condition === undefined || message === undefined)
+    throw new HclError("a validation has condition and error_message", block.typeRange);
+  const { expression } = condition;
+  const value = evaluate(expression, scope);
+  if (located(expression.range, () => isTrue(value))) return;
+  const text = evaluate(message.expression, scope);
+  throw new HclError(
+    text.kind === "null" ? "the value is invalid" : textOf(convert(text, stringType)),
+    expression.range,
+    "This validation of the variable failed.",
+  );
+}

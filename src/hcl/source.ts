@@ -1,0 +1,37 @@
+/** A text in HCL or JSON, and places in it. */
+export interface Source {
+  /** The file's name, for messages. */
+  name: string;
+  text: string;
+  /** For what a text in quotes of a JSON file says: where that is in the file. */
+  within?: Range;
+}
+
+/** A part of a text, by offsets in UTF-16 units. The end is exclusive. */
+export interface Range {
+  source: Source;
+  start: number;
+  end: number;
+}
+
+/** Returns the range from the start of one to the end of another one of the same text. */
+export function between(first: Range, last: Range): Range {
+  return { source: first.source, start: first.start, end: last.end };
+}
+
+/** Returns the place in the file of a range that may be of a text in quotes: of the whole text, if that has escapes. */
+export function inFile({ source, start, end }: Range): Range {
+  const { within, text } = source;
+  if (within === undefined) return { source, start, end };
+  const isLiteral = within.end - within.start === text.length + 2;
+  return isLiteral
+    ? { source: within.source, start: within.start + 1 + start, end: within.start + 1 + end }
+    : within;
+}
+
+/** Returns line and column, both from 1, of an offset. */
+export function positionOf({ text }: Source, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset);
+  const lineStart = before.lastIndexOf("\n") + 1;
+  return { line: before.split("\n").length, column: offset - lineStart + 1 };
+}

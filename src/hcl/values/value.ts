@@ -1,0 +1,109 @@
+import { type BigFloat, fromInteger } from "./big-float.ts";
+import { boolType, dynamicType, numberType, stringType, type Type, typeKey } from "./types.ts";
+
+/** A value of an expression. Keys of a map or an object are sorted. */
+export type Value =
+  | { kind: "null"; type: Type }
+  | { kind: "string"; text: string }
+  | { kind: "number"; number: BigFloat }
+  | { kind: "bool"; isTrue: boolean }
+  | { kind: "list" | "set"; element: Type; elements: readonly Value[] }
+  | { kind: "tuple"; elements: readonly Value[] }
+  | { kind: "map"; element: Type; entries: ReadonlyMap<string, Value> }
+  | { kind: "object"; entries: ReadonlyMap<string, Value> };
+
+export type SequenceValue = Extract<Value, { elements: readonly Value[] }>;
+export type MappingValue = Extract<Value, { entries: ReadonlyMap<string, Value> }>;
+
+export const nullOf = (type: Type): Value => ({ kind: "null", type });
+export const nullValue: Value = nullOf(dynamicType);
+export const numberValue = (number: BigFloat): Value => ({ kind: "number", number });
+export const integerValue = (value: number): Value => numberValue(fromInteger(value));
+export const boolValue = (isTrue: boolean): Value => ({ kind: "bool", isTrue });
+export const tupleValue = (elements: readonly Value[]): Value => ({ kind: "tuple", elements });
+export const listValue = (element: Type, elements: readonly Value[]): Value => ({
+  kind: "list",
+  element,
+  elements,
+});
+
+/** Texts are normalized, so that what looks the same is the same. */
+export const stringValue = (text: string): Value => ({ kind: "string", text: text.normalize("NFC") });
+export const stringList = (texts: readonly string[]): Value => listValue(stringType, texts.map(stringValue));
+
+export function objectValue(entries: Iterable<readonly [string, Value]>): Value {
+  return { kind: "object", entries: sorted(entries) };
+}
+
+export function mapValue(element: Type, entries: Iterable<readonly [string, Value]>): Value {
+  return { kind: "map", element, entries: sorted(entries) };
+}
+
+function sorted(entries: Iterable<readonly [string, Value]>): ReadonlyMap<string, Value> {
+  const map = new Map(entries);
+  if (map.size < 2) return map;
+  const keys = [...map.keys()];
+  const isSorted = keys.every((key, index) => index === 0 || compareTexts(keys[index - 1] ?? "", key) < 0);
+  return isSorted ? map : new Map([...map].sort(([one], [other]) => compareTexts(one, other)));
+}
+
+/** Compares texts by their characters' numbers. JavaScript's own order is another one beyond U+D7FF. */
+export function compareTexts(one: string, other: string): number {
+  if (one === other) return 0;
+  if (!beyond.test(one) || !beyond.test(other)) return one < other ? -1 : 1;
+  const [left, right] = [one, other].map((text) =>
+    Array.from(text, (character) => character.codePointAt(0) ?? 0),
+  );
+  const index = left?.findIndex((code, at) => code !== right?.[at]) ?? -1;
+  return index < 0 ? -1 : (left?.[index] ?? 0) - (right?.[index] ?? -1);
+}
+
+const beyond = /[\ud800-\uffff]/;
+
+export function typeOf(value: Value): Type {
+  switch (value.kind) {
+    case "null":
+      return value.type;
+    case "string":
+      return stringType;
+    case "number":
+      return numberType;
+    case "bool":
+      return boolType;
+    case "list":
+    case "set":
+    case "map":
+      return { kind: value.kind, element: value.element };
+    case "tuple":
+      return { kind: "tuple", elements: value.elements.map(typeOf) };
+    case "object":
+      return {
+        kind: "object",
+        attributes: new Map([...value.entries].map(([name, each]) => [name, typeOf(each)])),
+      };
+  }
+}
+
+export function isSequenceValue(value: Value): value is SequenceValue {
+  return value.kind === "list" || value.kind === "set" || value.kind === "tuple";
+}
+
+export function isMappingValue(value: Value): value is MappingValue {
+  return value.kind === "map" || value.kind === "object";
+}
+
+/** Returns what `for` and functions iterate over: keys and values, or `undefined` for a value that has no elements. */
+export function elementsOf(value: Value): (readonly [key: Value, value: Value])[] | undefined {
+  if (isMappingValue(value))
+    return [...value.entries].map(([key, each]) => [stringValue(key), each] as const);
+  if (!isSequenceValue(value)) return undefined;
+  // An element of a set is its own key.
+  return value.elements.map(
+    (each, index) => [value.kind === "set" ? each : integerValue(index), each] as const,
+  );
+}
+
+/** Returns the types of values, each once. */
+export function distinctTypes(values: Iterable<Value>): Type[] {
+  return [...new Map([...values].map((each) => typeOf(each)).map((type) => [typeKey(type), type])).values()];
+}

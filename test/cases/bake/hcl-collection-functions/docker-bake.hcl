@@ -1,0 +1,25 @@
+target "default" {
+  args = {
+    length      = jsonencode([length([1, 2]), length([]), length(setunion(["a", "b"]))])
+    element     = jsonencode([element(["a", "b", "c"], 1), element(["a", "b"], 5)])
+    coalesce    = jsonencode([coalesce(null, "a", "b"), coalesce(null, 1, "a"), coalescelist([], ["x"], [1])])
+    compact     = jsonencode(compact(["a", "", "b", null]))
+    concat      = jsonencode([concat([1], ["a", true]), concat(split(",", "a,b"), split(",", "c"))])
+    contains    = jsonencode([contains(["a"], "a"), contains([1], "1"), contains([[1]], [1])])
+    distinct    = jsonencode(distinct(["a", "b", "a", 1, "1"]))
+    chunklist   = jsonencode([chunklist(["a", "b", "c"], 2), chunklist(["a"], 0), chunklist([], 3)])
+    flatten     = jsonencode(flatten([[1, [2]], "a", [], [{ b = [3] }]]))
+    index       = jsonencode([index(["a", "b"], 1), indexof(["a", "b"], "b"), hasindex(["a"], 0), hasindex(["a"], 1)])
+    keys        = jsonencode([keys({ b = 1, a = 2 }), values({ b = 1, a = 2 })])
+    lookup      = jsonencode([lookup({ a = 1 }, "a", 0), lookup({ a = 1 }, "b", "none")])
+    merge       = jsonencode([merge({ a = 1, b = 2 }, { b = "x" }, null), merge()])
+    reverselist = jsonencode(reverselist([1, "a", true]))
+    slice       = jsonencode([slice(["a", "b", "c"], 1, 3), slice(["a"], 0, 0)])
+    zipmap      = jsonencode([zipmap(["a", "b"], [1, "x"]), zipmap(["a"], split(",", "b"))])
+    range       = jsonencode([range(3), range(1, 4), range(0, 10, 4), range(3, 0), range(-2), range(0, 1, 0.25)])
+    sets        = jsonencode([setunion(["b"], ["a", "b"]), setintersection(["a", "b"], ["b", "c"]), setsubtract(["a", "b"], ["a"]), setsymmetricdifference(["a", "b"], ["b", "c"]), sethaselement(["a"], "a")])
+    numbers     = jsonencode([setunion([10, 9], [1]), setunion([true], [false])])
+    setproduct  = jsonencode([setproduct(["a", "b"], [1, 2]), setproduct(["a"], []), setproduct(setunion(["b", "a"]), ["x"])])
+    convert     = jsonencode([convert([1, "2"], list(string)), convert({ a = "1", c = 1 }, object({ a = number })), convert("true", bool)])
+  }
+}

@@ -1,0 +1,27 @@
+target "default" {
+  args = {
+    upper       = upper("straße é ı")
+    lower       = lower("ÀÉ İ X")
+    title       = title("hello big-world it's_x éa")
+    reverse     = reverse("añb👩‍👩‍👧")
+    strlen      = strlen("añ👩‍👩‍👧")
+    substr      = jsonencode([substr("hello", 1, 3), substr("hello", -3, 2), substr("hello", 2, -1), substr("hello", 9, 1), substr("hello", 1, 0), substr("hello", -2, 0)])
+    join        = join("-", ["a", "b"], ["c"], [])
+    sort        = jsonencode(sort(["b", "a", "C", "é", "B"]))
+    split       = jsonencode([split(",", "a,b,,c"), split("", "añ"), split(",", "")])
+    chomp       = chomp("a\r\n\n")
+    indent      = indent(2, "a\nb\nc")
+    trim        = jsonencode([trim("?!hello?!", "!?"), trimspace(" \t a b \n"), trimprefix("helloworld", "hello"), trimsuffix("helloworld", "world"), trimprefix("x", "y")])
+    replace     = jsonencode([replace("a+b+c", "+", "-"), replace("abc", "", "."), replace("a$b", "$", "$$1")])
+    sanitize    = sanitize("a.b/c:d_e-f é")
+    paths       = jsonencode([basename("/a/b.txt"), basename("/a/"), basename(""), basename("/"), dirname("/a//b/c"), dirname("a"), dirname("/a"), dirname("a/b/")])
+    format      = format("%s|%5s|%-5s|%05d|%d|%x|%X|%o|%b|%#x|%+d|%q|%%|%t|%v", "a", "b", "c", 42, -7, 255, 255, 8, 5, 255, 3, "q\"", true, [1, "x"])
+    floats      = format("%f|%.2f|%8.3f|%-8.1f|%e|%g|%G|%.3g|%g|%v|%v", 1.5, 2.345, 3.14159, 2.25, 12345.678, 0.00001, 1e20, 1234.5678, 100000, 1e6, 0.1)
+    indexed     = format("%[2]s %[1]s %s %.2s", "a", "b", "hello")
+    formatlist  = jsonencode([formatlist("%s-%d", ["a", "b"], 3), formatlist("x"), formatlist("%s", []), formatlist("%s:%s", "a", ["b", "c"])])
+    regex       = jsonencode([regex("[a-z]+", "123abc456"), regex("(\\d+)-(\\d+)?", "12-"), regex("(?P<year>\\d{4})-(?P<month>\\d\\d)", "on 2026-01-02")])
+    regexall    = jsonencode([regexall("[a-z]", "1a2b"), regexall("(.)(\\d)", "a1b2"), regexall("x", "y"), regexall("a*", "baac")])
+    regexreplace = jsonencode([regex_replace("v1.2", "^v(\\d+)\\.(\\d+)", "$2.$${1}0"), regex_replace("baac", "a*", "-"), regex_replace("ab", "(?P<x>a)", "<$x>"), regex_replace("ab", "(a)", "$1x|$$")])
+    can         = jsonencode([can(regex("^a", "b")), try(regex("^a", "b"), "none")])
+  }
+}

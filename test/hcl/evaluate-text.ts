@@ -1,0 +1,21 @@
+import { Budget } from "../../src/hcl/evaluate/budget.ts";
+import { evaluate } from "../../src/hcl/evaluate/evaluate.ts";
+import type { Scope } from "../../src/hcl/evaluate/scope.ts";
+import { standardLibrary } from "../../src/hcl/functions/table.ts";
+import { parseExpressionText } from "../../src/hcl/syntax/parse-expression.ts";
+import { jsonText, parseJson, valueOfJson } from "../../src/hcl/values/json-text.ts";
+
+const library = standardLibrary({ now: () => new Date("2026-01-31T15:04:05Z"), homeDirectory: "/home/user" });
+
+/** Evaluates an expression with variables, and returns its value as JSON. */
+export function evaluateText(text: string, variables: Readonly<Record<string, unknown>> = {}): string {
+  const scope: Scope = {
+    lookUp: (name) =>
+      Object.hasOwn(variables, name) ? valueOfJson(parseJson(JSON.stringify(variables[name]))) : undefined,
+    names: () => Object.keys(variables),
+    functionOf: (name) => library.get(name),
+    functionNames: () => library.keys(),
+    budget: new Budget(),
+  };
+  return jsonText(evaluate(parseExpressionText({ name: "test.hcl", text }), scope));
+}

@@ -1,3 +1,0 @@
-import { keepPromises } from "./keep-promises.ts";
-
-keepPromises("root");
