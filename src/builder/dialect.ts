@@ -1,3 +1,5 @@
+import type { RuleInheritance } from "../context/patterns/rules.ts";
+
 /**
  * What `--docker` changes, each as a policy with a name. Chosen once, where a build begins; whoever needs to know asks a policy,
  * and nobody compares names (`scripts/layering.ts`).
@@ -29,6 +31,8 @@ export interface Dialect {
   readonly hostName: string | undefined;
   /** Default excludes apply, and so does the ignore file of a fetched context. */
   readonly filtersContexts: boolean;
+  /** Which ignore rules that match a directory count for what is in it. */
+  readonly ignoreInheritance: RuleInheritance;
   /** SOURCE_DATE_EPOCH is a build argument and the time of images. */
   readonly hasSourceDate: boolean;
 }
@@ -46,6 +50,7 @@ export const dialects: Readonly<Record<Dialect["name"], Dialect>> = {
     looksUpUsers: false,
     hostName: undefined,
     filtersContexts: true,
+    ignoreInheritance: "every",
     hasSourceDate: false,
   },
   docker: {
@@ -59,6 +64,7 @@ export const dialects: Readonly<Record<Dialect["name"], Dialect>> = {
     looksUpUsers: true,
     hostName: "buildkitsandbox",
     filtersContexts: false,
+    ignoreInheritance: "effective",
     hasSourceDate: true,
   },
 };

@@ -35,8 +35,8 @@ function decideAll(ignore: IgnoreRules, body: string): string {
       const [, written] = /^[-+ ]\s*("(?:[^"\\]|\\.)*"|\S+)/.exec(line) ?? [];
       if (written === undefined) return line;
       const path = readPath(written);
-      const own = decidePath(ignore.rules, path);
-      const byDefault = decidePath(ignore.defaults, path);
+      const own = decidePath(ignore.rules, path, "every");
+      const byDefault = decidePath(ignore.defaults, path, "every");
       const decision = isMatch(byDefault) ? byDefault : own;
       return `${isMatch(decision) ? "-" : "+"} ${writePath(path).padEnd(30)} ${origin(decision)}`.trimEnd();
     })

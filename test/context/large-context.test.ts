@@ -106,6 +106,6 @@ test.each([
 ])("the suggested rule for %j ignores that path", (path) => {
   const [rule = ""] = rulesOf([directory("", { [path]: 300 * mebibyte, other: 1 })]) ?? [];
   const rules = parseIgnoreFile(`${rule}\n`, ".dockerignore");
-  expect(isMatch(decidePath(rules, path))).toBe(true);
-  expect(isMatch(decidePath(rules, "other"))).toBe(false);
+  expect(isMatch(decidePath(rules, path, "every"))).toBe(true);
+  expect(isMatch(decidePath(rules, "other", "every"))).toBe(false);
 });

@@ -9,7 +9,7 @@ import {
 } from "../../src/context/patterns/path-pattern.ts";
 import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
 import { runs } from "../support/random.ts";
-import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
+import { isIgnored, referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 
 /** Few and short names, so that patterns often match; some have special characters of regular expressions. */
 const name = fc
@@ -41,11 +41,21 @@ test("ignore rules decide as the reference matcher does", () => {
     fc.property(fc.array(line, { maxLength: 6 }), path, (lines, path) => {
       const rules = parseIgnoreFile(lines.join("\n"), ".dockerignore");
       const { line, ignored } = referenceDecision(lines, path);
-      const decision = decidePath(rules, path);
+      const decision = decidePath(rules, path, "every");
       expect(decision?.origin).toEqual(
         line === 0 ? undefined : { kind: "file", path: ".dockerignore", line },
       );
       expect(isMatch(decision)).toBe(ignored);
+    }),
+    { numRuns: runs(5000) },
+  );
+});
+
+test("a directory's rules count for what is in it as in BuildKit", () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 6 }), path, (lines, path) => {
+      const rules = parseIgnoreFile(lines.join("\n"), ".dockerignore");
+      expect(isMatch(decidePath(rules, path, "effective"))).toBe(isIgnored(lines, path, "effective"));
     }),
     { numRuns: runs(5000) },
   );

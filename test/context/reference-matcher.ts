@@ -1,9 +1,37 @@
 /**
- * A second implementation of Docker's matching, slow and obvious: without compiled patterns and without state. It
- * follows moby's patternmatcher, which turns a pattern into a regular expression.
+ * A second implementation of Docker's matching, slow and obvious: without compiled patterns. It follows moby's patternmatcher, which
+ * turns a pattern into a regular expression.
  */
+import type { RuleInheritance } from "../../src/context/patterns/rules.ts";
 
-/** Returns the line number of the rule that decides about a path, and whether it ignores the path. */
+/** Returns whether the rules ignore a path. */
+export function isIgnored(lines: readonly string[], path: string, inheritance: RuleInheritance): boolean {
+  return inheritance === "every" ? referenceDecision(lines, path).ignored : isIgnoredByBuildKit(lines, path);
+}
+
+/** BuildKit goes from the top directory to the path, and notes in each directory which rules have taken effect. */
+function isIgnoredByBuildKit(lines: readonly string[], path: string): boolean {
+  const names = path.split("/");
+  let effective = new Set<number>();
+  let ignored = false;
+  for (const [depth] of names.entries()) {
+    const above = effective;
+    effective = new Set();
+    ignored = false;
+    for (const [index, line] of lines.entries()) {
+      const isNegated = line.startsWith("!");
+      const here = names.slice(0, depth + 1).join("/");
+      const isMatched =
+        above.has(index) || (isNegated === ignored && referenceMatch(isNegated ? line.slice(1) : line, here));
+      if (!isMatched) continue;
+      effective.add(index);
+      ignored = !isNegated;
+    }
+  }
+  return ignored;
+}
+
+/** Returns the line number of the rule that decides about a path, and whether it ignores the path. Every rule counts below. */
 export function referenceDecision(
   lines: readonly string[],
   path: string,

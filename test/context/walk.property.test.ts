@@ -6,9 +6,10 @@ import fc from "fast-check";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
+import type { RuleInheritance } from "../../src/context/patterns/rules.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { runs } from "../support/random.ts";
-import { referenceDecision } from "./reference-matcher.ts";
+import { isIgnored } from "./reference-matcher.ts";
 
 const root = mkdtempSync(join(tmpdir(), "bough-walk-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -34,36 +35,47 @@ const lines = fc.array(
   { maxLength: 5 },
 );
 
-test("a walk keeps exactly the paths that the reference matcher keeps, with their parents", async () => {
-  let directories = 0;
-  await fc.assert(
-    fc.asyncProperty(tree, lines, async (tree, lines) => {
-      const directory = join(root, String(directories++));
-      mkdirSync(directory);
-      for (const path of tree) {
-        mkdirSync(dirname(join(directory, `${path}x`)), { recursive: true });
-        if (!path.endsWith("/")) writeFileSync(join(directory, path), "");
-      }
-      const { matches } = await resolveSources({
-        context: await openBuildContext(directory, "/"),
-        ignore: ignoreRules(parseIgnoreFile(lines.join("\n"), ".dockerignore"), { defaultExcludes: false }),
-        sources: ["."],
-        files: localFileSystem,
-      });
-      const paths = matches.flatMap(({ entries }) => [...entries].slice(1).map((entry) => entry.contextPath));
-      expect(paths).toEqual(referenceWalk(tree, lines));
-    }),
-    { numRuns: runs(300) },
-  );
-});
+test.each(["every", "effective"] as const)(
+  "a walk keeps exactly the paths that the reference matcher keeps, with their parents, if %s rule counts below",
+  async (inheritance) => {
+    let directories = 0;
+    await fc.assert(
+      fc.asyncProperty(tree, lines, async (tree, lines) => {
+        const directory = join(root, `${inheritance}-${directories++}`);
+        mkdirSync(directory);
+        for (const path of tree) {
+          mkdirSync(dirname(join(directory, `${path}x`)), { recursive: true });
+          if (!path.endsWith("/")) writeFileSync(join(directory, path), "");
+        }
+        const { matches } = await resolveSources({
+          context: await openBuildContext(directory, "/"),
+          ignore: ignoreRules(parseIgnoreFile(lines.join("\n"), ".dockerignore"), {
+            ...{ defaultExcludes: false, inheritance },
+          }),
+          sources: ["."],
+          files: localFileSystem,
+        });
+        const paths = matches.flatMap(({ entries }) =>
+          [...entries].slice(1).map((entry) => entry.contextPath),
+        );
+        expect(paths).toEqual(referenceWalk(tree, lines, inheritance));
+      }),
+      { numRuns: runs(300) },
+    );
+  },
+);
 
-function referenceWalk(tree: readonly string[], lines: readonly string[]): string[] {
+function referenceWalk(
+  tree: readonly string[],
+  lines: readonly string[],
+  inheritance: RuleInheritance,
+): string[] {
   const kept = new Set<string>();
   for (const path of tree) {
     const names = path.replace(/\/$/, "").split("/");
     for (let length = names.length; length > 0; length--) {
       const above = names.slice(0, length).join("/");
-      if (referenceDecision(lines, above).ignored) continue;
+      if (isIgnored(lines, above, inheritance)) continue;
       for (let at = 1; at <= length; at++) kept.add(names.slice(0, at).join("/"));
     }
   }

@@ -6,7 +6,8 @@
  * - `docker`: what Docker makes of it, the changes of `busybox:1` with the times of entries from before the build, or `refused`,
  * - `ordinary-user` and `without-extensions`, optionally: what bough makes of it there, if that differs.
  *
- * `RECORD_DOCKER=unix://SOCKET` writes `docker` with the Docker that listens there. To run one: `./scripts/test test/docker/recorded.test.ts -t name`.
+ * `RECORD_DOCKER=unix://SOCKET` writes `docker` with the Docker that listens there, and `RECORD_CLIENT=PATH` is its own client, with buildx: it
+ * reads contexts and ignore files. To run one: `./scripts/test test/docker/recorded.test.ts -t name`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -76,7 +77,7 @@ describe.if(recorder !== undefined)("Docker", () => {
   beforeAll(async () => {
     const archive = join(directory, "busybox.tar");
     run(["skopeo", "copy", "--quiet", source, `docker-archive:${archive}:busybox:1`]);
-    run([findClient(), "load", "--quiet", "--input", archive]);
+    run([client(), "load", "--quiet", "--input", archive]);
     base = await buildWithDocker(baseContext);
   }, minutes);
   test.each(names)(
@@ -123,7 +124,7 @@ async function buildWithBough(builder: Builder, context: string): Promise<Tree> 
 async function buildWithDocker(context: string): Promise<Tree> {
   const archive = join(directory, "docker.tar");
   const words = ["build", "--no-cache", "--network=host", `--output=type=tar,dest=${archive}`, context];
-  run([findClient(), ...words]);
+  run([client(), ...words]);
   return readTree(Bun.file(archive).stream());
 }
 
@@ -146,6 +147,10 @@ function changesIn(tree: Tree, base: Tree): string {
     .map(([path, { line, modified = past }]) => `${path} ${line}${modified < past ? ` @${modified}` : ""}\n`)
     .sort()
     .join("");
+}
+
+function client(): string {
+  return process.env.RECORD_CLIENT ?? findClient();
 }
 
 function run(command: string[]): void {

@@ -40,7 +40,7 @@ export async function readFromImage(
   await requireInspect(image, name, build.services);
   const contents = createImageContents(build, maxSingleFiles);
   const reading: Reading = { image, tree, contents, skipped: [] };
-  const isExcluded = (path: string) => rules.length > 0 && isMatch(decidePath(rules, path));
+  const isExcluded = (path: string) => rules.length > 0 && isMatch(decidePath(rules, path, "effective"));
   const read: CopiedSource[][] = [];
   if (parents) {
     for (const word of paths) read.push(await readWithParents(word, isExcluded, reading, build));

@@ -116,7 +116,7 @@ export async function readBuildInputs(
         place: context.absolutePath,
         fetched: undefined,
         dockerfile: { ...dockerfile, text },
-        ignore: readIgnoreRules({ ...ignore, defaultExcludes }),
+        ignore: readIgnoreRules({ ...ignore, defaultExcludes, inheritance: dialect.ignoreInheritance }),
         [Symbol.dispose]() {},
       };
     }

@@ -10,7 +10,7 @@ export interface Filter {
 
 /** Returns the filter of `--exclude`, relative to the copied directory; none without the flag. */
 export function excludeFilters(exclude: readonly Rule[]): Filter[] {
-  return exclude.length === 0 ? [] : [{ cursor: startRules(exclude), keepsMatched: false }];
+  return exclude.length === 0 ? [] : [{ cursor: startRules(exclude, "effective"), keepsMatched: false }];
 }
 
 /**
@@ -22,7 +22,7 @@ export function includeFilters(pattern: string, source: string): Filter[] {
   if (pattern === "") return [];
   const compiled = validPattern(source, () => compileIgnorePattern(pattern));
   const rule: Rule = { text: "", isNegated: false, pattern: compiled, origin: { kind: "flag" } };
-  return [{ cursor: startRules([rule]), keepsMatched: true }];
+  return [{ cursor: startRules([rule], "effective"), keepsMatched: true }];
 }
 
 export function passesAll(filters: readonly Filter[], name: string): boolean {

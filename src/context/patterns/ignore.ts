@@ -5,7 +5,7 @@ import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import { GlobSyntaxError, validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
-import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
+import { type Rule, type RuleCursor, type RuleInheritance, type RuleOrigin, startRules } from "./rules.ts";
 
 /** The paths that a build context leaves out: those that either list matches. */
 export interface IgnoreRules {
@@ -13,13 +13,21 @@ export interface IgnoreRules {
   readonly rules: readonly Rule[];
   /** The specification's own list; empty if it is switched off. */
   readonly defaults: readonly Rule[];
+  readonly inheritance: RuleInheritance;
 }
 
-/** @param options.defaultExcludes true if the specification's list applies too */
-export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: boolean }): IgnoreRules {
+interface IgnoreOptions {
+  /** True if the specification's list of excludes applies too. */
+  defaultExcludes: boolean;
+  /** Default: as the specification says. */
+  inheritance?: RuleInheritance;
+}
+
+export function ignoreRules(rules: readonly Rule[], options: IgnoreOptions): IgnoreRules {
   let defaults: readonly Rule[] | undefined;
   return {
     rules,
+    inheritance: options.inheritance ?? "every",
     // Compiled only when something is copied: a build of RUNs alone ends sooner.
     get defaults() {
       defaults ??= options.defaultExcludes ? defaultExcludeRules() : [];
@@ -32,7 +40,9 @@ export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: 
 export function startIgnoreRules(ignore: IgnoreRules): readonly RuleCursor[] {
   let cursors = started.get(ignore);
   if (cursors === undefined) {
-    cursors = [ignore.rules, ignore.defaults].filter((list) => list.length > 0).map(startRules);
+    cursors = [ignore.rules, ignore.defaults]
+      .filter((list) => list.length > 0)
+      .map((list) => startRules(list, ignore.inheritance));
     started.set(ignore, cursors);
   }
   return cursors;
@@ -120,15 +130,13 @@ function cleanPath(path: string): string {
   return normal.length > 1 && normal.endsWith("/") ? normal.slice(0, -1) : normal;
 }
 
-interface ReadIgnoreRulesOptions {
+interface ReadIgnoreRulesOptions extends IgnoreOptions {
   /** The context directory. Messages name the ignore file in it with this path. */
   contextPath: string;
   /** `undefined` if there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
   /** Returns the actual place of the file with that name, if it exists; default: the name itself. Messages have the name. */
   locate?: ((path: string) => string | undefined) | undefined;
-  /** True if the specification's list of excludes applies too. */
-  defaultExcludes: boolean;
 }
 
 /**

@@ -23,8 +23,15 @@ export type RuleOrigin =
   | { kind: "flag" };
 
 /**
- * The position of a walk in ordered rules. A rule matches a path if its pattern matches the path or a directory above it. The
- * last rule that matches decides, as in `.dockerignore`.
+ * Which of the rules that match a directory count for what is in it: `every` one, as the specification says, or, as in BuildKit, those
+ * `effective` there, that is, rules that changed the decision about the directory. After `docs/a*` and `!docs`,
+ * `docs/ab` is left out: the second rule changed nothing for `docs`.
+ */
+export type RuleInheritance = "every" | "effective";
+
+/**
+ * The position of a walk in ordered rules. A rule matches a path if its pattern matches the path or, see `RuleInheritance`, a directory
+ * above it. The last rule that matches decides, as in `.dockerignore`.
  */
 export interface RuleCursor {
   /** The rule that decides about this directory itself. A negated one means that it does not count as matched. */
@@ -38,17 +45,21 @@ export interface RuleCursor {
   enter(name: string): RuleCursor;
 }
 
-export function startRules(rules: readonly Rule[]): RuleCursor {
+export function startRules(rules: readonly Rule[], inheritance: RuleInheritance): RuleCursor {
   return new Cursor(
-    rules,
+    { rules, inheritance },
     -1,
     rules.map(({ pattern }, index) => ({ index, pattern, position: patternStart })),
   );
 }
 
 /** Returns the rule that decides about a path: relative, with `/`, without `.` and `..`. */
-export function decidePath(rules: readonly Rule[], path: string): Rule | undefined {
-  return enterPath(startRules(rules), path).decision;
+export function decidePath(
+  rules: readonly Rule[],
+  path: string,
+  inheritance: RuleInheritance,
+): Rule | undefined {
+  return enterPath(startRules(rules, inheritance), path).decision;
 }
 
 export function enterPath(cursor: RuleCursor, path: string): RuleCursor {
@@ -57,6 +68,11 @@ export function enterPath(cursor: RuleCursor, path: string): RuleCursor {
 
 export function isMatch(decision: Rule | undefined): boolean {
   return decision !== undefined && !decision.isNegated;
+}
+
+interface RuleList {
+  rules: readonly Rule[];
+  inheritance: RuleInheritance;
 }
 
 interface LiveRule {
@@ -71,7 +87,7 @@ const maxRemembered = 100;
 class Cursor implements RuleCursor {
   readonly decision: Rule | undefined;
   readonly mayDiffer: boolean;
-  private readonly rules: readonly Rule[];
+  private readonly list: RuleList;
   private readonly decisionIndex: number;
   /** Rules after the decision that can match something below, in order. */
   private readonly live: readonly LiveRule[];
@@ -81,8 +97,9 @@ class Cursor implements RuleCursor {
   private names: NameTable | undefined;
   private readonly entered = new Map<string, RuleCursor>();
 
-  constructor(rules: readonly Rule[], decisionIndex: number, live: readonly LiveRule[]) {
-    this.rules = rules;
+  constructor(list: RuleList, decisionIndex: number, live: readonly LiveRule[]) {
+    const { rules } = list;
+    this.list = list;
     this.decisionIndex = decisionIndex;
     this.live = live;
     this.decision = rules[decisionIndex];
@@ -94,11 +111,11 @@ class Cursor implements RuleCursor {
   }
 
   decide(name: string): Rule | undefined {
-    return this.rules[this.decideIndex(name)];
+    return this.list.rules[this.decideIndex(name)];
   }
 
   mayDifferBelow(name: string): boolean {
-    return this.isUndecidedAfter(this.decideIndex(name));
+    return this.isUndecidedAfter(this.inheritedIndex(name));
   }
 
   enter(name: string): RuleCursor {
@@ -110,7 +127,7 @@ class Cursor implements RuleCursor {
   }
 
   private at(name: string): RuleCursor {
-    const decisionIndex = this.decideIndex(name);
+    const decisionIndex = this.inheritedIndex(name);
     const live: LiveRule[] = [];
     let isSame = decisionIndex === this.decisionIndex;
     for (const rule of this.live) {
@@ -120,41 +137,54 @@ class Cursor implements RuleCursor {
       if (position.length > 0) live.push({ index: rule.index, pattern: rule.pattern, position });
     }
     // Most directories are equal to the one above them, so the table of names is shared.
-    return isSame ? this : new Cursor(this.rules, decisionIndex, live);
+    return isSame ? this : new Cursor(this.list, decisionIndex, live);
   }
 
   /** Returns true if a rule after that one could change the decision. */
   private isUndecidedAfter(index: number): boolean {
-    return (isMatch(this.rules[index]) ? this.lastNegated : this.lastPlain) > index;
+    return (isMatch(this.list.rules[index]) ? this.lastNegated : this.lastPlain) > index;
   }
 
   private decideIndex(name: string): number {
     this.names ??= tabulate(this.live);
     const { literals, others } = this.names;
-    const literal = literals.get(name) ?? this.decisionIndex;
+    const literal = literals.get(name)?.at(-1) ?? this.decisionIndex;
     for (const { index, matches } of others) {
       if (index <= literal) break;
       if (matches(name)) return index;
     }
     return literal;
   }
+
+  /** Returns the index of the rule that decides about what is in the directory `name`, unless a later one does. */
+  private inheritedIndex(name: string): number {
+    const { rules, inheritance } = this.list;
+    if (inheritance === "every") return this.decideIndex(name);
+    this.names ??= tabulate(this.live);
+    const { literals, others } = this.names;
+    const matching = others.flatMap(({ index, matches }) => (matches(name) ? [index] : []));
+    let effective = this.decisionIndex;
+    for (const index of [...matching, ...(literals.get(name) ?? [])].sort((one, other) => one - other))
+      if (isMatch(rules[index]) !== isMatch(rules[effective])) effective = index;
+    return effective;
+  }
 }
 
 /** Rules by the names that they match in a directory. Most match only one name and need not be tried for others. */
 interface NameTable {
-  /** The index of the last rule for each name. */
-  literals: ReadonlyMap<string, number>;
+  /** The indexes of the rules for each name, in order. */
+  literals: ReadonlyMap<string, readonly number[]>;
   /** The other rules, the last one first. */
   others: readonly { index: number; matches: NameMatcher }[];
 }
 
 function tabulate(live: readonly LiveRule[]): NameTable {
-  const literals = new Map<string, number>();
+  const literals = new Map<string, number[]>();
   const others: { index: number; matches: NameMatcher }[] = [];
   for (const { index, pattern, position } of live) {
     for (const { literal, matches } of endsAt(pattern, position)) {
       if (literal === undefined) others.push({ index, matches });
-      else literals.set(literal, index);
+      else literals.getOrInsertComputed(literal, () => []).push(index);
     }
   }
   return { literals, others: others.reverse() };

@@ -71,7 +71,7 @@ export async function resolveFoundPath(
 }
 
 function isExcluded(rules: readonly Rule[], paths: readonly string[]): boolean {
-  return rules.length > 0 && paths.some((path) => isMatch(decidePath(rules, path)));
+  return rules.length > 0 && paths.some((path) => isMatch(decidePath(rules, path, "effective")));
 }
 
 function specialSource(source: string, { kind, reason }: LeftOut): BoughError {

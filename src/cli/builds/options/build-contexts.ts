@@ -68,7 +68,10 @@ async function open(
 ): Promise<NamedContext> {
   const context = await openNamedContext(name, path, workingDirectory);
   const place = { contextPath: context.absolutePath, dockerfilePath: undefined };
-  const files = { context, ignore: readIgnoreRules({ ...place, defaultExcludes: false }) };
+  const files = {
+    context,
+    ignore: readIgnoreRules({ ...place, defaultExcludes: false, inheritance: "effective" }),
+  };
   return { kind: "directory", name, source: { kind: "local", context }, open: async () => files };
 }
 
