@@ -174,6 +174,7 @@ const shared = [
   "account-rows.ts",
   "system-error.ts",
   "errors.ts",
+  "go-json.ts",
   "home-directory.ts",
   "clock.ts",
   "database.ts",

@@ -34,6 +34,30 @@ export function takeOverLock(path: string): Disposable | undefined {
   return undefined;
 }
 
+/** Paths that this process has locked in turn with others: to open one again would release its lock. */
+const inTurn = new Set<string>();
+
+/**
+ * Locks a path that several processes lock in turn. Returns `undefined` while another has it. Throws if files can't be locked there.
+ */
+export function tryLock(path: string): Disposable | undefined {
+  if (inTurn.has(path)) return undefined;
+  const inode = makeFile(path);
+  const lock = take(path, 0);
+  if (lock === undefined) return undefined;
+  // The file may have been removed by its last owner, and be another's by now.
+  if (lstatSync(path, { bigint: true, throwIfNoEntry: false })?.ino !== inode) {
+    lock.release();
+    return undefined;
+  }
+  inTurn.add(path);
+  return {
+    [Symbol.dispose]() {
+      if (inTurn.delete(path)) lock[Symbol.dispose]();
+    },
+  };
+}
+
 /** True if the process that made the file is alive. If that can't be found out, it counts as alive. */
 export function isLocked(path: string): boolean {
   if (!isFile(path)) return false;
@@ -47,7 +71,12 @@ export function isLocked(path: string): boolean {
   }
 }
 
-function take(path: string, waitMilliseconds: number): Disposable | undefined {
+/** Releases the lock without removing the file. */
+interface Lock extends Disposable {
+  release(): void;
+}
+
+function take(path: string, waitMilliseconds: number): Lock | undefined {
   let database: Database | undefined;
   try {
     database = new Database(path, { readwrite: true });
@@ -62,12 +91,16 @@ function take(path: string, waitMilliseconds: number): Disposable | undefined {
   }
   const own = database;
   held.add(own);
+  const release = () => {
+    if (held.delete(own)) own.close();
+  };
   return {
+    release,
     [Symbol.dispose]() {
-      if (!held.delete(own)) return;
+      if (!held.has(own)) return;
       // Before it is closed, so that it is never there without a lock. Windows removes no file that is open.
       const isRemoved = remove(path);
-      own.close();
+      release();
       if (!isRemoved) remove(path);
     },
   };

@@ -96,6 +96,8 @@ export interface AskedBuild {
   readonly tags: readonly string[];
   /** False with `--no-cache`. */
   readonly useCache: boolean;
+  /** With `--no-cache` or `--no-cache-filter`: the name of this build, whose cache mounts begin empty, as in Docker. */
+  readonly cacheGeneration?: string | undefined;
   /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
   readonly uncachedStages: readonly string[];
   /** `--pull`: images of registries are imported even if the service has an image of that name. */
@@ -139,8 +141,8 @@ export interface BuildServices {
   memory: StepMemory;
   /** Set if images of FROM are declared to the service, which fetches them when they are needed. */
   remoteBases?: RemoteBases | undefined;
-  /** Writes an image that another store of this machine has as an archive, until it is disposed of; `undefined` if it has none. */
-  saveImage?: ((reference: string) => Promise<({ url: string } & Disposable) | undefined>) | undefined;
+  /** Set if the images of docker's daemon are bases. */
+  daemonImages?: DaemonImages | undefined;
   /** Set if the contents of cache mounts come from, or go to, a cache outside the service. */
   carriedCaches?: CarriedCaches | undefined;
   owner: BuildProcess;
@@ -149,7 +151,7 @@ export interface BuildServices {
   fetchUrl: Fetch;
   git: GitProgram;
   /** Opens `docker://HOST/NAME`, to ask what a tag means now. */
-  openRegistry(address: string): Promise<Pick<BlobSource, "getManifest">>;
+  openRegistry(address: string): Promise<Pick<BlobSource, "getManifest" | "findDigest">>;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -248,6 +250,25 @@ export interface RemoteBases {
    * @returns its UUID; `undefined` if the image can't be declared: an import says why
    */
   declare(url: string, tag: string | undefined, platform: string | undefined): Promise<string | undefined>;
+}
+
+/** The images of docker's daemon. */
+export interface DaemonImages {
+  /**
+   * True in the place of docker's builder: a name means the daemon's image, else the registry's. Otherwise it means that of bough's own
+   * store first.
+   */
+  decides: boolean;
+  find(reference: string, platform: Platform): Promise<DaemonImage | undefined>;
+}
+
+export interface DaemonImage {
+  /** The digest that identifies it there. */
+  id: string;
+  /** `NAME@DIGEST` in the registries that have it. */
+  repoDigests: readonly string[];
+  /** Writes it as an archive, until that is disposed of. */
+  save(): Promise<{ url: string } & Disposable>;
 }
 
 /** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */

@@ -46,6 +46,8 @@ export interface ServiceSupport {
   remoteLayers(): Promise<boolean>;
   /** The contents of `RUN --mount=type=cache` can be read, and a new one can start with what it had elsewhere. */
   cacheArchives(): Promise<boolean>;
+  /** Cache mounts of one build can be kept apart from all others. */
+  cacheGenerations(): Promise<boolean>;
   /** The size of each layer of an image. */
   layerSizes(): Promise<boolean>;
   /** Such as `linux/amd64`; `undefined` if it does not say. */
@@ -125,6 +127,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
     },
     remoteLayers: () => has("remote-layers"),
     cacheArchives: () => has("cache-archives"),
+    cacheGenerations: () => has("cache-generations"),
     layerSizes: () => has("layer-sizes"),
     platform: capabilities.platform,
     platforms: () => has("platforms"),
@@ -138,6 +141,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
 /** Names in the service's response to `GET /v1/whoami` that a build asks for. */
 type Extension =
   | "cache-archives"
+  | "cache-generations"
   | "config"
   | "configure"
   | "copies"

@@ -154,4 +154,6 @@ export const migrations: readonly string[] = [
    CREATE INDEX foreign_tags_by_image ON foreign_tags (image);
    CREATE VIEW all_tags AS
      SELECT tag, '' AS platform, image FROM tags UNION ALL SELECT tag, platform, image FROM foreign_tags;`,
+  // The build for which the cache was made, if that has started with empty caches.
+  "ALTER TABLE caches ADD COLUMN generation TEXT;",
 ];

@@ -29,17 +29,36 @@ export function octalMode(mode: number): string {
 /** Changes permission bits according to a `--chmod`. */
 export type ModeChange = (mode: number, isDirectory: boolean) => number;
 
+const octal = /^0*[0-7]{1,4}$/;
+
 /**
- * Parses `--chmod`: octal (`644`, `0755`, `4755`) or symbolic (`u+x`, `go-w`, `a=rX`, comma-separated), like chmod(1) with an
- * umask of 0 (Dockerfile reference, "COPY --chmod"). Throws for anything else.
+ * Returns the mode of the directories that a COPY makes for its files: a `--chmod` in digits counts for them, too, but for setuid,
+ * setgid and the sticky bit, as in Docker. One in letters does not: then it returns `undefined`.
+ */
+export function madeDirectoryMode(chmod: string): number | undefined {
+  return octal.test(chmod) ? Number.parseInt(chmod, 8) & 0o777 : undefined;
+}
+
+/**
+ * Returns the text by which a cached copy is found: another one than in earlier versions where these gave other modes, to directories
+ * and by letters.
+ */
+export function chmodKey(chmod: string): string {
+  if (octal.test(chmod)) return madeDirectoryMode(chmod) === directoryMode ? chmod : `${chmod} directories`;
+  return chmod.includes("=") || /[-+][^-+,]*[Xstugo]/.test(chmod) ? `${chmod} FreeBSD` : chmod;
+}
+
+/**
+ * Parses `--chmod`: octal (`644`, `0755`, `4755`) or symbolic (`u+x`, `go-w`, `a=rX`, comma-separated), like chmod(1) of FreeBSD with
+ * an umask of 0 (Dockerfile reference, "COPY --chmod"). Throws for anything else.
  */
 export function parseMode(text: string): ModeChange {
-  if (/^0*[0-7]{1,4}$/.test(text)) {
+  if (octal.test(text)) {
     const bits = Number.parseInt(text, 8);
     return () => bits;
   }
-  const clauses = text.split(",").map((clause) => {
-    const match = /^([ugoa]*)((?:[-+=][rwxXst]*|[-+=][ugo])+)$/.exec(clause);
+  const clauses = text.split(",").flatMap((clause) => {
+    const match = /^([ugoa]*)((?:[-+=][rwxXstugo]*)+)$/.exec(clause);
     if (match === null) {
       throw new BoughError(`--chmod=${text} is not a valid file mode`, {
         kind: "usage",
@@ -47,67 +66,82 @@ export function parseMode(text: string): ModeChange {
       });
     }
     const [, who = "", actions = ""] = match;
-    return {
-      who: who === "" || who.includes("a") ? "ugo" : who,
-      actions: actions.match(/[-+=][^-+=]*/g) ?? [],
-    };
+    const mask = [...who].reduce((bits, letter) => bits | (masks[letter] ?? 0), 0);
+    return (actions.match(/[-+=][^-+=]*/g) ?? []).map((action) => ({ mask, action }));
   });
-  return (mode, isDirectory) =>
-    clauses.reduce(
-      (current, { who, actions }) =>
-        actions.reduce((bits, action) => applyAction(bits, who, action, isDirectory), current),
+  return (mode, isDirectory) => {
+    const mayExecute = isDirectory || (mode & 0o111) !== 0;
+    return clauses.reduce(
+      (now, { mask, action }) => new ModeAction(now, mask).apply(action, mayExecute),
       mode,
     );
+  };
 }
 
-const shifts: Record<string, number> = { u: 6, g: 3, o: 0 };
+const setIds = 0o6000;
+const sticky = 0o1000;
+/** The bits that each letter before the operator means. */
+const masks: Readonly<Record<string, number>> = { u: 0o4700, g: 0o2070, o: 0o007, a: setIds | 0o777 };
+const permissions: Readonly<Record<string, number>> = { r: 0o444, w: 0o222, x: 0o111 };
+const shifts: Readonly<Record<string, number>> = { u: 6, g: 3, o: 0 };
 
-function applyAction(mode: number, who: string, action: string, isDirectory: boolean): number {
-  const operator = action[0];
-  const permissions = action.slice(1);
-  let touched = 0;
-  let special = 0;
-  for (const person of who) {
-    const shift = shifts[person] ?? 0;
-    touched |= bitsOf(permissions, mode, isDirectory) << shift;
-    if (permissions.includes("s")) special |= person === "u" ? 0o4000 : person === "g" ? 0o2000 : 0;
+/** One operator and the letters after it, performed letter by letter as FreeBSD's setmode(3) does. */
+class ModeAction {
+  #mode: number;
+  /** The bits that may change; 0: all. */
+  #mask: number;
+
+  constructor(mode: number, mask: number) {
+    this.#mode = mode;
+    this.#mask = mask;
   }
-  if (permissions.includes("t")) special |= 0o1000;
-  switch (operator) {
-    case "+":
-      return mode | touched | special;
-    case "-":
-      return mode & ~(touched | special);
-    default: {
-      const cleared = [...who].reduce((mask, person) => mask | (7 << (shifts[person] ?? 0)), 0);
-      const clearedSpecial = (who.includes("u") ? 0o4000 : 0) | (who.includes("g") ? 0o2000 : 0);
-      return (mode & ~(cleared | (isDirectory ? 0 : clearedSpecial))) | touched | special;
+
+  /** `mayExecute`: what `X` asks, of the file before all actions. */
+  apply([operator = "", ...letters]: string, mayExecute: boolean): number {
+    const hasSpecial = this.#mask === 0 || (this.#mask & ~0o007) !== 0;
+    let given = 0;
+    let ifExecutable = 0;
+    let isAssigned = operator !== "=";
+    const flush = () => {
+      if (given !== 0) this.#change(operator, given);
+      if (ifExecutable !== 0 && mayExecute) this.#change("+", ifExecutable);
+      given = 0;
+      ifExecutable = 0;
+    };
+    for (const letter of letters) {
+      given |= permissions[letter] ?? 0;
+      if (letter === "s" && hasSpecial) given |= setIds;
+      if (letter === "t" && hasSpecial) {
+        this.#mask |= sticky;
+        given |= sticky;
+      }
+      if (letter === "X" && operator === "-") given |= 0o111;
+      else if (letter === "X") ifExecutable |= 0o111;
+      const shift = shifts[letter];
+      if (shift === undefined) continue;
+      flush();
+      isAssigned = true;
+      this.#copy(operator, shift);
+    }
+    // Also without any letter, `=` takes all permissions away.
+    if (given === 0 && !isAssigned) this.#change(operator, 0);
+    flush();
+    return this.#mode;
+  }
+
+  #change(operator: string, bits: number): void {
+    const changed = this.#mask === 0 ? bits : bits & this.#mask;
+    if (operator === "=") this.#mode &= ~(this.#mask === 0 ? (masks.a ?? 0) : this.#mask);
+    this.#mode = operator === "-" ? this.#mode & ~changed : this.#mode | changed;
+  }
+
+  /** Copies the permissions of the user, group or others. */
+  #copy(operator: string, from: number): void {
+    const value = (this.#mode >> from) & 7;
+    const targets = Object.values(shifts).filter((shift) => this.#mask === 0 || (this.#mask >> shift) & 4);
+    for (const shift of targets) {
+      if (operator === "=") this.#mode &= ~(7 << shift);
+      this.#mode = operator === "-" ? this.#mode & ~(value << shift) : this.#mode | (value << shift);
     }
   }
-}
-
-function bitsOf(permissions: string, mode: number, isDirectory: boolean): number {
-  let bits = 0;
-  for (const permission of permissions) {
-    switch (permission) {
-      case "r":
-        bits |= 4;
-        break;
-      case "w":
-        bits |= 2;
-        break;
-      case "x":
-        bits |= 1;
-        break;
-      case "X":
-        if (isDirectory || (mode & 0o111) !== 0) bits |= 1;
-        break;
-      case "u":
-      case "g":
-      case "o":
-        bits |= (mode >> (shifts[permission] ?? 0)) & 7;
-        break;
-    }
-  }
-  return bits;
 }

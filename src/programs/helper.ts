@@ -2,6 +2,7 @@
 import type { Subprocess } from "bun";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import { errorCode } from "../system-error.ts";
 import { startOnPipes } from "./pipes.ts";
 
 /** A running program. */
@@ -111,6 +112,16 @@ async function writeInput({ stdin }: Pick<Helper, "stdin">, input: string): Prom
 
 export function isRunning({ exitCode, signalCode }: Pick<Running, "exitCode" | "signalCode">): boolean {
   return exitCode === null && signalCode === null;
+}
+
+/** Lets the kernel execute a file that does nothing. Returns the error code if it refuses, such as `ENOEXEC`. */
+export function tryToExecute(path: string): string | undefined {
+  try {
+    Bun.spawnSync([path], { stdio: ["ignore", "ignore", "ignore"], env: {}, timeout: 1000 });
+    return undefined;
+  } catch (error) {
+    return errorCode(error) ?? "EIO";
+  }
 }
 
 /** Kills the helper and everything that it started, even after the helper's own end. */

@@ -48,3 +48,16 @@ export function openLibrary<Functions extends Record<string, FFIFunction>>(funct
 
 /** `O_CLOEXEC`, which Node does not define. */
 export const closeOnExec = 0o2000000;
+
+/** The values of linux/memfd.h. */
+const memoryFile = { closeOnExec: 0x1, allowSealing: 0x2, executable: 0x10 };
+
+/** Opens a file in memory that may be executed and sealed. Returns its descriptor; `undefined` if the system allows none. */
+export function openMemoryFile(name: string): number | undefined {
+  const open = (flags: number) => libc().memfd_create(Buffer.from(`${name}\0`), flags);
+  const flags = memoryFile.closeOnExec | memoryFile.allowSealing;
+  const descriptor = open(flags | memoryFile.executable);
+  // Before Linux 6.3 all files in memory are executable, and the flag is unknown. Later kernels may require it.
+  const found = descriptor < 0 ? open(flags) : descriptor;
+  return found < 0 ? undefined : found;
+}

@@ -19,6 +19,8 @@ export interface BlobStore {
   readonly address: string;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
+  /** Returns the digest of what a tag names now; `undefined` if there is none. Unlike a manifest, it counts as no pull. */
+  findDigest(tag: string, signal: AbortSignal): Promise<string | undefined>;
   putManifest(
     reference: string,
     manifest: Pick<StoredManifest, "mediaType" | "bytes">,
@@ -45,12 +47,14 @@ export interface BlobStore {
   ): Promise<void>;
   /** Takes a blob from another repository of the same registry. Returns false if it can't. */
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
+  /** Keeps others of this machine that lock it from writing meanwhile. Resolves to `undefined` where that is not possible. */
+  lock(signal: AbortSignal): Promise<Disposable | undefined>;
 }
 
 export type BlobChecks = "digest" | "size";
 
 /** A store from which images are read. */
-export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "openBlob">;
+export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "findDigest" | "openBlob">;
 
 /** Returns the media type that a manifest gives itself. */
 export function typeOfManifest(bytes: Uint8Array): string {

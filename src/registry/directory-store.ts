@@ -4,13 +4,18 @@ import { access, mkdir, open as openFile, readFile, rename, rm, stat, writeFile 
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { systemClock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
+import { tryLock } from "../lock-file.ts";
 import { errorCode } from "../system-error.ts";
 import { type BlobStore, MissingBlobError, typeOfManifest, verified, WrongBlobError } from "./blob-store.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
+/** The file that writers lock in turn. Archives of the directory may have it or not. */
+const lockName = ".lock";
+const lockRetryMilliseconds = 20;
 const maxCheckedBytes = 4 * 1024 * 1024;
 
 /** Opens an OCI image layout, which is made when something is first put there. Its files are plain, so that archives carry them. */
@@ -110,6 +115,9 @@ export function createDirectoryStore(path: string): BlobStore {
       if (digestOf(bytes) !== digest) throw new WrongBlobError(`${place({ digest })} has another digest`);
       return { digest, mediaType: found?.mediaType ?? typeOfManifest(bytes), bytes };
     },
+    async findDigest(tag) {
+      return (await readIndex()).find((entry) => nameOf(entry) === tag)?.digest;
+    },
     async putManifest(reference, { mediaType, bytes }) {
       const digest = digestOf(bytes);
       await replace(place({ digest }), bytes);
@@ -144,7 +152,26 @@ export function createDirectoryStore(path: string): BlobStore {
     async mountBlob({ digest }) {
       return await has(digest);
     },
+    async lock(signal) {
+      await mkdir(path, { recursive: true }).catch((error: unknown) => {
+        throw named(error);
+      });
+      for (;;) {
+        const lock = attemptLock(join(path, lockName));
+        if (lock !== "busy") return lock;
+        await systemClock.sleep(lockRetryMilliseconds, signal);
+      }
+    },
   };
+}
+
+function attemptLock(path: string): Disposable | undefined | "busy" {
+  try {
+    return tryLock(path) ?? "busy";
+  } catch {
+    // A file system without locks, most likely: the files say why nothing can be written there, if that is so.
+    return undefined;
+  }
 }
 
 function isDescriptor(value: unknown): value is Descriptor {

@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { isDigest } from "../image/digest.ts";
 import type { Fetch } from "../service/service.ts";
-import { type BlobSource, type BlobStore, type StoredManifest, WrongBlobError } from "./blob-store.ts";
+import { type BlobSource, type BlobStore, WrongBlobError } from "./blob-store.ts";
 import { createRegistryClient, type RegistryClient } from "./client.ts";
 import type { Environment, RegistryCredentials } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
@@ -92,8 +92,10 @@ function openClient(
 
 interface MirroredPlace extends Pick<Place, "reads"> {
   client: RegistryClient;
-  store: Pick<BlobSource, "getManifest">;
+  store: Asked;
 }
+
+type Asked = Pick<BlobSource, "getManifest" | "findDigest">;
 
 /**
  * Creates a source that asks mirrors before the repository itself. One that lacks something is asked for other things later; one
@@ -107,12 +109,37 @@ function createMirroredSource(
   const failures = new Map<MirroredPlace, string>();
   const working = () => mirrors.filter((mirror) => !failures.has(mirror));
 
-  async function askMirrors(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined> {
-    const skipped = isDigest(reference) ? "tags" : "digests";
+  /** Asks the mirrors, then the registry itself. `reads`: what a place must have to be asked. */
+  async function ask<T>(
+    reads: "tags" | "digests",
+    question: (store: Asked) => Promise<T | undefined>,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    const found = await askMirrors(reads, question, signal);
+    if (found !== undefined) return found;
+    try {
+      return await question(origin.store);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof BoughError) || failures.size === 0) throw error;
+      const reasons = [...failures.values()].join("; ");
+      throw new BoughError(`${error.message} (mirrors failed, too: ${reasons})`, {
+        hint: error.hint,
+        cause: error,
+      });
+    }
+  }
+
+  async function askMirrors<T>(
+    reads: "tags" | "digests",
+    question: (store: Asked) => Promise<T | undefined>,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    const skipped = reads === "digests" ? "tags" : "digests";
     for (const mirror of working()) {
       if (mirror.reads === skipped) continue;
       try {
-        const found = await mirror.store.getManifest(reference, signal);
+        const found = await question(mirror.store);
         if (found !== undefined) return found;
       } catch (error) {
         signal.throwIfAborted();
@@ -125,21 +152,9 @@ function createMirroredSource(
 
   return {
     address,
-    async getManifest(reference, signal) {
-      const found = await askMirrors(reference, signal);
-      if (found !== undefined) return found;
-      try {
-        return await origin.store.getManifest(reference, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof BoughError) || failures.size === 0) throw error;
-        const reasons = [...failures.values()].join("; ");
-        throw new BoughError(`${error.message} (mirrors failed, too: ${reasons})`, {
-          hint: error.hint,
-          cause: error,
-        });
-      }
-    },
+    getManifest: (reference, signal) =>
+      ask(isDigest(reference) ? "digests" : "tags", (store) => store.getManifest(reference, signal), signal),
+    findDigest: (tag, signal) => ask("tags", (store) => store.findDigest(tag, signal), signal),
     async openBlob(blob, signal, checks) {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;

@@ -61,6 +61,21 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
         throw new WrongManifestError(client.repository.registry, reference);
       return { digest, mediaType: mediaTypeOf(headers, bytes), bytes };
     },
+    async findDigest(tag, signal) {
+      const { status, headers } = await client.send(
+        {
+          method: "HEAD",
+          path: `manifests/${tag}`,
+          scopes: pull,
+          headers: { accept: manifestTypes.join(", ") },
+          handles: [404, 405],
+        },
+        signal,
+      );
+      if (status === 404) return undefined;
+      const digest = headers.get("docker-content-digest");
+      return isDigest(digest) ? digest : (await this.getManifest(tag, signal))?.digest;
+    },
     async putManifest(reference, { mediaType, bytes }, signal) {
       const headers = { "content-type": mediaType };
       await client.send(
@@ -89,6 +104,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const { status } = await client.send(request, signal);
       return status !== 404;
     },
+    lock: async () => undefined,
     openBlob: (blob, signal, checks) => downloadBlob([client], blob, { signal, checks }),
     async putBlob({ digest, size }, open, signal) {
       const held = size <= maxHeldBytes ? await collect(open(), size) : undefined;

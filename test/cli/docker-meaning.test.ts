@@ -205,3 +205,45 @@ test("a secret that can't be executed is named with the mode that it needs", asy
   expect(executed.stderr).toContain("\nran\n");
   expect(executed.stderr).not.toContain("--mount needs");
 });
+
+test("directories that a COPY makes get a --chmod in digits, whole", async () => {
+  const copies =
+    "COPY --chmod=777 empty /cache\nCOPY --chmod=770 d/f /srv/app/f\nCOPY --from=a --chmod=2775 /etc/passwd /opt/srv/\n";
+  const stat = "RUN stat -c '%n %a' /cache /srv /srv/app /opt /opt/srv /opt/srv/passwd\n";
+  const files = { empty: "directory/", "d/f": "1" } as const;
+  const { stderr } = await build(`FROM base:1 AS a\nFROM base:1\n${copies}${stat}`, [], files);
+  const expected = ["cache 777", "srv 770", "srv/app 770", "opt 775", "opt/srv 775", "opt/srv/passwd 2775"];
+  expect([...(stderr.match(/(?<=\] \/)[a-z/]+ \d+$/gm) ?? [])]).toEqual(expected);
+});
+
+test("--no-cache and --no-cache-filter begin with empty cache mounts, which RUNs of that build share", async () => {
+  const mounted = "RUN --mount=type=cache,id=generations,target=/c";
+  const dockerfile = `FROM base:1 AS a\nARG N\n${mounted} touch /c/$N\nFROM a\n${mounted} echo has $(ls /c)\n`;
+  const contents = async (name: string, ...options: string[]) => {
+    const built = await build(dockerfile, ["--build-arg", `N=${name}`, ...options]);
+    return /(?<=\] has ).*/.exec(built.stderr)?.[0];
+  };
+  expect(await contents("1")).toBe("1");
+  expect(await contents("2")).toBe("1 2");
+  expect(await contents("3", "--no-cache")).toBe("3");
+  expect(await contents("4")).toBe("3 4");
+  expect(await contents("5", "--no-cache-filter", "a")).toBe("5");
+});
+
+test("BUILDKIT_CACHE_MOUNT_NS keeps the cache mounts of a build to itself, and none of its steps out of the cache", async () => {
+  const dockerfile =
+    "FROM base:1\nARG N\nRUN --mount=type=cache,id=apart,target=/c touch /c/$N; echo has $(ls /c)\n";
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile });
+  const run = (name: string, namespace: string) => {
+    const values = [`N=${name}`, `BUILDKIT_CACHE_MOUNT_NS=${namespace}`];
+    return bough(["build", ".", ...values.flatMap((value) => ["--build-arg", value])], context);
+  };
+  expect((await run("1", "")).stderr).toContain("\nhas 1\n");
+  const apart = await run("2", "team");
+  expect(apart.stderr).toContain("\nhas 2\n");
+  expect(apart.stderr).not.toContain("BUILDKIT_CACHE_MOUNT_NS");
+  expect((await run("3", "team")).stderr).toContain("\nhas 2 3\n");
+  expect((await run("4", "")).stderr).toContain("\nhas 1 4\n");
+  expect((await run("4", "other")).stderr).toContain("1 of 1 layer cached");
+});

@@ -175,9 +175,6 @@ describe("a newer image under the same names", () => {
       ["localhost/app:1"],
     ],
     ["oci:layout", [containerd("docker.io/me/app:1", "1")], ["me/app:1"]],
-    // A tag alone is no name: that is made of the path's.
-    ["oci:layout", [{ "org.opencontainers.image.ref.name": "1" }], ["layout:latest"]],
-    ["oci-archive:image.tar", [{}], ["image:latest"]],
   ] as const)("%s, %p: the names move to it", async (reference, entries, names) => {
     const directory = temporaryDirectory();
     const environment = { BOUGH_HOME: temporaryDirectory() };
@@ -203,6 +200,19 @@ describe("a newer image under the same names", () => {
       expect((await bough(`-q images import ${reference}:registry.example/b:2 --tag own:1`)).exitCode).toBe(
         0,
       );
+  });
+
+  // A tag alone is no name.
+  test.each(["1", "latest"])("a tag that is made of the path stays with its image: %s", async (tag) => {
+    const directory = temporaryDirectory();
+    const environment = { BOUGH_HOME: temporaryDirectory() };
+    for (const text of ["old", "new"]) {
+      writeFiles(join(directory, "layout"), layoutOf(text, [{ "org.opencontainers.image.ref.name": tag }]));
+      const line = ["--local", "-f", "json", "images", "import", "oci:layout"];
+      const imported = await runBough(line, { workingDirectory: directory, environment });
+      expect(JSON.parse(imported.stdout).tag).toBe(text === "old" ? "layout:latest" : null);
+      expect(imported.stderr.includes("layout:latest stays with ")).toBe(text === "new");
+    }
   });
 
   test("of a registry, as docker pull has it", async () => {

@@ -187,64 +187,6 @@ describe("docker-buildx", () => {
     expect(stderr).toContain(text);
   });
 
-  test("imagetools joins and copies images of a registry, and shows them", async () => {
-    const registry = await Registry.start();
-    try {
-      registry.push(await makeBusyboxLayout(temporaryDirectory()), "base:1");
-      const { host } = registry;
-      const inspect = async (...words: string[]) => (await buildx("imagetools", "inspect", ...words)).stdout;
-      const made = await buildx(
-        "imagetools",
-        "create",
-        "-t",
-        `${host}/app:1`,
-        "-t",
-        `${host}/app:2`,
-        `${host}/base:1`,
-      );
-      expect(made).toMatchObject({ exitCode: 0, stdout: "" });
-      const shown = await inspect(`${host}/app:1`);
-      expect(shown).toStartWith(
-        `Name:      ${host}/app:1\nMediaType: application/vnd.oci.image.index.v1+json\nDigest:    sha256:`,
-      );
-      expect(shown).toContain("  Platform:    linux/amd64\n");
-      const digest = (await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:1`)).trim();
-      // A copy of one index is the same one.
-      await buildx("imagetools", "create", "-t", `${host}/app:3`, `${host}/app:2`);
-      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:3`)).toBe(`${digest}\n`);
-      // So is one of an image, if no index is wanted.
-      await buildx("imagetools", "create", "--prefer-index=false", "-t", `${host}/app:4`, `${host}/base:1`);
-      expect(await inspect("--raw", `${host}/app:4`)).toBe(await inspect("--raw", `${host}/base:1`));
-      expect((await inspect("--raw", `${host}/app:4`)).includes('"layers"')).toBe(true);
-      // It means nothing for an index of several.
-      const digests = [`${host}/app@${digest}`, `${host}/base:1`];
-      const joined = await buildx(
-        "imagetools",
-        "create",
-        "--prefer-index=0",
-        "-t",
-        `${host}/app:5`,
-        ...digests,
-      );
-      expect(joined).toMatchObject({ exitCode: 0 });
-      expect(await inspect("--raw", `${host}/app:5`)).toContain('"manifests"');
-      const wanted = await buildx(
-        "imagetools",
-        "create",
-        "--prefer-index",
-        "-t",
-        `${host}/app:6`,
-        `${host}/app:1`,
-      );
-      expect(wanted).toMatchObject({ exitCode: 0 });
-      expect(await inspect("--format", "{{.Manifest.Digest}}", `${host}/app:6`)).toBe(`${digest}\n`);
-      const dry = await buildx("imagetools", "create", "--dry-run", ...digests);
-      expect(dry).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('"manifests"') });
-    } finally {
-      await registry.stop();
-    }
-  });
-
   test("build means what docker build does, and prints nothing but with -q", async () => {
     writeFiles(home, { "app/Dockerfile": 'FROM scratch\nCOPY x /\nCMD ["/x"]\n', "app/x": "x" });
     const built = await buildx("buildx", "build", "--builder", "default", "-t", "app:1", "app");

@@ -94,7 +94,8 @@ describe("a daemon that runs", () => {
   });
 
   test("has bases that nobody else has: FROM takes them from there, and stores them", async () => {
-    await docker.client(["tag", "app:1", "only-docker/base:1"]);
+    const made = await docker.client(["create", "app:1"]);
+    await docker.client(["commit", made.stdout.trim(), "only-docker/base:1"]);
     const directory = temporaryDirectory();
     writeFiles(directory, { Dockerfile: "FROM only-docker/base:1\nRUN cat /made > /again\n" });
     const built = await build("--load", "--tag", "over:1", directory);

@@ -155,3 +155,35 @@ test("through a service, a registry carries a cache, and a directory does not, w
   const found = await build(temporaryDirectory(), `--cache-from=${ref}`);
   expect([found.runs, found.stderr]).toEqual([0, expect.not.stringContaining("[WARN]")]);
 }, 180_000);
+
+test("targets of a bake write one scope once, with all that they have made", async () => {
+  const scope = `bake-${crypto.randomUUID()}`;
+  const directory = temporaryDirectory();
+  const names = Array.from({ length: 6 }, (_, at) => `t${at}`);
+  const target = Object.fromEntries(names.map((name) => [name, { context: name }]));
+  writeFiles(directory, {
+    "bake.json": JSON.stringify({ group: { default: { targets: names } }, target }),
+    ...Object.fromEntries(
+      names.map((name) => [
+        `${name}/Dockerfile`,
+        `FROM busybox:1\nRUN echo ${scope}\nRUN echo ${name} > /name\n`,
+      ]),
+    ),
+  });
+  const bake = async () => {
+    const { stderr, exitCode } = await runBough(
+      ["--url", engine.url, "--token", "t", "bake", "-f", "bake.json"],
+      {
+        workingDirectory: directory,
+        environment: { BOUGH_HOME: temporaryDirectory(), BOUGH_CACHE_FROM: scope, BOUGH_CACHE_TO: scope },
+      },
+    );
+    expect(exitCode, stderr).toBe(0);
+    return {
+      runs: stderr.match(/ spawned op=\S+ RUN /g)?.length ?? 0,
+      written: stderr.match(/cache: scope \S+ has .*/g) ?? [],
+    };
+  };
+  expect(await bake()).toEqual({ runs: 7, written: [`cache: scope ${scope} has 7 layers, 7 new`] });
+  expect(await bake()).toEqual({ runs: 0, written: [] });
+}, 180_000);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createLayerCache } from "../../src/builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../src/builder/cache/step-memory.ts";
 import { openScopes } from "../../src/builder/scopes/open-scopes.ts";
+import { createSharedCaches } from "../../src/builder/scopes/shared-caches.ts";
 import { systemClock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { version } from "../../src/version.ts";
@@ -441,7 +442,9 @@ test("a scope that fails in an unforeseen way costs the scope only", async () =>
   const failing = async () => {
     throw new TypeError("not a function");
   };
-  using scopes = await openScopes(
+  const log = { info() {}, warn: (text: string) => void warnings.push(text) };
+  using shared = createSharedCaches(log);
+  const scopes = await openScopes(
     { from: ["main"], to: "main" },
     {
       service: { listImages: failing, findImage: failing } as never,
@@ -449,7 +452,7 @@ test("a scope that fails in an unforeseen way costs the scope only", async () =>
       layers: createLayerCache(store, session),
       memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
       signal: new AbortController().signal,
-      log: { info() {}, warn: (text) => void warnings.push(text) },
+      ...{ log, shared },
       openStore: failing as never,
       openScratch: failing as never,
       ...{ sign: undefined, verify: undefined },
@@ -457,7 +460,8 @@ test("a scope that fails in an unforeseen way costs the scope only", async () =>
   );
   const layer = { hash: "a".repeat(64), image: crypto.randomUUID(), parent: undefined, kind: "run" } as const;
   scopes.layers.put({ ...layer, title: "RUN true", operation: undefined });
-  await scopes.finish([layer.image]);
+  await scopes.add([layer.image]);
+  await shared.write();
   expect(warnings).toEqual([
     "cache: scope main is not used: not a function",
     "cache: nothing is written to scope main: not a function",

@@ -18,7 +18,7 @@ import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
-import type { BuildJob, BuildServices } from "../job.ts";
+import type { AskedBuild, BuildJob, BuildServices } from "../job.ts";
 import type { ServiceSupport } from "../service-support.ts";
 import { type BuildPlatforms, wantedPlatform } from "../state/platform.ts";
 
@@ -162,13 +162,24 @@ export async function withImportHint(
       [`Build ${reference} for ${wanted}, too, or write FROM --platform=${others[0]}.`, hint],
       `${reference} has no image for ${wanted}: it has ${others.join(", ")}; ${message}`,
     );
+  return withStageHint(error, reference, asked);
+}
+
+/** Adds the stage that a misspelt name may mean. */
+export function withStageHint(
+  error: BoughError,
+  reference: string,
+  { dockerfile }: Pick<AskedBuild, "dockerfile">,
+): BoughError {
   const meant = nearest(
     reference,
-    asked.dockerfile.stages.flatMap(({ name }) => name ?? []),
+    dockerfile.stages.flatMap(({ name }) => name ?? []),
   );
-  return meant === undefined || meant === reference
-    ? error
-    : withHints([`Did you mean the stage ${meant}?`, hint]);
+  if (meant === undefined || meant === reference) return error;
+  const hint = [`Did you mean the stage ${meant}?`, error.hint]
+    .filter((each) => each !== undefined)
+    .join(" ");
+  return new BoughError(error.message, { hint, cause: error });
 }
 
 /** The local files that a Dockerfile may use in addition to its context. */

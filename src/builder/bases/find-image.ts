@@ -13,10 +13,15 @@ import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import { localBaseUrl, noSuchImage, platformOf, requireBase, scratch, withImportHint } from "./base.ts";
-
-/** The time limit for the import of a base image. */
-const importTimeoutSeconds = 1800;
+import { platformOf, requireBase, scratch } from "./base.ts";
+import { findAsDocker, findWithDaemon, isOfDaemon } from "./daemon-base.ts";
+import {
+  describeImported,
+  importBase,
+  importTimeoutSeconds,
+  isMutable,
+  type WantedImage,
+} from "./import-base.ts";
 
 /**
  * Finds the image of a reference. Imports it once for all stages, if the service lacks it. `platform`: set for another one than
@@ -37,14 +42,6 @@ export async function findImage(
   const found = await build.shared.images(JSON.stringify(wanted), () => resolveImage(wanted, build));
   build.inputs?.image(reference, found.uuid);
   return found;
-}
-
-interface WantedImage {
-  reference: string;
-  /** Set for another one than the service's own. */
-  platform: string | undefined;
-  /** True if it is taken for every platform. */
-  suitsAll?: boolean;
 }
 
 /** Returns the image for the platform that another target has, if `name` is one of its images; otherwise the name itself. */
@@ -72,12 +69,26 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
     const image = await service.importImage({ url: scratch, platform, timeoutSeconds: importTimeoutSeconds });
     return describeImported(image, build.services);
   }
+  const { daemonImages } = build.services;
+  const decides = daemonImages?.decides === true;
+  // Only bough finds an image by its id.
+  if (decides && isTag(reference) && isMutable(reference) && !isDigest(reference))
+    return findAsDocker(wanted, daemonImages, build);
   const stored = await findStored(wanted, build);
   const mayImport = stored === undefined || (build.asked.pullsImages && isMutable(reference));
-  if (!mayImport) return withIdentity(stored, wanted);
+  if (!mayImport) {
+    const newer = isOfDaemon(stored, wanted, build.services)
+      ? await findWithDaemon(wanted, build)
+      : undefined;
+    return withIdentity(newer ?? stored, wanted);
+  }
+  const isPulled = build.asked.pullsImages && isMutable(reference);
+  const local = isPulled ? undefined : await findWithDaemon(wanted, build);
+  if (local !== undefined) return withIdentity(local, wanted);
   const found = await importBase(wanted, stored, build).catch(async (error: unknown) => {
-    const older =
-      error instanceof BoughError && stored === undefined ? await findOlder(wanted, build) : undefined;
+    build.services.signal.throwIfAborted();
+    if (!(error instanceof BoughError) || stored !== undefined || isPulled) throw error;
+    const older = await findOlder(wanted, build);
     if (older === undefined) throw error;
     // The next build need not ask the registry again, as after an import of an older variant from there.
     if (saysMissing.test(messageOf(error)))
@@ -120,7 +131,6 @@ export async function findStored(wanted: WantedImage, build: BuildJob): Promise<
  */
 async function findOlder({ reference, platform }: WantedImage, { services }: BuildJob) {
   if (platform === undefined || !isTag(reference)) return undefined;
-  services.signal.throwIfAborted();
   const found = await services.service.findImage(reference, platform);
   return found === "unsupported" ? undefined : found;
 }
@@ -174,121 +184,6 @@ function recall({ reference, platform }: WantedImage, { services, asked }: Build
   const other = asked.pullsImages ? undefined : otherName(reference);
   const { store } = services;
   return recallImage(reference, store, platform) ?? (other && recallImage(other, store, platform));
-}
-
-/** Returns true if its registry may have another image of this name by now. */
-function isMutable(reference: string): boolean {
-  const parsed = parseReference(reference);
-  return parsed.kind === "registry" && parsed.digest === undefined;
-}
-
-/** @param stored the image that builds have started from so far: `--pull` imports another one */
-async function importBase(
-  { reference, platform }: WantedImage,
-  stored: FoundImage | undefined,
-  build: BuildJob,
-): Promise<FoundImage> {
-  const parsed = parseReference(reference);
-  if (parsed.kind === "uuid" || parsed.kind === "tag") throw noSuchImage(reference, build.services);
-  const source =
-    parsed.kind === "local"
-      ? { url: localBaseUrl(parsed, { ...build.asked, ...build.source }), tag: undefined }
-      : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build.services) };
-  const declared =
-    parsed.kind === "registry" ? await declareBase({ ...source, platform }, build.services) : undefined;
-  if (declared !== undefined) {
-    if (stored !== undefined)
-      warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: declared.uuid }, build);
-    rememberImage(reference, declared.uuid, build.services.store, platform);
-    return declared;
-  }
-  const image = await importFrom(reference, { ...source, platform }, build).catch(async (error: unknown) => {
-    const saved =
-      parsed.kind === "registry" && isTag(reference) && !build.services.signal.aborted
-        ? await build.services.saveImage?.(reference)
-        : undefined;
-    if (saved !== undefined) {
-      using archive = saved;
-      return await importFrom(reference, { ...source, url: archive.url, platform }, build);
-    }
-    throw await withImportHint(error, { reference, platform }, stored, build);
-  });
-  if (stored !== undefined) warnOfMovedTag({ reference, platform }, { from: stored.uuid, to: image }, build);
-  // A local path means another image in every context.
-  if (parsed.kind === "registry") rememberImage(reference, image, build.services.store, platform);
-  return describeImported(image, build.services);
-}
-
-/** An image's address, and the tag and the platform that it is to have. */
-interface BaseSource {
-  url: string;
-  tag: string | undefined;
-  platform: string | undefined;
-}
-
-/** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
-async function declareBase(
-  { url, tag, platform }: BaseSource,
-  services: BuildServices,
-): Promise<FoundImage | undefined> {
-  const { remoteBases, signal } = services;
-  try {
-    const image = await remoteBases?.declare(url, tag, platform);
-    // Asked by the build's own client of the service, which learns from it what the service supports.
-    return image === undefined ? undefined : await describeImported(image, services);
-  } catch (error) {
-    signal.throwIfAborted();
-    // An import finds more registries, or says what is wrong.
-    if (!(error instanceof BoughError)) throw error;
-    return undefined;
-  }
-}
-
-function importFrom(
-  reference: string,
-  { url, tag, platform }: BaseSource,
-  { services, emit }: BuildJob,
-): Promise<string> {
-  emit({ type: "importing", reference, url });
-  // Known when the import ends, without another round trip.
-  void services.supports.imageDetails();
-  return services.service.importImage({
-    ...{ url, tag, platform },
-    timeoutSeconds: importTimeoutSeconds,
-    onProgress: (message) => emit({ type: "import-progress", message }),
-  });
-}
-
-/** Returns an image that was just imported or declared, with all that the service says of an image. */
-async function describeImported(uuid: string, { service, supports }: BuildServices): Promise<FoundImage> {
-  if (!(await supports.imageDetails())) return { uuid };
-  const found = await service.findImage(uuid);
-  return found === undefined || found === "unsupported" ? { uuid } : found;
-}
-
-/**
- * Returns the tag for an import. None if the service does not take it, or for a `docker://` address if an image has it: such a
- * reference is not found by its tag.
- */
-async function freeTag(
-  reference: string,
-  tag: string | undefined,
-  { service, supports }: BuildServices,
-): Promise<string | undefined> {
-  if (tag === undefined || !(await supports.tag(tag))) return undefined;
-  if (!reference.startsWith("docker://")) return tag;
-  return (await service.findImage(tag)) === undefined ? tag : undefined;
-}
-
-/** A tag that an earlier import set moves silently. Any other image may be somebody's work. */
-function warnOfMovedTag(
-  { reference, platform }: WantedImage,
-  { from, to }: { from: string; to: string },
-  { services, emit }: BuildJob,
-): void {
-  if (from === to || recallImage(reference, services.store, platform) === from) return;
-  const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
-  emit({ type: "warning", message, line: undefined });
 }
 
 /**

@@ -3,6 +3,7 @@
  * before, the next step has the same chain hash as then.
  */
 import { digestOfMatches } from "../../context/sources/entry-list.ts";
+import { chmodKey } from "../../image/file-mode.ts";
 import { sha256Of } from "../../sha256.ts";
 import { chainHashHead } from "../cache/chain-hash.ts";
 import type { BuildJob, SourceFiles } from "../job.ts";
@@ -38,7 +39,7 @@ export function copyState(
   const image = [layer.image, !services.supports.inspection()];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
   const owned = [owner.uid, owner.gid, ...(owner.names === undefined ? [] : [owner.names])];
-  const given = [formatVersion, sources, asked.dialect.name, words.chmod, ...owned, place, image];
+  const given = [formatVersion, sources, asked.dialect.name, chmodKey(words.chmod), ...owned, place, image];
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 

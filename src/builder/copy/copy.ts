@@ -42,6 +42,7 @@ export async function findFiles(
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
   const owned = { ...owner, line };
+  const made = { owner, line, directoryMode: words.directoryMode };
   const stageItemsOf = async (
     some: Iterable<PlannedItem>,
     before: StageState,
@@ -56,7 +57,7 @@ export async function findFiles(
     const arriving = stagedItems(some, urls, owned);
     return {
       areSettled,
-      ...(await stageItems(arriving, destination, { owner, line }, before, build.services)),
+      ...(await stageItems(arriving, destination, made, before, build.services)),
     };
   };
   return {

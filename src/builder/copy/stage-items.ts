@@ -35,11 +35,19 @@ export interface StagedItems {
   bytes: number;
 }
 
-/** Stages items and the directories above them. Those that have to be made belong to `owner`. */
+/** What directories get that have to be made. */
+export interface MadeDirectories {
+  owner: Owner;
+  line: number;
+  /** `undefined`: the usual one. */
+  directoryMode?: number | undefined;
+}
+
+/** Stages items and the directories above them. Those that have to be made belong to `owner` and have `directoryMode`, if given. */
 export async function stageItems(
   items: Iterable<Item>,
   destination: Destination,
-  { owner, line }: { owner: Owner; line: number },
+  { owner, line, directoryMode: mode }: MadeDirectories,
   stage: StageState,
   services: BuildServices,
 ): Promise<StagedItems> {
@@ -91,6 +99,10 @@ export async function stageItems(
   const ends = new Set(roots);
   for (const [path, entry] of stageDirectories(made, owner, line, stage))
     addition.add(path, ends.has(path) ? entry : { ...entry, isOnTheWay: true });
+  const isModeGiven = mode !== undefined && mode !== directoryMode && found.length + roots.length > 0;
+  if (isModeGiven && (await services.supports.fileLayers()))
+    for (const path of await missingAmong([...parentDirectories(place), place, ...roots], stage, services))
+      addition.add(path, { type: "directory", mode, isExplicit: true, ...owner, line });
   if (rootTimes.size > 0 && (await services.supports.fileFeatures()).attributes)
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });
@@ -132,6 +144,21 @@ export function stageCopied(
         : { ...special, kind, major: entry.major, minor: entry.minor };
     }
   }
+}
+
+/** Returns the directories that neither the image nor an earlier instruction has. `paths`: parents come before their directories. */
+async function missingAmong(
+  paths: readonly string[],
+  { layer, staged }: StageState,
+  { facts }: BuildServices,
+): Promise<Set<string>> {
+  const missing = new Set<string>();
+  for (const path of paths) {
+    const isBelowMissing = missing.has(posix.dirname(path));
+    if (staged.has(path) || path === "/") continue;
+    if (isBelowMissing || !(await facts.isDirectory(layer.image, path))) missing.add(path);
+  }
+  return missing;
 }
 
 /** Parents that belong to root are left out: the service makes them. */

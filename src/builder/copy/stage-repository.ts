@@ -13,7 +13,7 @@ import { type Item, type StagedItems, stageCopied, stageItems } from "./stage-it
 import type { CopyWords } from "./words.ts";
 
 interface RepositoryStaging {
-  words: Pick<CopyWords, "changeMode" | "exclude">;
+  words: Pick<CopyWords, "changeMode" | "directoryMode" | "exclude">;
   destination: CopyPlan["destination"];
   owner: Owner;
   line: number;
@@ -36,8 +36,9 @@ export async function stageRepository(
     const staged = stageCopied(entry, content, words.changeMode, { ...owner, line });
     return { path: posix.join(path, entry.path), entry: { mtime: 0, ...staged } };
   });
+  const made = { owner, line, directoryMode: words.directoryMode };
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, await stageBefore(), build.services);
+  return stageItems(items, { path, isDirectory: true }, made, await stageBefore(), build.services);
 }
 
 /** Resolves an address, once for all stages that ask. */

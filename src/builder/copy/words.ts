@@ -2,7 +2,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { type ModeChange, parseMode } from "../../image/file-mode.ts";
+import { type ModeChange, madeDirectoryMode, parseMode } from "../../image/file-mode.ts";
 import {
   isRepository,
   parseRepositoryAddress,
@@ -27,6 +27,8 @@ export interface CopyWords {
   /** `--chmod`, as written. Empty if not given. */
   chmod: string;
   changeMode: ModeChange;
+  /** The mode of directories that the copy makes, if it is not the usual one. */
+  directoryMode: number | undefined;
   /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
   /** Warnings of what Docker would do differently with these words. */
@@ -74,6 +76,7 @@ export function expandCopyWords(
     chown: expand(instruction.chown ?? ""),
     chmod,
     changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
+    directoryMode: dialect.copiesAsBuildKit ? madeDirectoryMode(chmod) : undefined,
     checksum: repositories.length > 0 ? undefined : parseChecksum(given),
     warnings: isAdd && instruction.unpack === undefined ? paths.filter(isArchive).map(copiedArchive) : [],
   };

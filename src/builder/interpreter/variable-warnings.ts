@@ -3,6 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesIn, referencesOf, type VariableReference } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
+import { cacheNamespaceArgument } from "../mounts/mount-spec.ts";
 import { isAutomaticArgument } from "../state/platform.ts";
 import { type Arguments, predefinedArguments, type Scope } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
@@ -14,6 +15,7 @@ export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
 const argumentsOfBuild = new Set([
   keepGitDirectoryArgument,
   hostNameArgument,
+  cacheNamespaceArgument,
   // The times of the result.
   "SOURCE_DATE_EPOCH",
 ]);

@@ -100,6 +100,15 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
   }
 }
 
+/** BuildKit's build argument that keeps the caches of several projects apart. */
+export const cacheNamespaceArgument = "BUILDKIT_CACHE_MOUNT_NS";
+
+/** Returns the id under which a cache is stored: in the namespace that is given. */
+export function cacheIdOf(id: string, buildArgs: ReadonlyMap<string, string>): string {
+  const namespace = buildArgs.get(cacheNamespaceArgument) ?? "";
+  return namespace === "" ? id : `${namespace}/${id}`;
+}
+
 type Key = keyof Mount;
 
 /** Throws for keys that BuildKit refuses for the mount's type. */

@@ -11,6 +11,7 @@ import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../sta
 import { uploadStaged } from "../staging/upload.ts";
 import { addStaged, type Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
+import { cacheIdOf } from "./mount-spec.ts";
 import { whyUnsupported } from "./mount-support.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
@@ -102,6 +103,7 @@ async function mountFields(
   const ids =
     lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
   const features = await featuresFor(files, build.services.supports);
+  const generations = await build.services.supports.cacheGenerations();
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   const loans: StagedLoan[] = [];
   const made: InstanceMount[] = [];
@@ -111,7 +113,7 @@ async function mountFields(
         ? await lendStaged(mount.source.files, lend, build, "/")
         : undefined;
     if (loan !== undefined) loans.push(loan);
-    const one = instanceMount(mount, { ids, features, loan }, build);
+    const one = instanceMount(mount, { ids, features, loan, generations }, build);
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
@@ -125,9 +127,10 @@ async function mountFields(
 function instanceMount(
   { spec, source }: RunMount,
   sent: SentFiles,
-  { asked: { secrets }, services: { carriedCaches } }: BuildJob,
+  { asked, services: { carriedCaches } }: BuildJob,
 ): InstanceMount | undefined {
   const { target } = spec;
+  const { secrets } = asked;
   switch (spec.type) {
     case "bind": {
       const { readonly } = spec;
@@ -142,12 +145,20 @@ function instanceMount(
       return { type: "bind", target, ...contents, readonly };
     }
     case "cache": {
-      const { from: _, source: path, readonly, ...own } = spec;
+      const named = { ...spec, id: cacheIdOf(spec.id, asked.buildArgs) };
+      const { from: _, source: path, readonly, ...own } = named;
+      const generation = sent.generations ? asked.cacheGeneration : undefined;
       const image = source?.kind === "image" ? { image: source.image } : {};
       const place = path === "/" && source === undefined ? {} : { source: path };
       // What it starts with is its image's, whatever it had elsewhere.
-      const contents = source === undefined ? carriedCaches?.use(spec) : undefined;
-      return { ...own, ...(readonly && { readonly }), ...image, ...place, ...(contents && { contents }) };
+      const carried = source === undefined ? carriedCaches?.use(named) : undefined;
+      const contents = asked.cacheGeneration === undefined ? carried : undefined;
+      return {
+        ...{ ...own, ...image, ...place },
+        ...(readonly && { readonly }),
+        ...(generation !== undefined && { generation }),
+        ...(contents && { contents }),
+      };
     }
     case "tmpfs":
       return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };
@@ -172,6 +183,8 @@ interface SentFiles {
   ids: ReadonlyMap<string, string>;
   features: FileFeatures;
   loan: Loan | undefined;
+  /** True if the service keeps the caches of a build apart. */
+  generations: boolean;
 }
 
 function filesField(

@@ -5,17 +5,15 @@ import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
 import type { CarriedCaches } from "../job.ts";
 import { supportOf } from "../service-support.ts";
-import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
 import type { ScopeService } from "./index-images.ts";
-import { type ReadOptions, readScope, readSteps } from "./read-scope.ts";
 import { type CacheStore, isDirectory } from "./registry/cache-store.ts";
-import type { CacheChoice, CacheOptions, OpenCaches } from "./registry/open-caches.ts";
+import type { CacheChoice, OpenCaches } from "./registry/open-caches.ts";
+import type { OutsideOptions } from "./registry/outside-caches.ts";
 import type { SharedImages, SharingService } from "./registry/shared-images.ts";
-import { formatLayers } from "./scope-index.ts";
 import { type FoundScope, shareLayers, shareSteps, shareStore } from "./shared-cache.ts";
+import type { SharedCaches } from "./shared-caches.ts";
 import type { ScopeKeys } from "./signature.ts";
 import { createUsedEntries } from "./used-entries.ts";
-import { writeScope } from "./write-scope.ts";
 
 /** The scopes and other caches that a build reads, in this order, and those that it writes. */
 export interface ScopeChoice {
@@ -26,7 +24,7 @@ export interface ScopeChoice {
 }
 
 /** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
-interface OpenScopes extends Disposable {
+interface OpenScopes {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
@@ -35,17 +33,18 @@ interface OpenScopes extends Disposable {
   /** The cache mounts of such caches. */
   carriedCaches: CarriedCaches | undefined;
   /**
-   * Writes what the build has made or used, once. `result`: its image; `undefined` if it has failed. Rejects only if interrupted, as
-   * the build has succeeded by then.
+   * Hands what the build has made or used to the writers of the caches, once, and sends the layers. `results`: its images; empty if it
+   * has failed. Rejects only if interrupted, as the build has succeeded by then.
    */
-  finish(results: readonly string[]): Promise<void>;
+  add(results: readonly string[]): Promise<void>;
 }
 
-interface ScopesOptions extends ScopeKeys, Pick<CacheOptions, "openStore" | "openScratch"> {
+interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "openScratch"> {
   service: ScopeService & SharingService;
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
+  shared: SharedCaches;
   session: string;
   /** Relative to the context. */
   dockerfile: string;
@@ -55,13 +54,13 @@ interface ScopesOptions extends ScopeKeys, Pick<CacheOptions, "openStore" | "ope
 }
 
 /** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
-export async function openScopes(choice: ScopeChoice, options: ScopesOptions): Promise<OpenScopes> {
+export async function openScopes(choice: ScopeChoice, options: OpenOptions): Promise<OpenScopes> {
   const { from, to } = choice;
-  const { service, store, memory, session, dockerfile, clock, signal, log, verify, sign } = options;
-  const known = new Map<string, DecodedIndex | UnusableIndexError>();
-  const reading: ReadOptions = { service, verify, known, warn: log.warn, copies: store.scopeCopies };
+  const { store, memory, session, dockerfile, clock, signal, log, shared } = options;
+  const ofService = shared.scopes(options);
   const scopes: FoundScope[] = [];
-  const found = await Promise.all(from.map((name) => tryRead(name, memory.explains, reading, signal)));
+  const found = await Promise.all(from.map((name) => ofService.read(name, memory.explains).catch(asError)));
+  signal.throwIfAborted();
   for (const [at, name] of from.entries()) {
     const scope = found[at];
     if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
@@ -74,7 +73,7 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
   scopes.push(...(caches?.found ?? []));
   const isWritten = to !== undefined || caches?.isWritten === true;
   const used = !isWritten ? undefined : createUsedEntries({ store, session, dockerfile, clock });
-  let isFinished = false;
+  let isAdded = false;
   const gone = new Set<string>();
   const bases = new Set<string>();
   return {
@@ -83,24 +82,13 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
     memory: shareSteps(memory, { scopes, used, dockerfile }),
     images: caches?.images,
     carriedCaches: caches?.carried,
-    [Symbol.dispose]: () => caches?.[Symbol.dispose](),
 
-    async finish(results) {
-      if (used === undefined || isFinished) return;
-      isFinished = true;
-      const additions = used.toIndex();
-      await caches?.finish(additions, results, gone);
-      if (to === undefined) return;
-      try {
-        const writing = { ...reading, sign, clock, signal, bases: [...bases] };
-        const written = await writeScope(to, { ...additions, facts: new Map() }, gone, writing);
-        if (written !== undefined)
-          log.info(`cache: scope ${to} has ${formatLayers(written.all)}, ${written.added} new`);
-      } catch (error) {
-        signal.throwIfAborted();
-        // The build has succeeded.
-        log.warn(`cache: nothing is written to scope ${to}: ${messageOf(error)}`);
-      }
+    async add(results) {
+      if (used === undefined || isAdded) return;
+      isAdded = true;
+      const index = used.toIndex();
+      if (to !== undefined) ofService.add(to, { index, gone, bases });
+      await caches?.add(index, results, gone);
     },
   };
 }
@@ -108,7 +96,7 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
 /** Opens caches outside the service, as far as it can take layers from there. Warns of the others. */
 async function openOtherCaches(
   choice: CacheChoice | undefined,
-  options: ScopesOptions,
+  options: OpenOptions,
 ): Promise<OpenCaches | undefined> {
   const { service, store, memory, log } = options;
   if (choice === undefined || choice.from.length + choice.to.length === 0) return undefined;
@@ -131,18 +119,10 @@ async function openOtherCaches(
   if (from.length + to.length === 0) return undefined;
   const { openCaches } = await import("./registry/open-caches.ts");
   const carriesCaches = await supports.cacheArchives();
-  return openCaches(
-    { from, to },
-    { ...options, facts: store.facts, explains: memory.explains, carriesCaches },
-  );
+  const own = { ...options, facts: store.facts, explains: memory.explains, carriesCaches };
+  return openCaches({ from, to }, await options.shared.outside(options), own);
 }
 
-async function tryRead(name: string, explains: boolean, options: ReadOptions, signal: AbortSignal) {
-  try {
-    const scope = await readScope(name, options);
-    return explains ? { ...scope, index: await readSteps(scope, options) } : scope;
-  } catch (error) {
-    signal.throwIfAborted();
-    return error instanceof Error ? error : new Error(messageOf(error));
-  }
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(messageOf(error));
 }

@@ -1,5 +1,6 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
+import { chmodKey } from "../../image/file-mode.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -37,7 +38,8 @@ export async function copyFromImage(
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
-  const what = JSON.stringify({ ...copy, chown: words.chown });
+  const mode = words.chmod === "" ? {} : { chmod: chmodKey(words.chmod) };
+  const what = JSON.stringify({ ...copy, ...mode, chown: words.chown });
   const place = await chainHash(startStage(stage.layer), ["COPY", what], build.services.signal);
   const hash = sha256Of(`${place} ${source.hash}`);
 

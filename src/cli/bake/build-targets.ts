@@ -10,17 +10,17 @@ import { withLatest } from "../../service/images/reference.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
-import { readSharing } from "../builds/build-cache.ts";
+import { createCommandCaches, readSharing } from "../builds/build-cache.ts";
 import { type ChosenService, chooseServices, connectTo } from "../builds/build-services.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
-import { readBuildOptions, readPlatforms } from "../builds/options/build-options.ts";
+import { readBuildOptions } from "../builds/options/build-options.ts";
 import { readProgressMode } from "../builds/options/result-definitions.ts";
 import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
 import { createProgress } from "../builds/progress.ts";
 import { metadataOf, refuseInput } from "../builds/result-files.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
+import { positiveInteger, readPlatforms } from "../command-line/option-values.ts";
 import {
   findPlace,
   printResult,
@@ -186,6 +186,7 @@ async function buildAll(
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
   await using connections = new AsyncDisposableStack();
+  const caches = connections.use(createCommandCaches(progress.log));
   const services = new Map<string | undefined, ReturnType<BuildsTogether["connectTo"]>>();
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const connect = async (service: ChosenService) => {
@@ -195,7 +196,7 @@ async function buildAll(
     return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };
   };
   const together: BuildsTogether = {
-    ...{ signal, sessions: new Set(), tables: new Map() },
+    ...{ signal, caches, sessions: new Set(), tables: new Map() },
     connectTo(service) {
       // What names it.
       const profile = service.option === undefined ? undefined : service.globals.profile;
@@ -233,6 +234,7 @@ async function buildAll(
   const building = new Map<string, Promise<void>>();
   for (const [name, target] of targets) building.set(name, build(target));
   await Promise.all(building.values());
+  if (!runtime.signal.aborted) await caches.write();
   if (failures.length > 0 && !runtime.signal.aborted)
     reportState([...targets.keys()], results, begun, progress);
   for (const failure of failures) throw failure;

@@ -1,8 +1,9 @@
 import { posix } from "node:path";
 import { usageError } from "../../errors.ts";
+import { goJson } from "../../go-json.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
-import { readPlatforms } from "../builds/options/build-options.ts";
+import { readPlatforms } from "../command-line/option-values.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import {
@@ -134,11 +135,7 @@ export function printBake({ groups, targets }: ResolvedBake): string {
   const target = sortedMap(
     Object.fromEntries([...targets].map(([name, { fields }]) => [name, printableFields(fields)])),
   );
-  // As Go writes JSON.
-  return JSON.stringify({ group, target }, undefined, 2).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return goJson({ group, target }, 2);
 }
 
 function namesLike(pattern: string, { groups, targets }: Definition): string[] {

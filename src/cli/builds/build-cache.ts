@@ -2,6 +2,7 @@ import { basename, join, relative } from "node:path";
 import { createLayerCache, type LayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory, type StepMemory } from "../../builder/cache/step-memory.ts";
 import type { CarriedCaches, RemoteBases } from "../../builder/job.ts";
+import type { SharedCaches } from "../../builder/scopes/shared-caches.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -11,17 +12,42 @@ import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
-export interface BuildCache extends Disposable {
+export interface BuildCache {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
   remoteBases?: RemoteBases | undefined;
   carriedCaches?: CarriedCaches | undefined;
   /**
-   * Writes the layers that the build made or used to the caches that were chosen for writing. `results`: the build's image, or that
-   * of each platform; empty if it has failed.
+   * Hands the layers that the build made or used to the writers of the shared caches. `results`: the build's image, or that of each
+   * platform; empty if it has failed.
    */
-  finish(results: readonly string[]): Promise<void>;
+  add(results: readonly string[]): Promise<void>;
+}
+
+/** The shared caches of all builds of a command, whose code is loaded with the first of them. */
+export interface CommandCaches extends AsyncDisposable {
+  open(): Promise<SharedCaches>;
+  /** Writes what the builds have added. Rejects only if interrupted. */
+  write(): Promise<void>;
+}
+
+export function createCommandCaches(log: Log): CommandCaches {
+  let opened: Promise<SharedCaches> | undefined;
+  return {
+    open() {
+      opened ??= import("../../builder/scopes/shared-caches.ts").then(({ createSharedCaches }) =>
+        createSharedCaches(log),
+      );
+      return opened;
+    },
+    async write() {
+      await (await opened)?.write();
+    },
+    async [Symbol.asyncDispose]() {
+      (await opened)?.[Symbol.dispose]();
+    },
+  };
 }
 
 /** Reads `--cache-from` and related options. Returns `undefined`, and loads no code for them, if none is given. */
@@ -40,6 +66,7 @@ export async function readSharing(
 
 interface CacheChoice {
   sharing: ScopeOptions | undefined;
+  shared: CommandCaches;
   session: string;
   /** The sessions of builds that run at the same time. */
   companions: ReadonlySet<string> | undefined;
@@ -48,7 +75,7 @@ interface CacheChoice {
 
 export async function openBuildCache(
   { store, serviceFor }: Connection,
-  { sharing, session, companions, log }: CacheChoice,
+  { sharing, shared, session, companions, log }: CacheChoice,
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
   { values, runtime }: Invocation,
 ): Promise<BuildCache> {
@@ -63,8 +90,7 @@ export async function openBuildCache(
       explains: values.flag("explain"),
     }),
   };
-  if (sharing === undefined)
-    return { ...own, finish: async () => undefined, [Symbol.dispose]: () => undefined };
+  if (sharing === undefined) return { ...own, add: async () => undefined };
   const { keys, reason, ...choice } = sharing;
   if (reason !== undefined) log.info(`cache: ${describeChoice(choice)} (${reason})`);
   const { openScopes } = await import("../../builder/scopes/open-scopes.ts");
@@ -79,7 +105,7 @@ export async function openBuildCache(
   const scopes = await openScopes(
     values.flag("no-cache") ? { ...choice, from: [], caches: { ...caches, from: [] } } : choice,
     {
-      ...{ ...own, ...keys, session, clock, signal, log },
+      ...{ ...own, ...keys, session, clock, signal, log, shared: await shared.open() },
       // The same on every machine, wherever its checkout is.
       dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
       ...{ service, openStore, openScratch: () => openScratch("cache", environment) },

@@ -1,7 +1,7 @@
-/** A build whose image is for docker's daemon: `--load`, `-o type=docker`. */
-import type { BuildServices } from "../../builder/job.ts";
+/** Docker's daemon in a build: its images are bases, and the build's image may go there (`--load`, `-o type=docker`). */
+import type { DaemonImages } from "../../builder/job.ts";
 import type { BuildResult } from "../../builder/result.ts";
-import { usageError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import { type BuildOutput, isForDaemon } from "../export/build-outputs.ts";
 import { type Daemon, findDaemon } from "../export/daemon.ts";
@@ -12,8 +12,6 @@ interface DaemonOutput {
   daemon: Daemon;
   /** Throws a usage BoughError for what the daemon's store has no place for. */
   requireKeeps(wanted: Readonly<Record<keyof typeof alternatives, boolean>>): void;
-  /** Images that only the daemon has are bases, too. */
-  saveImage: BuildServices["saveImage"];
 }
 
 /** `kept`: there is no daemon, and the image stays in bough's store. */
@@ -21,6 +19,7 @@ interface FoundOutputs {
   outputs: readonly BuildOutput[];
   daemon?: DaemonOutput;
   kept?: { say(result: BuildResult, log: Pick<Log, "info">): void };
+  images?: DaemonImages;
 }
 
 /** What to do instead. */
@@ -29,13 +28,26 @@ const alternatives = {
   "provenance and packages": "neither --provenance nor --sbom",
 };
 
-/** Finds docker's daemon. Without one, the outputs for it are left out. */
+/**
+ * Finds docker's daemon. Without one, the outputs for it are left out. In the place of docker's builder its images are found for other
+ * outputs, too.
+ */
 export async function findDaemonFor(
   outputs: readonly BuildOutput[],
   runtime: Runtime,
+  log: Pick<Log, "warn">,
 ): Promise<FoundOutputs> {
+  const decides = runtime.isPlugin === true;
+  if (!isForDaemon(outputs)) {
+    if (!decides) return { outputs };
+    const daemon = await findAnswering(runtime, log);
+    return { outputs, ...(daemon && { images: imagesOf(daemon, runtime, decides) }) };
+  }
   const found = await findDaemon(runtime);
-  if (found.daemon !== undefined) return { outputs, daemon: outputTo(found.daemon, runtime) };
+  if (found.daemon !== undefined) {
+    const { daemon } = found;
+    return { outputs, daemon: outputTo(daemon), images: imagesOf(daemon, runtime, decides) };
+  }
   const { reason } = found;
   return {
     outputs: outputs.filter((output) => !isForDaemon([output])),
@@ -46,7 +58,19 @@ export async function findDaemonFor(
   };
 }
 
-function outputTo(daemon: Daemon, { environment }: Runtime): DaemonOutput {
+/** Nothing goes to the daemon, so that the build can do without it. */
+async function findAnswering(runtime: Runtime, log: Pick<Log, "warn">): Promise<Daemon | undefined> {
+  try {
+    return (await findDaemon(runtime)).daemon;
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    if (!(error instanceof BoughError) || error.kind === "usage") throw error;
+    log.warn(`${error.message}: FROM takes images of bough's own store and of registries`);
+    return undefined;
+  }
+}
+
+function outputTo(daemon: Daemon): DaemonOutput {
   return {
     daemon,
     requireKeeps(wanted) {
@@ -57,17 +81,29 @@ function outputTo(daemon: Daemon, { environment }: Runtime): DaemonOutput {
             `Give --push or -o type=oci,dest=PATH, or ${otherwise}; docker can with containerd's image store.`,
           );
     },
-    async saveImage(reference) {
-      const scratch = openScratch("export", environment);
-      try {
-        if (await daemon.save(reference, scratch.path))
-          return { url: `docker-archive:${scratch.path}`, [Symbol.dispose]: scratch[Symbol.dispose] };
-      } catch (error) {
-        scratch[Symbol.dispose]();
-        throw withScratchHint(error, scratch);
-      }
-      scratch[Symbol.dispose]();
-      return undefined;
+  };
+}
+
+function imagesOf(daemon: Daemon, { environment }: Runtime, decides: boolean): DaemonImages {
+  return {
+    decides,
+    async find(reference, platform) {
+      const found = await daemon.findImage(reference, platform);
+      return (
+        found && {
+          ...found,
+          async save() {
+            const scratch = openScratch("export", environment);
+            try {
+              await daemon.save(found, platform, scratch.path);
+            } catch (error) {
+              scratch[Symbol.dispose]();
+              throw withScratchHint(error, scratch);
+            }
+            return { url: `docker-archive:${scratch.path}`, [Symbol.dispose]: scratch[Symbol.dispose] };
+          },
+        }
+      );
     },
   };
 }

@@ -12,7 +12,7 @@ import type { Platform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { splitPair } from "../command-line/option-values.ts";
+import { readPlatforms, splitPair } from "../command-line/option-values.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "../contexts/dockerfile-file.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
@@ -21,7 +21,6 @@ import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
-import { readPlatforms } from "./options/build-options.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
 

@@ -29,7 +29,7 @@ import { stateDirectory } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
-import { openBuildCache, readSharing } from "./build-cache.ts";
+import { type CommandCaches, createCommandCaches, openBuildCache, readSharing } from "./build-cache.ts";
 import {
   type BuildService,
   type ChosenService,
@@ -51,6 +51,8 @@ export interface BuildsTogether {
   signal: AbortSignal;
   /** Aborts the signal. */
   stop(reason: unknown): void;
+  /** The shared caches, which are written when all builds have ended. */
+  caches: CommandCaches;
   /** The sessions of the builds. */
   sessions: Set<string>;
   /** What is known of the files of each context. */
@@ -77,8 +79,13 @@ export async function performBuild(
     limits,
     ...options
   } = readBuildOptions(invocation);
-  const { outputs, daemon, kept } = isForDaemon(asked)
-    ? await (await import("./daemon-output.ts")).findDaemonFor(asked, runtime)
+  const {
+    outputs,
+    daemon,
+    kept,
+    images: daemonImages,
+  } = isForDaemon(asked) || runtime.isPlugin === true
+    ? await (await import("./daemon-output.ts")).findDaemonFor(asked, runtime, log)
     : { outputs: asked };
   const opened = await openLock(invocation);
   opened?.requireWritable();
@@ -104,6 +111,7 @@ export async function performBuild(
   const stopping = new AbortController();
   const signal = together?.signal ?? AbortSignal.any([runtime.signal, stopping.signal]);
   await using own = new AsyncDisposableStack();
+  const shared = together?.caches ?? own.use(createCommandCaches(log));
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const open = async (each: ChosenService): Promise<BuildService> => {
     const named = chosen.length > 1 ? prefixLog(log, each.platforms.map(formatPlatform).join(", ")) : log;
@@ -121,6 +129,8 @@ export async function performBuild(
   const services = [main];
   for (const each of chosen.slice(1)) services.push(await open(each));
   const session = buildSession(inputs.place);
+  const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
+  const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
   using owner = enterBuild(stateDirectory(runtime), session);
   together?.sessions.add(session);
   const tables = openFileTables(main.connection.store, inputs, together?.tables);
@@ -128,18 +138,15 @@ export async function performBuild(
   try {
     if (platforms.length > 1) requirePlatformsFit(outputs);
     await requireSupport(services, dockerfile, inputs, { limits, annotations });
-    using caches = new DisposableStack();
     const prepared: PreparedBuild[] = [];
     for (const each of services) {
       const { connection, supports, companions } = each;
       const { service } = connection;
-      const cache = caches.use(
-        await openBuildCache(
-          connection,
-          { sharing, session, companions: together?.sessions, log: each.log },
-          inputs,
-          invocation,
-        ),
+      const cache = await openBuildCache(
+        connection,
+        { sharing, shared, session, companions: together?.sessions, log: each.log },
+        inputs,
+        invocation,
       );
       const { store, layers, memory, remoteBases, carriedCaches } = cache;
       const request: BuildRequest = {
@@ -159,6 +166,7 @@ export async function performBuild(
           },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
+          cacheGeneration,
           maxAddBytes: inputs.maxAddBytes,
           jobs: jobsIn(dialect, each.globals),
           commands: {
@@ -170,7 +178,7 @@ export async function performBuild(
         },
         services: {
           ...{ service, supports, store, layers, memory, remoteBases, carriedCaches, owner, signal },
-          saveImage: isEmbedded(runtime, each.globals) ? daemon?.saveImage : undefined,
+          daemonImages: isEmbedded(runtime, each.globals) ? daemonImages : undefined,
           facts: createImageFacts(service, supports, store.facts),
           ...machineOf(runtime),
         },
@@ -195,7 +203,12 @@ export async function performBuild(
       prepared.push({ service: each, request, cache });
     }
     const inputsFor = (platform: Platform) => attesting?.inputsFor(platform);
-    const result = await runAndSave(prepared, { platforms, inputsFor }, runtime.signal, log);
+    const written = async () => (together === undefined ? shared.write() : undefined);
+    const result = await runAndSave(
+      prepared,
+      { platforms, inputsFor },
+      { signal: runtime.signal, written, log },
+    );
     const images = imagesOf(result, platforms, services);
     let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {

@@ -43,9 +43,17 @@ interface PlatformInputs {
 export async function runAndSave(
   prepared: readonly PreparedBuild[],
   { platforms, inputsFor }: PlatformInputs,
-  /** Unlike the requests' own, it is not aborted by a failed stage. */
-  signal: AbortSignal,
-  log: Log,
+  {
+    signal,
+    written,
+    log,
+  }: {
+    /** Unlike the requests' own, it is not aborted by a failed stage. */
+    signal: AbortSignal;
+    /** Writes the shared caches, unless other builds are still to add to them. */
+    written(): Promise<void>;
+    log: Log;
+  },
 ): Promise<BuildResult> {
   const [{ request: first }] = prepared as [PreparedBuild];
   const { hashes, fileStates } = first.source;
@@ -73,12 +81,16 @@ export async function runAndSave(
       prepared.map(({ service }) => service),
     );
     for (const { cache, service } of prepared)
-      await cache.finish(images.filter((image) => image.service === service).map(({ uuid }) => uuid));
+      await cache.add(images.filter((image) => image.service === service).map(({ uuid }) => uuid));
+    await written();
     return withProfiles(result, images);
   } catch (error) {
     saveQuietly(hashes);
     saveQuietly(fileStates);
-    if (!signal.aborted) for (const { cache } of prepared) await cache.finish([]).catch(() => undefined);
+    if (!signal.aborted) {
+      for (const { cache } of prepared) await cache.add([]).catch(() => undefined);
+      await written().catch(() => undefined);
+    }
     throw error;
   }
 }

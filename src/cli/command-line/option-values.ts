@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
+import { formatPlatform, machinePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 
 /** Parses the value of an option that takes a positive whole number. */
@@ -65,4 +66,11 @@ export function parseTime(
     `${option} takes a date or an age, not ${JSON.stringify(text)}`,
     "For example 2026-01-31, 2026-01-31T12:00:00Z, 30m, 24h or 7d.",
   );
+}
+
+/** Reads `--platform`. Like buildx, takes `local` for this machine's platform. */
+export function readPlatforms(text: string | undefined): Platform[] {
+  const words = text === undefined ? [] : text.split(",").map((each) => each.trim());
+  const given = words.map((each) => parsePlatform(each.toLowerCase() === "local" ? machinePlatform() : each));
+  return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
 }

@@ -1,15 +1,12 @@
-/** Docker's daemon, for `--load`: https://docs.docker.com/reference/api/engine/ */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { BoughError, messageOf, usageError } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
-import type { Tls } from "../../registry/certificates.ts";
+/** Docker's daemon: https://docs.docker.com/reference/api/engine/ */
+import { BoughError } from "../../errors.ts";
+import { formatPlatform, isFor, type Platform } from "../../image/platform.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
-import { sha256Of } from "../../sha256.ts";
 import { readLines } from "../../streams.ts";
 import { errorCode, meansDiskFull } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { type Endpoint, findEndpoint } from "./daemon-endpoint.ts";
 
 export interface Daemon {
   /** As people write it: `unix:///var/run/docker.sock`. */
@@ -22,17 +19,22 @@ export interface Daemon {
   listImages(): Promise<string[]>;
   /** Returns the digests of an image's unpacked layers, the lowest first. */
   layersOf(image: string): Promise<string[]>;
-  /** Writes an image as an archive. Returns false if there is none of that name. */
-  save(image: string, archive: string): Promise<boolean>;
+  /**
+   * Finds the image that a name, or a name with a digest, means for a platform. Throws a BoughError if the image is there for others only,
+   * in a store that could have it.
+   */
+  findImage(reference: string, platform: Platform): Promise<StoredImage | undefined>;
+  /** Writes an image for a platform as an archive of `docker save`. */
+  save(image: Pick<StoredImage, "id">, platform: Platform, archive: string): Promise<void>;
   /** Loads an archive of images. Throws a BoughError with the daemon's reason. */
   load(archive: string): Promise<void>;
 }
 
-interface Endpoint {
-  address: string;
-  /** True if the user named it: then it must answer. */
-  isNamed: boolean;
-  tls?: Tls;
+interface StoredImage {
+  /** A digest: of the image's configuration, or of its manifest or index if images are kept in containerd's store. */
+  id: string;
+  /** `NAME@DIGEST` in the registries that have it. */
+  repoDigests: string[];
 }
 
 /** A failure of the daemon, which has a disk of its own. */
@@ -43,13 +45,9 @@ export class DaemonError extends BoughError {
 /** How a daemon is found, or why there is none. */
 export type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: string };
 
-const defaultAddress = "unix:///var/run/docker.sock";
-const usualPort = 2375;
 const answerMilliseconds = 10_000;
 /** A busy daemon with many images is slow. */
 const listMilliseconds = 60_000;
-/** The name of the context that docker's command line has without any. */
-const noContext = "default";
 
 /**
  * Finds the daemon that docker's command line would use. There is none if the user has named none, and nobody listens at the
@@ -102,6 +100,14 @@ function openDaemon(
       throw failed(error, hint);
     }
   };
+  const readIfPresent = async (path: string): Promise<JsonRecord | undefined> => {
+    try {
+      return recordOf(await (await call(path, listMilliseconds)).json());
+    } catch (error) {
+      if (error instanceof ResponseError && error.status === 404) return undefined;
+      throw failed(error);
+    }
+  };
   return {
     address,
     ...known,
@@ -114,16 +120,33 @@ function openDaemon(
       const { Layers: layers } = recordOf(RootFS);
       return Array.isArray(layers) ? layers.map(String) : [];
     },
-    async save(image, archive) {
-      const filters = encodeURIComponent(JSON.stringify({ reference: [image] }));
-      const images = await read(`/images/json?filters=${filters}`);
-      if (!Array.isArray(images) || images.length === 0) return false;
+    async findImage(reference, platform) {
+      const path = `/images/${encodeURIComponent(reference)}/json`;
+      const found = await readIfPresent(path);
+      const id = asText(found?.Id);
+      if (found === undefined || id === undefined) return undefined;
+      const own = platformOf(found);
+      if (own !== undefined && !isFor(own, platform)) {
+        // Only containerd's store may have several images of one name.
+        if (!known.hasContentStore) return undefined;
+        if ((await readIfPresent(`${path}?${platformQuery(platform)}`)) === undefined)
+          throw new BoughError(
+            `docker has ${reference} for ${formatPlatform(own)}, not for ${formatPlatform(platform)}`,
+            {
+              hint: `\`docker pull --platform ${formatPlatform(platform)} ${reference}\` gets it, if its registry has it.`,
+            },
+          );
+      }
+      const digests = Array.isArray(found.RepoDigests) ? found.RepoDigests : [];
+      return { id, repoDigests: digests.flatMap((digest) => asText(digest) ?? []) };
+    },
+    async save({ id }, platform, archive) {
+      const query = known.hasContentStore ? `?${platformQuery(platform)}` : "";
       try {
-        await Bun.write(archive, await call(`/images/${encodeURIComponent(image)}/get`, undefined));
+        await Bun.write(archive, await call(`/images/${encodeURIComponent(id)}/get${query}`, undefined));
       } catch (error) {
         throw meansDiskFull(error) ? error : failed(error);
       }
-      return true;
     },
     async load(archive) {
       try {
@@ -143,12 +166,31 @@ function openDaemon(
   };
 }
 
+function platformOf({ Os, Architecture, Variant }: JsonRecord): Platform | undefined {
+  const [os, architecture, variant = ""] = [Os, Architecture, Variant].map(asText);
+  return os && architecture ? { os, architecture, variant } : undefined;
+}
+
+function platformQuery({ os, architecture, variant }: Platform): URLSearchParams {
+  const platform = { os, architecture, ...(variant !== "" && { variant }) };
+  return new URLSearchParams({ platform: JSON.stringify(platform) });
+}
+
 /** A store of containerd's keeps an image that it cannot unpack, and says so as it says that it has it. */
 function failureIn({ error, errorDetail, stream }: JsonRecord): string | undefined {
   const said = asText(stream)?.trim();
   return said?.startsWith("Error unpacking image")
     ? said
     : (asText(error) ?? asText(recordOf(errorDetail).message));
+}
+
+class ResponseError extends BoughError {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
 }
 
 type Call = (path: string, milliseconds: number | undefined, init?: RequestInit) => Promise<Response>;
@@ -170,8 +212,9 @@ function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime,
     const response = await fetch(base.replace(/\/$/, "") + path, options);
     if (response.ok) return response;
     const text = await response.text();
-    throw new BoughError(
+    throw new ResponseError(
       `docker: ${asText(parseRecord(text)?.message) ?? `it answered ${response.status} to ${path}`}`,
+      response.status,
     );
   };
 }
@@ -194,85 +237,4 @@ function isAbsent(error: unknown): boolean {
   return ["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(
     errorCode(error) ?? "",
   );
-}
-
-/** As docker's command line: DOCKER_HOST, else DOCKER_CONTEXT, else the current context of its configuration. */
-function findEndpoint(environment: Runtime["environment"]): Endpoint {
-  const {
-    DOCKER_HOST: host,
-    DOCKER_CONTEXT,
-    DOCKER_CONFIG,
-    DOCKER_TLS_VERIFY,
-    DOCKER_CERT_PATH,
-  } = environment;
-  const config = DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
-  if (host) {
-    const address = readAddress(host, "DOCKER_HOST");
-    const isVerified = Boolean(DOCKER_TLS_VERIFY);
-    const certificates = DOCKER_CERT_PATH || (isVerified ? config : undefined);
-    const hasTls = address.startsWith("tcp:") && certificates !== undefined;
-    return {
-      address,
-      // `docker compose` says it of the usual place, too.
-      isNamed: address !== defaultAddress,
-      ...(hasTls && { tls: { ...readTls(certificates), rejectUnauthorized: isVerified } }),
-    };
-  }
-  const name = DOCKER_CONTEXT || asText(readJson(join(config, "config.json")).currentContext);
-  if (!name || name === noContext) return { address: defaultAddress, isNamed: false };
-  const key = sha256Of(name);
-  const meta = join(config, "contexts/meta", key, "meta.json");
-  const { docker } = recordOf(readJson(meta).Endpoints);
-  const { Host: contextHost, SkipTLSVerify: skips } = recordOf(docker);
-  const given = asText(contextHost);
-  if (given === undefined)
-    throw usageError(
-      `docker has no context ${JSON.stringify(name)}, as DOCKER_CONTEXT or its configuration names it`,
-      `\`docker context ls\` lists them. It would be in ${meta}.`,
-    );
-  const address = readAddress(given, `docker's context ${name}`);
-  const certificates = join(config, "contexts/tls", key, "docker");
-  return {
-    address,
-    isNamed: true,
-    ...(existsSync(certificates) && {
-      tls: { ...readTls(certificates), rejectUnauthorized: skips !== true },
-    }),
-  };
-}
-
-/** Fills in what docker's command line does: TCP, and the usual socket, host and port. */
-function readAddress(given: string, source: string): string {
-  const text = given.trim();
-  const address = text.includes("://") ? text : `tcp://${text}`;
-  if (address === "unix://") return defaultAddress;
-  const [whole, host, port, path = ""] =
-    /^tcp:\/\/(\[[^\]]*\]|[^/:]*)(?::(\d*))?(\/.*)?$/.exec(address) ?? [];
-  if (whole !== undefined) return `tcp://${host || "localhost"}:${port || usualPort}${path}`;
-  if (/^(unix|https?):\/\/./.test(address)) return address;
-  throw usageError(
-    `${source} is ${JSON.stringify(given)}: bough reaches docker at unix:// and tcp:// only`,
-    address.startsWith("ssh:")
-      ? `Write an archive, and let docker take it there: bough build -o type=docker,dest=- . | docker -H ${address} load`
-      : "Write an archive: bough build -o type=docker,dest=image.tar .",
-  );
-}
-
-function readTls(directory: string): Tls {
-  const read = (name: string) => {
-    const path = join(directory, name);
-    return existsSync(path) ? readFileSync(path, "utf8") : undefined;
-  };
-  const [ca, cert, key] = [read("ca.pem"), read("cert.pem"), read("key.pem")];
-  return { ...(ca && { ca: [ca] }), ...(cert && { cert }), ...(key && { key }) };
-}
-
-/** Returns an empty record if there is no such file. */
-function readJson(path: string): JsonRecord {
-  try {
-    return recordOf(JSON.parse(readFileSync(path, "utf8")));
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return {};
-    throw new BoughError(`cannot read docker's ${path}: ${messageOf(error)}`, { cause: error });
-  }
 }

@@ -17,8 +17,11 @@ export interface Reference {
   tags: readonly string[];
   /** An archive or a layout, which may hold several images, each with its own names. */
   archive: { kind: NamingKind; path: string } | undefined;
-  /** True if `--tag` gives the tag: then a service that takes no such tag is to say so. */
-  isAskedFor: boolean;
+  /**
+   * Where the tags come from. One of the path's last part is no name that somebody has given the image: it stays with another image that
+   * has it.
+   */
+  tagsFrom: "option" | "name" | "path";
 }
 
 export function readReferences(
@@ -36,13 +39,16 @@ export function readReferences(
     requireKind(text, workingDirectory);
     const reference = parseReference(text);
     if (reference.kind === "registry" || reference.kind === "local") {
-      const isAskedFor = tagOption !== undefined;
-      const namesItself = reference.kind === "local" && reference.suffix === "" && !isAskedFor;
+      const { url, tag } = reference;
+      if (tagOption !== undefined)
+        return { url, tags: [parseTag(tagOption)], tagsFrom: "option", archive: undefined };
+      const tags = tag === undefined ? [] : [tag];
+      if (reference.kind === "registry") return { url, tags, tagsFrom: "name", archive: undefined };
+      const { transport, suffix } = reference;
+      const isNamed = transport === "docker-archive" || /[/:]/.test(suffix.slice(1));
       return {
-        url: reference.url,
-        tags: isAskedFor ? [parseTag(tagOption)] : reference.tag === undefined ? [] : [reference.tag],
-        archive: namesItself ? archiveAt(reference) : undefined,
-        isAskedFor,
+        ...{ url, tags, tagsFrom: suffix !== "" && isNamed ? "name" : "path" },
+        archive: suffix === "" ? archiveAt(reference) : undefined,
       };
     }
     throw usageError(`${text} names an image that is already stored: there is nothing to import`);
@@ -108,6 +114,7 @@ export async function namedInArchive(
   if (images.length === 0) return [reference];
   return images.map((image) => ({
     ...reference,
+    tagsFrom: "name",
     url: image.reference === undefined ? url : `${url}:${image.reference}`,
     tags: image.names.flatMap((name) => {
       const tag = withLatest(name);

@@ -74,7 +74,7 @@ export const importCommand = command({
     ],
   ],
   agentNote:
-    "This command is mutating: it stores images and sets tags. A tag moves if another image has it, as with docker load and docker pull.",
+    "This command is mutating: it stores images and sets tags. A name moves if another image has it, as with docker load and docker pull; a tag that is made of a path does not.",
 });
 
 async function importImages(invocation: Invocation): Promise<void> {
@@ -96,19 +96,20 @@ async function importImages(invocation: Invocation): Promise<void> {
     runtime.signal.throwIfAborted();
     try {
       const { url } = reference;
-      const [first, ...others] = await chooseTags(reference, service, platform);
+      const chosen = await chooseTags(reference, service, platform);
+      const [first, ...others] = chosen.filter(({ stays }) => !stays);
       const tag = first?.tag;
       const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
       if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
       if (tag !== undefined) rememberTag(tag, image, { supports: supportOf(service), store });
-      imported.push({ image, tag: tag ?? null });
-      for (const other of others) {
-        await service.tagImage(image, other.tag);
-        imported.push({ image, tag: other.tag });
-      }
-      for (const { tag, holder } of [...(first ? [first] : []), ...others]) {
+      for (const other of others) await service.tagImage(image, other.tag);
+      const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
+      for (const { tag } of set) imported.push({ image, tag });
+      if (set.length === 0) imported.push({ image, tag: null });
+      for (const { tag, holder, stays } of chosen) {
         if (holder === undefined || holder === image) continue;
-        log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
+        if (stays) log.warn(`${tag} stays with ${holder}; \`bough tag ${image} ${tag}\` moves it`);
+        else log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
       }
     } catch (error) {
       if (references.length === 1 || runtime.signal.aborted) throw error;
@@ -131,22 +132,27 @@ async function importImages(invocation: Invocation): Promise<void> {
   );
 }
 
-/** A tag of the new image. It moves from its `holder`, as with `docker load` and `docker pull`. */
+/**
+ * A tag of the new image. It moves from its `holder`, as with `docker load` and `docker pull`. `stays`: it does not, since it is made of
+ * a path.
+ */
 interface ChosenTag {
   tag: string;
   holder: string | undefined;
+  stays: boolean;
 }
 
 /** Chooses the tags of an image: those that the service takes, or the one that was asked for. */
 async function chooseTags(
-  { tags, isAskedFor }: Pick<Reference, "tags" | "isAskedFor">,
+  { tags, tagsFrom }: Pick<Reference, "tags" | "tagsFrom">,
   service: Service,
   platform: string | undefined,
 ): Promise<ChosenTag[]> {
   const chosen: ChosenTag[] = [];
   for (const tag of tags) {
-    if (!isAskedFor && !(await takesTag(tag, service.capabilities))) continue;
-    chosen.push({ tag, holder: await findHolder(tag, service, platform) });
+    if (tagsFrom !== "option" && !(await takesTag(tag, service.capabilities))) continue;
+    const holder = await findHolder(tag, service, platform);
+    chosen.push({ tag, holder, stays: tagsFrom === "path" && holder !== undefined });
   }
   return chosen;
 }

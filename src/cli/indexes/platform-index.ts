@@ -1,6 +1,7 @@
 /** Indexes that name an image for each platform, in registries. */
 import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
+import { goJson } from "../../go-json.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
@@ -14,8 +15,14 @@ import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/ht
 import { readAtMost } from "../../streams.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
-type IndexEntry = Descriptor & {
-  platform?: { os: string; architecture: string; variant?: string; "os.version"?: string };
+export type IndexEntry = Descriptor & {
+  platform?: {
+    os: string;
+    architecture: string;
+    variant?: string;
+    "os.version"?: string;
+    "os.features"?: unknown;
+  };
   annotations?: Record<string, string>;
 };
 
@@ -25,57 +32,83 @@ export interface FoundEntry {
   from: BlobSource;
 }
 
+const manifestList = "application/vnd.docker.distribution.manifest.list.v2+json";
 const referenceDigest = "vnd.docker.reference.digest";
 const maxConfigBytes = 8 * 1024 * 1024;
 
-/** Reads what a reference names: the entries of an index, or the one of an image, with the platform in its configuration. */
+/** A registry has no image of that name. */
+export class MissingImageError extends BoughError {
+  override readonly name = "MissingImageError";
+
+  /** `docker://HOST/NAME:TAG` */
+  readonly address: string;
+
+  constructor(address: string) {
+    super(`there is no image ${address}`, {
+      hint: "Check its name and its tag. `bough push` and `bough build --push` send an image to a registry.",
+    });
+    this.address = address;
+  }
+}
+
+/** What a reference names. */
+export interface ReadImage {
+  manifest: StoredManifest;
+  from: BlobSource;
+  isIndex: boolean;
+  /** Those of an index, or the one of an image. */
+  entries: FoundEntry[];
+  /** Of an index. */
+  annotations: Record<string, string>;
+}
+
+/** Reads the entries of an index, or the one of an image, with the platform in its configuration. */
 export async function readEntries(
   from: BlobSource,
   reference: string,
   signal: AbortSignal,
-): Promise<{ manifest: StoredManifest; entries: FoundEntry[]; annotations: Record<string, string> }> {
+): Promise<ReadImage> {
   const name = `${from.address}${isDigest(reference) ? "@" : ":"}${reference}`;
   const manifest = await from.getManifest(reference, signal);
-  if (manifest === undefined)
-    throw new BoughError(`there is no image ${name}`, {
-      hint: "Check its name and its tag. `bough push` and `bough build --push` send an image to a registry.",
-    });
+  if (manifest === undefined) throw new MissingImageError(name);
   const { mediaType, digest, bytes } = manifest;
-  const record = parse(bytes, name);
-  if (isIndex(mediaType)) {
+  const record = parseManifest(bytes, name);
+  if (isIndexType(mediaType)) {
     const listed = Array.isArray(record.manifests) ? record.manifests : [];
     const entries = listed.map((each) => ({ entry: readEntry(each, name), from }));
-    return { manifest, entries, annotations: readAnnotations(record) };
+    return { manifest, from, isIndex: true, entries, annotations: readAnnotations(record) };
   }
   const described = readEntry(record.config, name);
   const { bytes: config } = await readAtMost(maxConfigBytes, await from.openBlob(described, signal));
-  const platform = platformFrom(parse(config, `the configuration of ${name}`));
+  const platform = platformOfConfig(parseManifest(config, `the configuration of ${name}`));
   if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
   const entry = { mediaType, digest, size: bytes.byteLength, platform };
-  return { manifest, entries: [{ entry, from }], annotations: {} };
+  return { manifest, from, isIndex: false, entries: [{ entry, from }], annotations: {} };
 }
 
 const maxDepth = 4;
 
-/** Reads the same, with the entries of indexes in an index in their place: many programs look only into the first one. */
+/** Returns the entries of an index, with those of indexes in it in their place: many programs look only into the first one. */
 export async function readImageEntries(
-  from: BlobSource,
-  reference: string,
+  { entries }: Pick<ReadImage, "entries">,
   signal: AbortSignal,
   depth = 1,
-): Promise<Pick<Awaited<ReturnType<typeof readEntries>>, "entries" | "annotations">> {
-  if (depth > maxDepth) throw new BoughError(`${from.address}@${reference}: indexes in indexes in indexes`);
-  const { entries, annotations } = await readEntries(from, reference, signal);
+): Promise<FoundEntry[]> {
   const images: FoundEntry[] = [];
   for (const found of entries) {
-    const { mediaType, digest } = found.entry;
-    if (!isIndex(mediaType)) images.push(found);
-    else images.push(...(await readImageEntries(from, digest, signal, depth + 1)).entries);
+    const { entry, from } = found;
+    if (!isIndexType(entry.mediaType)) images.push(found);
+    else if (depth === maxDepth)
+      throw new BoughError(`${from.address}@${entry.digest}: indexes in indexes in indexes`);
+    else
+      images.push(
+        ...(await readImageEntries(await readEntries(from, entry.digest, signal), signal, depth + 1)),
+      );
   }
-  return { entries: images, annotations };
+  return images;
 }
 
-function isIndex(mediaType: string): boolean {
+export function isIndexType(mediaType: string): boolean {
   return indexTypes.includes(mediaType);
 }
 
@@ -83,15 +116,14 @@ function isIndex(mediaType: string): boolean {
  * Joins entries to those of one index. A later image replaces an earlier one for the same platform, with its attestations; equal
  * entries are one.
  */
-export function mergeEntries(found: readonly FoundEntry[]): FoundEntry[] {
+export function mergeByPlatform(found: readonly FoundEntry[]): FoundEntry[] {
   const images = new Map<string, FoundEntry>();
   for (const each of found) if (!isAttestation(each.entry)) images.set(placeOf(each.entry), each);
   const digests = new Set([...images.values()].map(({ entry }) => entry.digest));
   const attestations = new Map<string, FoundEntry>();
   for (const each of found) {
-    const subject = each.entry.annotations?.[referenceDigest];
-    if (isAttestation(each.entry) && subject !== undefined && digests.has(subject))
-      attestations.set(each.entry.digest, each);
+    const subject = subjectOf(each.entry);
+    if (subject !== undefined && digests.has(subject)) attestations.set(each.entry.digest, each);
   }
   return [...images.values(), ...attestations.values()];
 }
@@ -102,20 +134,79 @@ function placeOf(entry: IndexEntry): string {
   return platform === "unknown" ? entry.digest : `${platform} ${entry.platform?.["os.version"] ?? ""}`;
 }
 
-/** Returns the index as it is stored. */
+/** Joins entries as docker buildx does: those with one digest are one, with the annotations of all. */
+export function mergeByDigest(found: readonly FoundEntry[]): FoundEntry[] {
+  const merged = new Map<string, FoundEntry>();
+  for (const each of found) {
+    const { entry, from } = each;
+    const before = merged.get(entry.digest)?.entry;
+    merged.set(
+      entry.digest,
+      before === undefined
+        ? each
+        : {
+            from,
+            entry: {
+              ...before,
+              ...(entry.platform && { platform: entry.platform }),
+              annotations: { ...before.annotations, ...entry.annotations },
+            },
+          },
+    );
+  }
+  return [...merged.values()];
+}
+
+/**
+ * Returns an index as docker buildx writes it, with the fields of `record` but for its manifests. One of Docker's manifests is
+ * Docker's manifest list, which has no annotations.
+ */
 export function encodeIndex(
   entries: readonly FoundEntry[],
-  annotations: Readonly<Record<string, string>>,
+  record: JsonRecord,
 ): Pick<StoredManifest, "mediaType" | "bytes" | "digest"> {
+  const annotations = readAnnotations(record);
+  const isDockers =
+    Object.keys(annotations).length === 0 &&
+    entries.every(
+      ({ entry }) => entry.mediaType.startsWith("application/vnd.docker.") && !hasAnnotations(entry),
+    );
+  const mediaType = asText(record.mediaType) ?? (isDockers ? manifestList : mediaTypes.index);
+  const { schemaVersion: _, mediaType: __, manifests: ___, annotations: ____, ...others } = record;
   const bytes = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: mediaTypes.index,
-      manifests: entries.map(({ entry }) => entry),
-      ...(Object.keys(annotations).length > 0 && { annotations }),
-    }),
+    goJson(
+      {
+        schemaVersion: 2,
+        mediaType,
+        ...others,
+        manifests: entries.map(({ entry }) => orderedEntry(entry)),
+        ...(Object.keys(annotations).length > 0 && { annotations: sorted(annotations) }),
+      },
+      2,
+    ),
   );
-  return { mediaType: mediaTypes.index, bytes, digest: digestOf(bytes) };
+  return { mediaType, bytes, digest: digestOf(bytes) };
+}
+
+function hasAnnotations({ annotations = {} }: IndexEntry): boolean {
+  return Object.keys(annotations).length > 0;
+}
+
+/** Returns an entry with its fields in the order that docker buildx has, and those that it does not know behind them. */
+function orderedEntry(entry: IndexEntry): JsonRecord {
+  const { mediaType, digest, size, urls, annotations, data, platform, artifactType, ...others } =
+    entry as IndexEntry & JsonRecord;
+  const { architecture, os, variant, ...versions } = (platform ?? {}) as JsonRecord;
+  return {
+    ...{ mediaType, digest, size, urls },
+    ...(hasAnnotations(entry) && { annotations: sorted(annotations ?? {}) }),
+    ...{ data, platform: platform && { architecture, os, ...versions, variant }, artifactType },
+    ...others,
+  };
+}
+
+function sorted(texts: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(texts).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /** Copies an entry's manifest, and all that it names, to another repository. What that has is not sent again. */
@@ -128,8 +219,10 @@ export async function copyEntry(
   if (from.address === to.address) return;
   const manifest = await from.getManifest(entry.digest, signal);
   if (manifest === undefined) throw new BoughError(`${from.address} has no manifest ${entry.digest}`);
-  const { config, layers } = parse(manifest.bytes, entry.digest);
-  for (const item of [...(Array.isArray(layers) ? layers : []), config]) {
+  const { config, layers, manifests } = parseManifest(manifest.bytes, entry.digest);
+  for (const inner of Array.isArray(manifests) ? manifests : [])
+    await copyEntry({ entry: readEntry(inner, entry.digest), from }, to, mountsFrom, signal);
+  for (const item of [...(Array.isArray(layers) ? layers : []), ...(config === undefined ? [] : [config])]) {
     const blob = readEntry(item, entry.digest);
     if (await to.hasBlob(blob, signal)) continue;
     if (mountsFrom !== undefined && (await to.mountBlob(blob, mountsFrom, signal))) continue;
@@ -148,8 +241,13 @@ export function platformOf({ platform }: IndexEntry): string {
 }
 
 /** True for the manifest that has an image's provenance and packages. */
-export function isAttestation({ annotations }: IndexEntry): boolean {
-  return annotations?.[referenceDigest] !== undefined;
+export function isAttestation(entry: IndexEntry): boolean {
+  return subjectOf(entry) !== undefined;
+}
+
+/** Returns the digest of the image that an attestation is about. */
+export function subjectOf({ annotations }: IndexEntry): string | undefined {
+  return annotations?.[referenceDigest];
 }
 
 function readEntry(value: unknown, name: string): IndexEntry {
@@ -167,19 +265,28 @@ function readEntry(value: unknown, name: string): IndexEntry {
   };
 }
 
-function readAnnotations(record: JsonRecord | undefined): Record<string, string> {
+export function readAnnotations(record: JsonRecord | undefined): Record<string, string> {
   const given = Object.entries(asRecord(record?.annotations) ?? {});
   return Object.fromEntries(given.filter((each): each is [string, string] => typeof each[1] === "string"));
 }
 
-function platformFrom(record: JsonRecord | undefined): IndexEntry["platform"] {
+/** Returns the platform as an entry has it: an architecture's usual variant is left out. */
+function platformOfConfig(config: JsonRecord): IndexEntry["platform"] {
+  const [platform, read] = [platformFrom(config), readPlatform(config)];
+  if (platform === undefined || read === undefined) return platform;
+  const { variant: _, ...others } = platform;
+  const { os, architecture, variant } = read;
+  return { ...others, os, architecture, ...(variant !== "" && { variant }) };
+}
+
+export function platformFrom(record: JsonRecord | undefined): IndexEntry["platform"] {
   const [os, architecture] = [asText(record?.os), asText(record?.architecture)];
   const [variant, version] = [asText(record?.variant), asText(record?.["os.version"])];
   if (os === undefined || architecture === undefined) return undefined;
   return { os, architecture, ...(variant && { variant }), ...(version && { "os.version": version }) };
 }
 
-function parse(bytes: Uint8Array, name: string): JsonRecord {
+export function parseManifest(bytes: Uint8Array, name: string): JsonRecord {
   const record = parseRecord(bytes);
   if (record === undefined) throw new BoughError(`${name} is not an image's manifest`);
   return record;

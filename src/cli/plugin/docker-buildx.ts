@@ -68,16 +68,12 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   imagetools: {
     summary: "Commands to work on images in registry",
     async run([command, ...words], call) {
-      const { createLines, inspect } = await import("./imagetools.ts");
+      const { create, inspect } = await import("./imagetools.ts");
       const name = `${call.name} ${command}`;
       if (command === "inspect") return inspect(words, { ...call, name });
-      if (command === undefined) {
-        call.runtime.stdout.write("Usage:  docker buildx imagetools create|inspect [OPTIONS]\n");
-        return 0;
-      }
-      if (command !== "create") throw unknownCommand(command, ["create", "inspect"]);
-      const { create } = await import("../indexes/index-commands.ts");
-      for (const line of createLines(words, name)) await runAsPlugin(create, line, { ...call, name });
+      if (command === "create") return create(words, { ...call, name });
+      if (command !== undefined) throw unknownCommand(command, ["create", "inspect"]);
+      call.runtime.stdout.write("Usage:  docker buildx imagetools create|inspect [OPTIONS]\n");
       return 0;
     },
   },

@@ -1,9 +1,23 @@
 /** `docker buildx imagetools`: indexes of registries, as `bough index` makes and shows them. */
-import { usageError } from "../../errors.ts";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileError } from "../../context/file-system/file-error.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
+import { type JsonRecord, parseRecord } from "../../service/http/json.ts";
+import { createLog } from "../../terminal/log.ts";
+import { formatLogLines } from "../../terminal/terminal-text.ts";
+import { parseBoolean } from "../bake/names.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { readShownIndex } from "../indexes/index-commands.ts";
+import { readPlatforms } from "../command-line/option-values.ts";
+import { type ImageName, parseImageName } from "../indexes/image-name.ts";
+import { parseSourceName, parseTag, readIndexAnnotation } from "../indexes/index-commands.ts";
+import { type IndexSource, makeIndex, writeIndex } from "../indexes/make-index.ts";
+import { MissingImageError, readEntries } from "../indexes/platform-index.ts";
+import { openDestination, openSource } from "../indexes/registries.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { listing } from "./image-listing.ts";
 
 const common: ArgumentDefinitions = {
   builder: { type: "string", description: "Taken, and makes no difference" },
@@ -11,8 +25,14 @@ const common: ArgumentDefinitions = {
   help: { type: "boolean", alias: "h", description: "Print help and exit" },
 };
 
-/** Returns the command lines of `bough index create` that do what `create` asks for: one for each tag. */
-export function createLines(words: readonly string[], name: string): string[][] {
+interface ImagetoolsCall {
+  /** `docker buildx imagetools create` */
+  name: string;
+  runtime: Runtime;
+}
+
+/** Makes an image of others in registries, as buildx does, and writes it under each tag. */
+export async function create(words: readonly string[], { name, runtime }: ImagetoolsCall): Promise<number> {
   const values = parseArguments(
     words,
     {
@@ -21,6 +41,7 @@ export function createLines(words: readonly string[], name: string): string[][] 
       tag: { type: "string", alias: "t", multiple: true },
       file: { type: "string", alias: "f", multiple: true },
       annotation: { type: "string", multiple: true },
+      platform: { type: "string", alias: "p", multiple: true },
       append: { type: "boolean" },
       "dry-run": { type: "boolean" },
       // Only `--prefer-index=false` has a value.
@@ -29,29 +50,100 @@ export function createLines(words: readonly string[], name: string): string[][] 
     },
     name,
   );
-  if (values.list("file").length > 0)
-    throw usageError(
-      `${name}: --file is not supported`,
-      "Name the images: HOST/NAME:TAG or HOST/NAME@DIGEST.",
-    );
-  const tags = values.list("tag");
   const isDry = values.flag("dry-run");
-  const [first] = values.positionals;
-  if (first === undefined && !values.flag("append")) throw usageError("no sources specified");
-  if (tags.length === 0 && !isDry)
+  const files = values.list("file").map((path) => readSourceFile(path, runtime));
+  const given = [...files, ...values.positionals];
+  if (given.length === 0) throw usageError("no sources specified");
+  const tags = values.list("tag").map(parseTag);
+  const [firstTag] = tags;
+  if (firstTag === undefined && !isDry)
     throw usageError("can't push with no tags specified, please set --tag or --dry-run");
-  // Where nothing is written, the place only says the repository of digests.
-  const places = tags.length > 0 ? tags : [(first ?? "").replace(/@[^@]*$/, "")];
-  const isIndexUnwanted = /^(0|f|false)$/i.test(values.text("prefer-index") ?? "");
-  const isAlone =
-    values.positionals.length === 1 && !values.flag("append") && values.list("annotation").length === 0;
-  return places.map((place) => [
-    ...(values.flag("append") ? ["--append"] : []),
-    ...(isDry ? ["--dry-run"] : []),
-    ...(isIndexUnwanted && isAlone ? ["--copy"] : []),
-    ...values.list("annotation").map((annotation) => `--annotation=${annotation}`),
-    ...["--", place, ...values.positionals],
-  ]);
+  const base = values.flag("append") && firstTag !== undefined ? [{ name: firstTag }] : [];
+  const { signal } = runtime;
+  const destinations = tags.map((tag) => ({ tag, to: openDestination(tag.address, runtime) }));
+  const made = await asInBuildx(
+    makeIndex(
+      {
+        sources: [...base, ...readSources(given, tags)],
+        replaces: "digest",
+        annotations: values.list("annotation").flatMap(readIndexAnnotation),
+        prefersIndex: parseBoolean(values.text("prefer-index") ?? "") !== false,
+        platforms: readPlatforms(values.list("platform").join(",") || undefined),
+      },
+      (address) => destinations.find(({ to }) => to.address === address)?.to ?? openSource(address, runtime),
+      signal,
+    ),
+  );
+  if (isDry) {
+    runtime.stdout.write(`${Buffer.from(made.manifest.bytes)}\n`);
+    return 0;
+  }
+  const { stderr } = runtime;
+  const log = createLog("info", (text) => stderr.write(formatLogLines(text, stderr)));
+  for (const { tag, to } of destinations) {
+    await writeIndex(made, tag.reference, to, { signal, log });
+    log.info(`${tag.full} is ${made.manifest.digest}`);
+  }
+  return 0;
+}
+
+/** Says what is missing in the words of buildx, which scripts look for. */
+async function asInBuildx<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof MissingImageError)) throw error;
+    throw new BoughError(`${error.address.slice("docker://".length)}: not found`, { cause: error });
+  }
+}
+
+/** A source as it is given: a digest, a reference or a descriptor in JSON. */
+function readSources(given: readonly string[], tags: readonly ImageName[]): IndexSource[] {
+  const parsed = given.map((text) => {
+    try {
+      return parseSource(text);
+    } catch (error) {
+      throw usageError(
+        `failed to parse source ${JSON.stringify(text)}, valid sources are digests, references and descriptors: ${messageOf(error)}`,
+      );
+    }
+  });
+  const names = [...tags, ...parsed.flatMap(({ name }) => name ?? [])];
+  const [address, ...others] = new Set(names.map((each) => each.address));
+  if (address === undefined)
+    throw usageError("no repositories specified, please set a reference in tag or source");
+  return parsed.map(({ name, digest, descriptor }, at): IndexSource => {
+    if (name !== undefined) return { name };
+    if (others.length > 0)
+      throw usageError(
+        `multiple repositories specified, cannot infer repository for ${JSON.stringify(given[at])}`,
+      );
+    return { name: parseSourceName(digest, address), ...(descriptor && { descriptor }) };
+  });
+}
+
+type ParsedSource =
+  | { name: ImageName; digest?: undefined; descriptor?: undefined }
+  | { name?: undefined; digest: string; descriptor?: JsonRecord };
+
+function parseSource(text: string): ParsedSource {
+  if (text.startsWith("sha256")) {
+    if (isDigest(text)) return { digest: text };
+    throw usageError("invalid digest");
+  }
+  if (!text.startsWith("{")) return { name: parseImageName(text) };
+  const descriptor = parseRecord(Buffer.from(text));
+  const digest = descriptor?.digest;
+  if (descriptor === undefined || !isDigest(digest)) throw usageError("a descriptor needs a digest");
+  return { digest, descriptor };
+}
+
+function readSourceFile(path: string, { workingDirectory }: Runtime): string {
+  try {
+    return readFileSync(resolve(workingDirectory, path), "utf8").trim();
+  } catch (error) {
+    throw new BoughError(fileError("read", path, error).message, { kind: "usage", cause: error });
+  }
 }
 
 /** Prints an image of a registry in buildx's form. */
@@ -72,7 +164,10 @@ export async function inspect(
   const [reference] = values.positionals;
   if (reference === undefined)
     throw usageError(`docker: '${name}' requires 1 argument`, `\nUsage:  ${name} [OPTIONS] NAME`);
-  const { fullName, manifest, entries } = await readShownIndex(reference, runtime);
+  const { address, reference: wanted, full: fullName } = parseImageName(reference);
+  const read = await asInBuildx(readEntries(openSource(address, runtime), wanted, runtime.signal));
+  const { manifest } = read;
+  const entries = read.isIndex ? read.entries.map(({ entry }) => entry) : [];
   if (values.flag("raw")) {
     runtime.stdout.write(manifest.bytes);
     return 0;
@@ -86,23 +181,7 @@ export async function inspect(
     runtime.stdout.write(`${render(format, { Name: fullName, Manifest: index }, name)}\n`);
     return 0;
   }
-  const lines = [`Name:      ${fullName}`, `MediaType: ${mediaType}`, `Digest:    ${digest}`];
-  if (entries.length > 0) lines.push("           ", "Manifests: ");
-  for (const [at, entry] of entries.entries()) {
-    if (at > 0) lines.push("             ");
-    const { os, architecture, variant } = entry.platform ?? {};
-    const platform = [os ?? "unknown", architecture ?? "unknown", ...(variant ? [variant] : [])].join("/");
-    const repository = fullName.replace(/(@[^@]*|:[^:/]*)$/, "");
-    lines.push(`  Name:        ${repository}@${entry.digest}`, `  MediaType:   ${entry.mediaType}`);
-    lines.push(`  Platform:    ${platform}`);
-    const annotations = Object.entries(entry.annotations ?? {}).sort(([one], [other]) =>
-      one < other ? -1 : 1,
-    );
-    if (annotations.length > 0) lines.push("  Annotations: ");
-    const width = Math.max(0, ...annotations.map(([key]) => key.length + 1));
-    for (const [key, value] of annotations) lines.push(`    ${`${key}:`.padEnd(width)} ${value}`);
-  }
-  runtime.stdout.write(`${lines.join("\n")}\n`);
+  runtime.stdout.write(listing(fullName, read));
   return 0;
 }
 

@@ -148,7 +148,7 @@ async function prepareEngine(
   runtime: Runtime,
 ): Promise<BoughError | undefined> {
   const needed = typeof needs === "function" ? needs(values) : needs;
-  if (needed === undefined) return undefined;
+  if (needed === undefined || runtime.platform !== "linux") return undefined;
   const { isEmbedded } = await import("../service/choice.ts");
   if (needed === "service" && !isEmbedded(runtime, globals)) return undefined;
   return (await import("../process/user-namespace.ts")).enterUserNamespace(runtime);

@@ -12,7 +12,14 @@ import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { type SelectedSource, textOf } from "./copy-spec.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
-import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
+import {
+  giveTimes,
+  type Ids,
+  insideOf,
+  type MadeDirectory,
+  type UpperDirectory,
+  type UpperTree,
+} from "./upper-tree.ts";
 import { copyContent } from "./verified-copy.ts";
 
 /** The destination of one copy's sources, and their owner and mode there. */
@@ -20,12 +27,13 @@ interface CopyTarget {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
+  directoryMode?: number | undefined;
 }
 
 /** Copies one source to its destination, as BuildKit does. */
 export async function copyFromImage(
   source: SelectedSource,
-  { destination, owner, changeMode }: CopyTarget,
+  { destination, owner, changeMode, directoryMode: mode }: CopyTarget,
   job: ImageCopyJob,
 ): Promise<void> {
   const { from, to } = job;
@@ -33,15 +41,16 @@ export async function copyFromImage(
   // A file on its own has one link, as in BuildKit: a hard link to the layer that it is from would be a second one.
   const isLinked = source.type === "directory" && links !== undefined;
   const copier = new ImageCopier(isLinked ? job : unlinked, owner, changeMode);
+  const made = { owner, mode };
   const place = posix.normalize(destination);
   const isDirectory = /\/\.?$/.test(destination);
-  makeParents(to, to.resolve(isDirectory ? place : posix.dirname(place)), owner);
+  makeParents(to, to.resolve(isDirectory ? place : posix.dirname(place)), made);
   const names = to.resolve(place);
   const existing = names.length === 0 ? "directory" : typeAt(to, names);
   if (source.type === "directory") {
     if (existing !== undefined && existing !== "directory")
       throw new BoughError(`cannot copy to non-directory: /${names.join("/")}`);
-    const root = makeParents(to, names, owner);
+    const root = makeParents(to, names, made);
     const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
     const contents = from.enterPath(source.path);
     await copier.copyChildren(contents, slot, source.filters);
@@ -58,13 +67,13 @@ export async function copyFromImage(
   const found = from.find(from.enterPath(parts.slice(0, -1).join("/")), parts.at(-1) ?? "");
   if (found === undefined) throw new BoughError(`${JSON.stringify(source.path)}: not found`);
   const entry = { ...found, name, type: typeOf(found.stats) };
-  const directory = makeParents(to, path.slice(0, -1), owner);
+  const directory = makeParents(to, path.slice(0, -1), made);
   await copier.copyEntry(entry, { directory, isNew: false });
   await copier.finish();
 }
 
-function makeParents(to: UpperTree, names: readonly string[], owner: Ids | undefined): UpperDirectory {
-  return to.makeDirectories(names, owner, (inside) => new BoughError(`mkdir ${inside}: not a directory`));
+function makeParents(to: UpperTree, names: readonly string[], made: MadeDirectory): UpperDirectory {
+  return to.makeDirectories(names, made, (inside) => new BoughError(`mkdir ${inside}: not a directory`));
 }
 
 /** Returns the type of the entry at resolved names, `undefined` if there is none. */

@@ -5,7 +5,7 @@ import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
 import type { Rule } from "../../context/patterns/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageTree, type ResolvedSource, resolveCopySources } from "../../image/copy-sources.ts";
-import { type ModeChange, parseMode } from "../../image/file-mode.ts";
+import { type ModeChange, madeDirectoryMode, parseMode } from "../../image/file-mode.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -29,6 +29,8 @@ export interface ImageCopySpec extends Selection {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
+  /** The mode of directories that the copy makes; `undefined`: the usual one. */
+  directoryMode: number | undefined;
   /** The request's own fields, for the operation's record. */
   request: Fields;
 }
@@ -61,6 +63,7 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
       // `--chown=5` sets the group to the user's ID.
       owner: uid === undefined && gid === undefined ? undefined : { uid: uid ?? 0, gid: gid ?? uid ?? 0 },
       changeMode: chmod === undefined ? undefined : parseMode(chmod),
+      directoryMode: madeDirectoryMode(chmod ?? ""),
       request: fields,
     };
   });

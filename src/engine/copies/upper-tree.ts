@@ -25,6 +25,12 @@ export interface Ids {
   gid: number;
 }
 
+/** What directories get that have to be made. */
+export interface MadeDirectory {
+  owner?: Ids | undefined;
+  mode?: number | undefined;
+}
+
 /** A directory of the file system that consists of an upper directory and the layers below it. */
 export interface UpperDirectory {
   readonly parent: UpperDirectory | undefined;
@@ -146,16 +152,16 @@ export class UpperTree {
   }
 
   /**
-   * Returns the directory at names from `resolve`. Makes missing directories with mode 0755 and `owner` (if `undefined`: root,
+   * Returns the directory at names from `resolve`. Makes missing directories with `mode` and `owner` (if `undefined`: 0755, root,
    * and the group of a setgid parent). `fail` makes the error for a path that is not a directory.
    */
   makeDirectories(
     names: readonly string[],
-    owner: Ids | undefined,
+    made: MadeDirectory | undefined,
     fail: (inside: string) => BoughError,
   ): UpperDirectory {
     let directory = this.root;
-    for (const name of names) directory = this.makeDirectory(directory, name, owner, fail);
+    for (const name of names) directory = this.makeDirectory(directory, name, made, fail);
     return directory;
   }
 
@@ -163,14 +169,14 @@ export class UpperTree {
   makeDirectory(
     parent: UpperDirectory,
     name: string,
-    owner: Ids | undefined,
+    { owner, mode = directoryMode }: MadeDirectory = {},
     fail: (inside: string) => BoughError,
   ): UpperDirectory {
     const found = this.find(parent, name);
     if (found?.stats.isDirectory()) return this.enter(parent, name);
     if (found !== undefined) throw fail(insideOf(parent, name));
     const made = this.make(parent, name);
-    chmodSync(made.path, directoryMode);
+    chmodSync(made.path, mode);
     if (owner !== undefined) chownSync(made.path, owner.uid, owner.gid);
     return made;
   }

@@ -54,8 +54,9 @@ export async function openCache(
 ): Promise<string> {
   const { database, layout, clock } = state;
   const { key, operation, signal } = use;
+  const { sharing, generation } = mount;
   const take = () =>
-    takeCache({ database, layout }, { key, sharing: mount.sharing, operation, now: clock.now() });
+    takeCache({ database, layout }, { key, sharing, generation, operation, now: clock.now() });
   let name = take();
   for (; name === undefined; name = take()) {
     await clock.sleep(wait, signal).catch((cause: unknown) => {

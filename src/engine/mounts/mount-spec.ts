@@ -73,6 +73,8 @@ export interface CacheMount extends Access {
   /** The image whose directory `source` is the initial content of a new cache. */
   image: string | undefined;
   source: string;
+  /** Extension `cache-generations`: only caches that were made for it count. */
+  generation: string | undefined;
   /** Extension `cache-archives`: the initial content of a new cache without an image. */
   contents: CacheContents | undefined;
 }
@@ -144,7 +146,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       return { target, request: fields, type: "image", image: readString(fields, "image"), source, readonly };
     }
     case "cache": {
-      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents");
+      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents", "generation");
       const sharing = readString(fields, "sharing");
       if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
         refuse(`${name}.sharing`, "must be shared, private or locked");
@@ -154,6 +156,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
         readonly: optionalBoolean(fields, "readonly") ?? false,
         image: optionalString(fields, "image"),
         source: fields.source === undefined ? "/" : readPath(fields, "source", name),
+        generation: optionalString(fields, "generation"),
         contents: readCacheContents(fields, name),
       };
     }

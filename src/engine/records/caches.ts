@@ -9,28 +9,37 @@ import type { Records } from "./records.ts";
 /** The `sharing` of a cache mount: `shared` allows several commands at once, `locked` waits, `private` takes another cache. */
 export type Sharing = "shared" | "private" | "locked";
 
+/** What an operation asks of a cache. */
+interface CacheRequest {
+  key: string;
+  sharing: Sharing;
+  /** Only caches that were made for it count; `undefined`: all. */
+  generation?: string | undefined;
+  operation: string;
+  now: number;
+}
+
 /**
- * Takes a cache of `key` for an operation: a shared one, a free one, or a new one. Returns its name, or `undefined` if the
- * operation has to wait.
+ * Takes a cache of `key` for an operation: a shared one, a free one, of which the newest that was made for a generation comes first, or
+ * a new one. Returns its name, or `undefined` if the operation has to wait.
  */
-export function takeCache(
-  records: Records,
-  { key, sharing, operation, now }: { key: string; sharing: Sharing; operation: string; now: number },
-): string | undefined {
+export function takeCache(records: Records, request: CacheRequest): string | undefined {
   const { database } = records;
+  const { key, sharing, generation, operation, now } = request;
   return inTransaction(database, () => {
     forgetDeadUses(records, now);
     const caches = database
-      .query<{ name: string; sharing: Sharing | null }, [string]>(
+      .query<{ name: string; sharing: Sharing | null }, [string, string | null]>(
         // All uses of a cache have the same sharing.
         `SELECT name, (SELECT sharing FROM cache_uses WHERE cache = name LIMIT 1) AS sharing
-         FROM caches WHERE key = ? ORDER BY created_at, rowid`,
+         FROM caches WHERE key = ?1 AND (?2 IS NULL OR generation = ?2)
+         ORDER BY generation IS NULL, iif(generation IS NULL, created_at, -created_at), rowid`,
       )
-      .all(key);
+      .all(key, generation ?? null);
     const shared = caches.find((cache) => sharing === "shared" && cache.sharing === "shared");
     const free = shared ?? caches.find((cache) => cache.sharing === null);
     if (free === undefined && sharing === "locked" && caches.length > 0) return undefined;
-    const name = free?.name ?? addCache(database, key, now);
+    const name = free?.name ?? addCache(database, request);
     database
       .query<undefined, [number, string]>("UPDATE caches SET used_at = ? WHERE name = ?")
       .run(now, name);
@@ -64,12 +73,28 @@ export function takeForReading(
   });
 }
 
-function addCache(database: Database, key: string, now: number): string {
+function addCache(database: Database, { key, generation, now }: CacheRequest): string {
+  if (generation !== undefined) discardOldCaches(database, key);
   const name = `${key}.${crypto.randomUUID().slice(0, 8)}`;
   database
-    .query<undefined, [string, string, number]>("INSERT INTO caches (name, key, created_at) VALUES (?, ?, ?)")
-    .run(name, key, now);
+    .query<undefined, [string, string, number, string | null]>(
+      "INSERT INTO caches (name, key, created_at, generation) VALUES (?, ?, ?, ?)",
+    )
+    .run(name, key, now, generation ?? null);
   return name;
+}
+
+/** So many free caches of one key stay when a build makes one of its own, which may run beside another such build. */
+const maxOldCaches = 2;
+
+function discardOldCaches(database: Database, key: string): void {
+  database
+    .query<undefined, [string, string, number]>(
+      `UPDATE caches SET key = ? WHERE name IN (
+         SELECT name FROM caches WHERE key = ? AND name NOT IN (SELECT cache FROM cache_uses)
+         ORDER BY ifnull(used_at, created_at) DESC, rowid DESC LIMIT -1 OFFSET ?)`,
+    )
+    .run(lostKey, key, maxOldCaches);
 }
 
 function addUse({ database, layout }: Records, cache: string, operation: string, sharing: Sharing): void {
@@ -159,8 +184,8 @@ function usesOf(database: Database): { cache: string; owner: string }[] {
 }
 
 /**
- * Stands in place of the key of a lost cache, so that no command finds it: its contents may have holes, because the machine stopped
- * or the disk failed to write them. Commands often trust what they find in a cache, so a hole would stay in it for ever.
+ * Stands in place of the key of a lost cache, so that no command finds it: newer ones have taken its place, or its contents may have
+ * holes, because the machine stopped or the disk failed to write them. Commands often trust what they find in a cache, so a hole would stay in it for ever.
  */
 const lostKey = "lost";
 

@@ -20,6 +20,8 @@ const extensions: readonly string[] = [
   "entries",
   // `mounts` in `POST /v1/instances`.
   "mounts",
+  // `generation` in mounts of type `cache`.
+  "cache-generations",
   // `readonly_network_files` in `POST /v1/instances`.
   "readonly-network-files",
   // `extra_hosts` in `POST /v1/instances`: further lines of `/etc/hosts`.

@@ -1,6 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMachines, machineArchitecture } from "../../image/platform.ts";
+import { tryToExecute } from "../../programs/helper.ts";
+import { openMemoryFile } from "../../programs/libc.ts";
 
 /** The kernel's list of the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
 const binfmtDirectory = "/proc/sys/fs/binfmt_misc";
@@ -60,14 +62,33 @@ export function emulatedPlatforms(
     .sort();
 }
 
-/** Returns how the kernel runs programs with this `e_machine`; `undefined` if it can't be told. */
-export function runsMachine(machine: number): "natively" | "emulated" | "no" | undefined {
+/** Returns how the kernel runs programs whose files begin with this ELF header; `undefined` if it can't be told. */
+export function runsElf(header: Buffer): "natively" | "otherwise" | "no" | undefined {
+  const isLittle = header[5] === littleEndian;
+  const machine = isLittle ? header.readUInt16LE(18) : header.readUInt16BE(18);
   const own = machineArchitecture();
   if (elfMachines[own] === machine) return "natively";
   if (native[own]?.some((architecture) => elfMachines[architecture] === machine)) return undefined;
   const interpreters = readInterpreters(binfmtDirectory, filesystemsFile);
-  if (interpreters === undefined) return undefined;
-  return interpreters.some((each) => each.machine === machine) ? "emulated" : "no";
+  if (interpreters?.some((each) => each.machine === machine)) return "otherwise";
+  return tryHeader(header);
+}
+
+/** `EI_DATA` of elf.h, and the size of the header. */
+const littleEndian = 1;
+const headerBytes = 64;
+
+/** Lets the kernel look at a program that is nothing but this header: it refuses one for which it has no interpreter. */
+function tryHeader(header: Buffer): "otherwise" | "no" | undefined {
+  const descriptor = openMemoryFile("program");
+  if (descriptor === undefined) return undefined;
+  try {
+    writeFileSync(descriptor, header.subarray(0, headerBytes));
+    const refusal = tryToExecute(`/proc/self/fd/${descriptor}`);
+    return refusal === undefined ? "otherwise" : refusal === "ENOEXEC" ? "no" : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Returns whether the kernel has interpreters of formats other than scripts and ELF; `undefined` if it can't be told. */
@@ -100,8 +121,8 @@ function readInterpreters(directory: string, filesystems: string): Interpreter[]
       const bytes = Buffer.from(magic, "hex");
       if (!text.startsWith("enabled\n")) return [];
       const isElf = bytes.length >= 20 && bytes.readUInt32BE(0) === 0x7f454c46;
-      const machine = bytes[5] === 2 ? bytes.readUInt16BE(18) : bytes.readUInt16LE(18);
-      return [{ name, machine: isElf ? machine : undefined, isOpenedEarly: /^flags: .*F/m.test(text) }];
+      const machine = () => (bytes[5] === 2 ? bytes.readUInt16BE(18) : bytes.readUInt16LE(18));
+      return [{ name, machine: isElf ? machine() : undefined, isOpenedEarly: /^flags: .*F/m.test(text) }];
     });
   } catch {
     return undefined;

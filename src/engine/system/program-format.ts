@@ -1,6 +1,6 @@
 /** What the kernel makes of an executable file, by its first bytes: binfmt_script, binfmt_elf and binfmt_misc of Linux. */
 import { closeSync, openSync, readSync } from "node:fs";
-import { hasOtherFormats, runsMachine } from "./emulation.ts";
+import { hasOtherFormats, runsElf } from "./emulation.ts";
 
 export type ProgramFormat =
   /** A program for this machine; `interpreter`: the path of its dynamic loader. */
@@ -63,11 +63,9 @@ const maxPathBytes = 4096;
 
 function elfFormat(head: Buffer, read: (position: number, length: number) => Buffer): ProgramFormat {
   if (head.length < 64) return { kind: "unsupported" };
-  const isLittle = head[5] === littleEndian;
-  const machine = isLittle ? head.readUInt16LE(18) : head.readUInt16BE(18);
-  const runs = runsMachine(machine);
+  const runs = runsElf(head);
   if (runs === "no") return { kind: "unsupported" };
-  if (runs !== "natively" || head[4] !== class64 || !isLittle) return { kind: "unknown" };
+  if (runs !== "natively" || head[4] !== class64 || head[5] !== littleEndian) return { kind: "unknown" };
   const [start, size, count] = [
     Number(head.readBigUInt64LE(32)),
     head.readUInt16LE(54),

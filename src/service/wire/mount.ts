@@ -47,6 +47,11 @@ export type InstanceMount = {
       image?: string;
       /** A directory of that image; without an image, the directory of the cache that is mounted. */
       source?: string;
+      /**
+       * Only caches that commands with the same text here have made count: those of a build with `--no-cache` count for each other. Also
+       * needs the extension `cache-generations`.
+       */
+      generation?: string;
       /** What a new cache without an image starts with. Also needs the extension `cache-archives`. */
       contents?: CacheContents;
     }

@@ -183,6 +183,24 @@ describe("sharing", () => {
   });
 });
 
+test("a generation begins empty, keeps what its commands made, and is the newest cache from then on; a few older ones stay", async () => {
+  const of = (generation?: string) => cache("generations", "shared", generation ? { generation } : {});
+  const add = async (file: string, generation?: string) =>
+    (await run(`touch /c/${file}; ls /c`, of(generation))).stdout.split("\n").filter(Boolean);
+  expect(await add("a")).toEqual(["a"]);
+  expect(await add("b", "first")).toEqual(["b"]);
+  // Two builds at the same time.
+  const holder = await hold(of("second"));
+  await until(holder.has);
+  expect(await add("c", "first")).toEqual(["b", "c"]);
+  expect(await add("d", "second")).toEqual(["d", "held"]);
+  await holder.end();
+  expect(await add("e")).toEqual(["d", "e", "held"]);
+  for (const generation of ["3", "4", "5"]) expect(await add("f", generation)).toEqual(["f"]);
+  expect(await add("g", "first")).toEqual(["g"]);
+  expect(await add("h", "5")).toEqual(["f", "h"]);
+});
+
 describe("the source of a cache can be", () => {
   test.each<[what: string, make: string, source: string, outcome: string]>([
     ["a directory", "mkdir -p /c/a/b; touch /c/a/b/x", "/a/b", "x\n"],

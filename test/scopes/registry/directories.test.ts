@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { tidyDirectory } from "../../../src/builder/scopes/registry/open-caches.ts";
+import { tidyDirectory } from "../../../src/builder/scopes/registry/tidy-directory.ts";
 import { digestOf } from "../../../src/image/digest.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";

@@ -6,7 +6,12 @@ import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
 import { digestOf } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
-import { type BlobStore, readDescriptor, WrongBlobError } from "../../../registry/blob-store.ts";
+import {
+  type BlobStore,
+  readDescriptor,
+  type StoredManifest,
+  WrongBlobError,
+} from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import { asRecord, asText, parseRecord } from "../../../service/http/json.ts";
 import { readAtMost } from "../../../streams.ts";
@@ -70,12 +75,20 @@ interface ReadOptions {
 export async function readArtifact(
   store: BlobStore,
   tag: string,
-  { name, verify, signal, last }: ReadOptions,
+  options: ReadOptions,
 ): Promise<StoredCache | undefined> {
-  const manifest = await store.getManifest(tag, signal).catch((error: unknown) => {
+  const manifest = await store.getManifest(tag, options.signal).catch((error: unknown) => {
     throw error instanceof WrongBlobError ? new UnusableIndexError(`it is damaged: ${error.message}`) : error;
   });
-  if (manifest === undefined) return undefined;
+  return manifest && readCache(manifest, store, options);
+}
+
+/** The same for a manifest that was read. */
+export async function readCache(
+  manifest: StoredManifest,
+  store: BlobStore,
+  { name, verify, signal, last }: ReadOptions,
+): Promise<StoredCache> {
   if (manifest.digest === last?.digest) return last;
   const { index, named, steps } = readManifest(manifest.bytes);
   const bytes = await readBlob(store, index, signal);
@@ -97,14 +110,18 @@ export async function readArtifactSteps(
   }
 }
 
-/** Writes a cache, whose `blobs` the store has already, as it has those that are `kept`. Returns the manifest's digest. */
-export async function writeArtifact(
+/** The manifest of a cache whose blobs the store has. */
+export interface PreparedArtifact extends Pick<StoredCache, "kept" | "steps"> {
+  manifest: StoredManifest;
+}
+
+/** Sends the files of a cache, whose `blobs` the store has already, as it has those that are `kept`. */
+export async function prepareArtifact(
   store: BlobStore,
-  tag: string,
   { index, steps }: IndexFiles,
   { blobs, kept }: { blobs: readonly Descriptor[]; kept: ReadonlySet<string> },
   signal: AbortSignal,
-): Promise<string> {
+): Promise<PreparedArtifact> {
   const put = async (mediaType: string, bytes: Uint8Array): Promise<Descriptor> => {
     const blob = { mediaType, digest: digestOf(bytes), size: bytes.byteLength };
     if (!kept.has(blob.digest)) await store.putBlob(blob, () => once(bytes), signal);
@@ -114,21 +131,24 @@ export async function writeArtifact(
     ...(await put(fileType, await Bun.zstdCompress(text))),
     annotations: { [annotation]: file },
   });
-  const manifest = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: mediaTypes.manifest,
-      config: await put(mediaTypes.config, configuration),
-      layers: [
-        await putFile("index", index),
-        await putFile("steps", steps),
-        ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
-      ],
-      annotations: { [annotation]: "v1" },
-    }),
-  );
-  await store.putManifest(tag, { mediaType: mediaTypes.manifest, bytes: manifest }, signal);
-  return digestOf(manifest);
+  const [config, indexFile, stepsFile] = [
+    await put(mediaTypes.config, configuration),
+    await putFile("index", index),
+    await putFile("steps", steps),
+  ];
+  const layers = [
+    indexFile,
+    stepsFile,
+    ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
+  ];
+  const { manifest: mediaType } = mediaTypes;
+  const content = { schemaVersion: 2, mediaType, config, layers, annotations: { [annotation]: "v1" } };
+  const bytes = Buffer.from(JSON.stringify(content));
+  return {
+    manifest: { digest: digestOf(bytes), mediaType, bytes },
+    kept: new Set([config, ...layers].map(({ digest }) => digest)),
+    steps: stepsFile,
+  };
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -2,13 +2,12 @@ import { availableParallelism } from "node:os";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
 import { usageError } from "../../../errors.ts";
-import { formatPlatform, machinePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { GlobalOptions } from "../../command-line/globals.ts";
-import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
+import { oneOf, positiveInteger, readPlatforms } from "../../command-line/option-values.ts";
 import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
 import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
 import {
@@ -88,11 +87,4 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
 export function readOnError(values: Values): "shell" | undefined {
   const given = values.text("on-error");
   return given === undefined ? undefined : oneOf(given, ["shell"], "--on-error");
-}
-
-/** Reads `--platform`. Like buildx, takes `local` for this machine's platform. */
-export function readPlatforms(text: string | undefined): Platform[] {
-  const words = text === undefined ? [] : text.split(",").map((each) => each.trim());
-  const given = words.map((each) => parsePlatform(each.toLowerCase() === "local" ? machinePlatform() : each));
-  return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
 }

@@ -87,6 +87,7 @@ function splitPath(path: string): string[] {
  */
 export function resolveWorkingDirectory(root: string, path: string, locate?: Locate): string {
   const { inside } = resolveInRoot(root, path, { followLast: true, locate });
+  requireDirectories(inside, path, locate ?? ((names) => join(root, ...names)));
   // Shared memory starts empty, without links.
   const [, covering] = /^\/(proc|dev(?!\/shm(?:\/|$)))\//.exec(inside) ?? [];
   if (covering === undefined) return inside;
@@ -94,4 +95,17 @@ export function resolveWorkingDirectory(root: string, path: string, locate?: Loc
   throw new BoughError(`the working directory cannot be ${path}${through}`, {
     hint: `Use a directory that is not below /${covering}, where the sandbox has its own files.`,
   });
+}
+
+/** Throws if a file is where a directory has to be: the runtime makes only missing ones. */
+function requireDirectories(inside: string, path: string, locate: Locate): void {
+  const names = inside.split("/").slice(1);
+  for (let depth = 1; depth <= names.length; depth++) {
+    const stats = lookUp(locate(names.slice(0, depth)));
+    if (stats === undefined) return;
+    if (!stats.isDirectory())
+      throw new BoughError(
+        `the working directory cannot be ${path}: /${names.slice(0, depth).join("/")} is not a directory`,
+      );
+  }
 }

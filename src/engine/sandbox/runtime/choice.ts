@@ -2,7 +2,7 @@ import { closeSync, fstatSync, readFileSync, realpathSync, statSync, writeFileSy
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
 import { machineArchitecture } from "../../../image/platform.ts";
-import { libc } from "../../../programs/libc.ts";
+import { libc, openMemoryFile } from "../../../programs/libc.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
@@ -210,8 +210,7 @@ function statePlace(layout: Pick<Layout, "containers">, hierarchies: readonly Hi
   return hierarchies.some(({ mountPoint }) => mountPoint === unified) ? unified : layout.containers;
 }
 
-/** The values of linux/memfd.h and linux/fcntl.h. */
-const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
+/** The values of linux/fcntl.h. */
 const [addSeals, allSeals] = [1033, 0xf];
 
 /**
@@ -222,7 +221,7 @@ const [addSeals, allSeals] = [1033, 0xf];
 export function openSealedCopy(program: string): number | undefined {
   let descriptor: number | undefined;
   try {
-    descriptor = openMemory();
+    descriptor = openMemoryFile("crun");
     if (descriptor === undefined) return undefined;
     writeFileSync(descriptor, readFileSync(program));
     const mayBeRun = (fstatSync(descriptor).mode & 0o111) !== 0;
@@ -232,13 +231,4 @@ export function openSealedCopy(program: string): number | undefined {
   }
   if (descriptor !== undefined) closeSync(descriptor);
   return undefined;
-}
-
-/** Before Linux 6.3 all files in memory are executable, and the flag is unknown. Later kernels may require it. */
-function openMemory(): number | undefined {
-  const open = (flags: number) => libc().memfd_create(Buffer.from("crun\0"), flags);
-  const flags = memfdCloseOnExec | allowSealing;
-  const descriptor = open(flags | executable);
-  const found = descriptor < 0 ? open(flags) : descriptor;
-  return found < 0 ? undefined : found;
 }

@@ -1,0 +1,167 @@
+/** Images of docker's daemon to start or copy from. */
+import { BoughError } from "../../errors.ts";
+import { isFor, parsePlatform } from "../../image/platform.ts";
+import { parseReference, withLatest } from "../../service/images/reference.ts";
+import type { FoundImage } from "../../service/service.ts";
+import { isTag } from "../../service/wire/image.ts";
+import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import type { BuildJob, BuildServices, DaemonImage, DaemonImages } from "../job.ts";
+import { platformOf, withStageHint } from "./base.ts";
+import { describeImported, importFrom, importSource, type WantedImage } from "./import-base.ts";
+
+/**
+ * Finds the image that a name means in the place of docker's builder: the daemon's, unless `--pull` is given, else the one that its
+ * registry has now. A name of bough's own store means nothing there: `docker images` does not show it, and `docker rmi` can't remove it.
+ */
+export async function findAsDocker(
+  wanted: WantedImage,
+  daemon: DaemonImages,
+  build: BuildJob,
+): Promise<FoundImage> {
+  const local = build.asked.pullsImages ? undefined : await findIn(daemon, wanted, build);
+  return local ?? (await findInRegistry(wanted, build));
+}
+
+/** Finds the image that docker's daemon has under a name, which an address of a registry is not. */
+export async function findWithDaemon(wanted: WantedImage, build: BuildJob): Promise<FoundImage | undefined> {
+  const { reference } = wanted;
+  const { daemonImages } = build.services;
+  const isName = !reference.startsWith("docker://") && parseReference(reference).kind === "registry";
+  return daemonImages && isName ? findIn(daemonImages, wanted, build) : undefined;
+}
+
+async function findIn(
+  daemon: DaemonImages,
+  wanted: WantedImage,
+  build: BuildJob,
+): Promise<FoundImage | undefined> {
+  const { reference, platform } = wanted;
+  const { store, supports } = build.services;
+  // Whole: docker also finds images by the beginning of their ids.
+  const name = urlOf(reference).slice("docker://".length);
+  const found = await daemon.find(name, platform ? parsePlatform(platform) : await platformOf(supports));
+  if (found === undefined) return undefined;
+  const known = await findKnown(found, wanted, build.services);
+  if (known !== undefined) return known;
+  using archive = await found.save();
+  const tag = daemon.decides ? undefined : await ownTag(wanted, build.services);
+  const image = await importFrom(reference, { url: archive.url, tag, platform }, build);
+  rememberImage(found.id, image, store, platform);
+  if (!daemon.decides) {
+    rememberImage(reference, image, store, platform);
+    store.facts.set(image, daemonName, reference);
+  }
+  return describeImported(image, build.services);
+}
+
+/** True for an image that was taken from docker's daemon under this name: the daemon may have another one by now. */
+export function isOfDaemon(
+  { uuid }: FoundImage,
+  { reference }: WantedImage,
+  { store }: BuildServices,
+): boolean {
+  return store.facts.get(uuid, daemonName) === reference;
+}
+
+const daemonName = "name in docker's daemon";
+
+/** Finds an image of the daemon's that bough has built, or taken from there or from a registry before. */
+async function findKnown(
+  { id, repoDigests }: DaemonImage,
+  { platform }: WantedImage,
+  { service, store, supports }: BuildServices,
+): Promise<FoundImage | undefined> {
+  const wanted = platform ? parsePlatform(platform) : await platformOf(supports);
+  for (const name of [id, ...repoDigests]) {
+    const image = recallImage(name, store, platform);
+    const found = image === undefined ? undefined : await service.findImage(image);
+    if (found === undefined || found === "unsupported") continue;
+    if (found.platform === undefined || isFor(parsePlatform(found.platform), wanted)) return found;
+  }
+  return undefined;
+}
+
+/** Finds the image that its registry has under a name now. It is imported if this one has not been. */
+async function findInRegistry(wanted: WantedImage, build: BuildJob): Promise<FoundImage> {
+  const { reference, platform } = wanted;
+  const { service, store } = build.services;
+  const [, address = "", tag = ""] = /^(docker:\/\/.+):([^:/@]+)$/.exec(urlOf(reference)) ?? [];
+  try {
+    const digest = await findDigest(reference, { address, tag }, build);
+    const url = `${address}@${digest}`;
+    const known = recallImage(url, store, platform);
+    const found = known === undefined ? undefined : await service.findImage(known);
+    if (found !== undefined && found !== "unsupported") return found;
+    const source = { url, tag: await ownTag(wanted, build.services) };
+    const image = await importSource(wanted, source, undefined, build);
+    rememberImage(url, image.uuid, store, platform);
+    return image;
+  } catch (error) {
+    throw await withOtherImage(error, wanted, build);
+  }
+}
+
+function urlOf(reference: string): string {
+  const parsed = parseReference(reference);
+  return parsed.kind === "registry" ? parsed.url : "";
+}
+
+async function findDigest(
+  reference: string,
+  { address, tag }: { address: string; tag: string },
+  build: BuildJob,
+): Promise<string> {
+  const { openRegistry, signal } = build.services;
+  const name = `${address.slice("docker://".length)}:${tag}`;
+  const failed = (reason: string, error?: BoughError) =>
+    withStageHint(
+      new BoughError(`${reference}: failed to resolve source metadata for ${name}: ${reason}`, {
+        hint: error?.hint,
+        cause: error,
+      }),
+      reference,
+      build.asked,
+    );
+  const registry = await openRegistry(address);
+  const digest = await registry.findDigest(tag, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw error instanceof BoughError ? failed(error.message, error) : error;
+  });
+  if (digest === undefined) throw failed("not found");
+  return digest;
+}
+
+/** Returns the tag for an import, unless an image has it that was not imported under it: it may be somebody's work. */
+async function ownTag(
+  { reference, platform }: WantedImage,
+  { service, supports, store }: BuildServices,
+): Promise<string | undefined> {
+  const tag = withLatest(reference);
+  if (!isTag(tag) || !(await supports.tag(tag))) return undefined;
+  const holder = await service.findImage(tag, platform);
+  const isFree =
+    holder === undefined ||
+    (holder !== "unsupported" && holder.uuid === recallImage(reference, store, platform));
+  return isFree ? tag : undefined;
+}
+
+/** Says where there is an image of that name that the build does not take, and how it would. */
+async function withOtherImage(error: unknown, wanted: WantedImage, build: BuildJob): Promise<unknown> {
+  if (!(error instanceof BoughError) || build.services.signal.aborted) return error;
+  const { reference, platform } = wanted;
+  const { service } = build.services;
+  const own = await service.findImage(withLatest(reference), platform);
+  const hints = [
+    error.hint,
+    build.asked.pullsImages
+      ? "Without --pull an image of that name that docker has is taken."
+      : own === undefined || own === "unsupported"
+        ? undefined
+        : `bough's own store has an image of that name, and docker has none: \`bough images export ${reference} docker-archive:- | docker load\` gives it to docker.`,
+  ];
+  return new BoughError(error.message, {
+    kind: error.kind,
+    hint: hints.filter((hint) => hint !== undefined).join(" ") || undefined,
+    cause: error,
+  });
+}

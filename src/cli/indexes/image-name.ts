@@ -1,0 +1,33 @@
+import { BoughError, usageError } from "../../errors.ts";
+import { parseRepository } from "../../registry/repository.ts";
+
+/** An image of a registry, as people name it. */
+export interface ImageName {
+  /** `docker://HOST/NAME` */
+  address: string;
+  /** The tag or the digest that it is asked for by. A digest counts where both are given. */
+  reference: string;
+  /** The whole name: `docker.io/library/debian:12`. */
+  full: string;
+}
+
+/** Parses `HOST/NAME:TAG`, `HOST/NAME@DIGEST` or `HOST/NAME:TAG@DIGEST`; `latest` if both are left out. */
+export function parseImageName(text: string): ImageName {
+  const [, name, tag, digest] =
+    /^(?:docker:\/\/)?([^\s@]+?)(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/.exec(text) ?? [];
+  if (name === undefined)
+    throw usageError(`${JSON.stringify(text)} is not HOST/NAME:TAG or HOST/NAME@DIGEST`);
+  try {
+    const { address } = parseRepository(name);
+    const written = tag ?? (digest === undefined ? "latest" : undefined);
+    const full = [
+      address.slice("docker://".length),
+      ...(written === undefined ? [] : [`:${written}`]),
+      ...(digest === undefined ? [] : [`@${digest}`]),
+    ].join("");
+    return { address, reference: digest ?? tag ?? "latest", full };
+  } catch (error) {
+    if (error instanceof BoughError) throw usageError(error.message, error.hint);
+    throw error;
+  }
+}
