@@ -156,4 +156,21 @@ export const migrations: readonly string[] = [
      SELECT tag, '' AS platform, image FROM tags UNION ALL SELECT tag, platform, image FROM foreign_tags;`,
   // The build for which the cache was made, if that has started with empty caches.
   "ALTER TABLE caches ADD COLUMN generation TEXT;",
+  // Places that have blobs of absent layers, too, and blobs whose content is not that of a layer for which they were declared.
+  `CREATE TABLE other_places (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     layer INTEGER NOT NULL REFERENCES layers (id) ON DELETE CASCADE,
+     position INTEGER NOT NULL,
+     source TEXT NOT NULL,
+     media_type TEXT NOT NULL,
+     digest TEXT NOT NULL,
+     size INTEGER NOT NULL,
+     diff_id TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX other_places_by_layer ON other_places (layer);
+   CREATE TABLE forged_blobs (
+     digest TEXT NOT NULL,
+     diff_id TEXT NOT NULL,
+     PRIMARY KEY (digest, diff_id)
+   ) STRICT, WITHOUT ROWID;`,
 ];

@@ -14,7 +14,7 @@ import { keepReserve } from "./prune/room.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
-import { UnreachableLayers } from "./records/records.ts";
+import { UnreachablePlaces } from "./records/records.ts";
 import { recover } from "./recovery.ts";
 import { makeRouter } from "./router.ts";
 import { cacheRoutes } from "./routes/caches.ts";
@@ -165,7 +165,7 @@ function openState(
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
     layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
-    unreachable: new UnreachableLayers(clock),
+    unreachable: new UnreachablePlaces(clock),
     fetches: new Map(),
     openBlobSource: options.openBlobSource ?? openStore,
     hasChanged: false,

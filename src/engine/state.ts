@@ -7,7 +7,7 @@ import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
 import type { Failure } from "./records/operations.ts";
-import type { UnreachableLayers } from "./records/records.ts";
+import type { UnreachablePlaces } from "./records/records.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 import type { Environment } from "./system/programs.ts";
@@ -22,7 +22,7 @@ export interface EngineState extends SandboxHost {
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
-  unreachable: UnreachableLayers;
+  unreachable: UnreachablePlaces;
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;
   openBlobSource: OpenBlobSource;

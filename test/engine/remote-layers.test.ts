@@ -1,6 +1,6 @@
 /** Images whose layers are fetched when their files are needed: `POST /v1/images/remote`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
@@ -370,13 +370,106 @@ describe("a layer that can't be fetched:", () => {
     expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
   });
 
-  test("forged: its content is not what the image is declared to have", async () => {
+  test("forged: its content is not what the image is declared to have, now or later", async () => {
     const forged = { ...newLayer(), diff_id: digestOf(Buffer.from("other")) };
     const { image } = await declare([busybox, forged]);
     const { operation } = await engine.run(image, "true");
-    expect(operation.error).toContain(`its layer ${forged.digest} cannot be fetched from ${source}`);
-    expect(operation.error).toContain(`but ${forged.diff_id} is expected`);
+    const reason = `its layer ${forged.digest} in ${source} is forged: its content is not ${forged.diff_id}`;
+    expect(operation.error).toBe(`image ${image} can no longer be used: ${reason}`);
     ahead += 61_000;
+    expect(await recordOf(image)).toBeUndefined();
+    const layers = [busybox, forged];
+    const again = await engine.fetch("POST", "/v1/images/remote", { source, config: {}, layers });
+    expect([again.status, await again.text()]).toEqual([424, expect.stringContaining(reason)]);
+  });
+
+  describe("is fetched from another place that has it if it is", () => {
+    const second = () => `dir:${work}/second`;
+    const inSecond = ({ digest }: Descriptor) => join(work, "second/blobs/sha256", digest.slice(7));
+    const harms: [string, (layer: Descriptor) => Descriptor][] = [
+      [
+        "missing",
+        (layer) => {
+          rmSync(inSecond(layer));
+          return layer;
+        },
+      ],
+      [
+        "damaged",
+        (layer) => {
+          writeFileSync(inSecond(layer), Buffer.alloc(layer.size, 1));
+          return layer;
+        },
+      ],
+      [
+        "forged",
+        (layer) => {
+          const forged = put(tarOf([{ name: "dir/own", content: "forged" }]));
+          cpSync(blobFile(forged), inSecond(forged));
+          return { ...forged, diff_id: layer.diff_id };
+        },
+      ],
+      [
+        "in a store that does not respond",
+        (layer) => {
+          meddle = (store) => ({
+            ...store,
+            openBlob: (...of) =>
+              store.address === second()
+                ? Promise.reject(new Error("connection refused"))
+                : store.openBlob(...of),
+          });
+          return layer;
+        },
+      ],
+    ];
+    test.each(harms)("%s", async (_, harm) => {
+      const layer = newLayer();
+      mkdirSync(join(work, "second/blobs/sha256"), { recursive: true });
+      cpSync(blobFile(layer), inSecond(layer));
+      try {
+        const harmed = harm(layer);
+        const { image } = await declare([busybox, layer]);
+        const latest = { source: second() };
+        expect((await declare([busybox, harmed], latest)).image).toBe(image);
+        const { uuid } = await engine.start({ image, command: "cat /dir/own" });
+        const events = await engine.events(uuid);
+        const messages = events.flatMap(({ type, data }) => (type === "progress" ? [data.message] : []));
+        const begin = `its layer ${harmed.digest} cannot be fetched from ${second()}: `;
+        expect(messages).toContainEqual(
+          expect.stringMatching(new RegExp(`^${begin}.*: trying another place$`)),
+        );
+        expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+      } finally {
+        meddle = (store) => store;
+        ahead += 61_000;
+      }
+    });
+
+    test.each(harms.filter(([what]) => what !== "forged"))(
+      "%s, and passed on from there",
+      async (_, harm) => {
+        const layer = newLayer();
+        mkdirSync(join(work, "second/blobs/sha256"), { recursive: true });
+        cpSync(blobFile(layer), inSecond(layer));
+        try {
+          const { image } = await declare([layer]);
+          await declare([layer], { source: second() });
+          const id = layer.digest.slice(7);
+          harm(layer);
+          const read = async () => {
+            const response = await engine.fetch("GET", `/v1/images/${image}/layers/${id}`);
+            return digestOf(await response.bytes());
+          };
+          // What is damaged is seen at its end.
+          const first = await read().catch(() => "damaged");
+          expect(first === "damaged" ? await read() : first).toBe(layer.digest);
+        } finally {
+          meddle = (store) => store;
+          ahead += 61_000;
+        }
+      },
+    );
   });
 
   test("an image that was declared with another source meanwhile is fetched from there", async () => {

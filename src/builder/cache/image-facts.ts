@@ -60,7 +60,12 @@ export function createImageFacts(
 
   function list(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined> {
     const key = `${image} ${directory}`;
-    return lists.getOrInsertComputed(key, () => inspector.listEntries(image, directory));
+    return lists.getOrInsertComputed(key, () => {
+      const listing = inspector.listEntries(image, directory);
+      // An image whose layers could not be fetched may be there again.
+      listing.catch(() => lists.delete(key));
+      return listing;
+    });
   }
 
   /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */

@@ -54,7 +54,8 @@ export class BlobFetch {
 
   /** Returns the files of the blobs. Those that the engine has are not fetched. Rejects with an UnfetchedBlobError. */
   async fetch(blobs: readonly AbsentBlob[], options: FetchOptions): Promise<LayerFile[]> {
-    mkdirSync(this.#directory, { mode: 0o700 });
+    // An earlier attempt may have got some of them.
+    mkdirSync(this.#directory, { mode: 0o700, recursive: true });
     linkKnownBlobs(this.#state, this.#directory);
     const wanted = [...new Map(blobs.map((blob) => [blob.digest, blob])).values()].filter(
       ({ digest, size }) => lstatSync(this.#pathOf(digest), { throwIfNoEntry: false })?.size !== size,
@@ -74,6 +75,11 @@ export class BlobFetch {
       };
       return { digest, source, file: { name, size, place, isOwn: true } };
     });
+  }
+
+  /** Removes a blob, so that another attempt fetches it again. */
+  discard({ digest }: Pick<AbsentBlob, "digest">): void {
+    rmSync(this.#pathOf(digest), { force: true });
   }
 
   /** Removes what was fetched, except what has been linked elsewhere. */
@@ -147,6 +153,7 @@ export class BlobFetch {
     // The thread that unpacks it compares the digest.
     const chunks = await store.openBlob(blob, signal, "size");
     const before = this.#received;
+    rmSync(path, { force: true });
     const file = openSync(path, "wx", 0o600);
     try {
       for await (const chunk of chunks) {
@@ -159,7 +166,6 @@ export class BlobFetch {
     } catch (error) {
       if (!(error instanceof WrongBlobError) || !error.isOfMirror) throw error;
       this.#received = before;
-      rmSync(path);
       return false;
     } finally {
       closeSync(file);

@@ -64,7 +64,7 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
       page.push({
         ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
         ...(filter.sizes ? { size: sizeOf(row.layer), own_size: ownSizeOf(row) } : {}),
-        ...(filter.sizes ? describeAbsent(database, row.layer) : {}),
+        ...(filter.sizes ? describeAbsent(records, row.layer) : {}),
       });
   }
   return page;
@@ -72,10 +72,10 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
 
 /** Returns how many of an image's layers are not here yet, and the bytes to fetch for them. */
 function describeAbsent(
-  database: Database,
+  records: Records,
   layer: number,
 ): Pick<ImageRecord, "missing_layers" | "missing_bytes"> {
-  const blobs = absentLayersOf(database, layer).flatMap((id) => absentBlobs(database, id));
+  const blobs = absentLayersOf(records.database, layer).flatMap((id) => absentBlobs(records, id));
   if (blobs.length === 0) return {};
   const sizes = new Map(blobs.map(({ digest, size }) => [digest, size]));
   const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);

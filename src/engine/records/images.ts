@@ -4,7 +4,7 @@ import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { isMachines } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
-import { absentLayersOf } from "./absent-layers.ts";
+import { absentLayersOf, unreachableReason } from "./absent-layers.ts";
 import { layerChain } from "./layers.ts";
 import { parseObject, type Records } from "./records.ts";
 import { createLayerCheck } from "./whole-layers.ts";
@@ -68,9 +68,9 @@ function findRow(database: Database, reference: string): Pick<Image, "uuid" | "l
 export function requireImage(records: Records, reference: string): Image {
   const image = findImage(records, reference);
   if (image !== undefined) return image;
-  const { database, unreachable } = records;
+  const { database } = records;
   const row = findRow(database, reference);
-  const reason = row && unreachable?.reasonOf(absentLayersOf(database, row.layer));
+  const reason = row && unreachableReason(records, absentLayersOf(database, row.layer));
   if (reason !== undefined) throw new RequestError(424, unusableText(reference, reason));
   throw new RequestError(404, `there is no image ${reference}`);
 }

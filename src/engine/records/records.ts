@@ -6,7 +6,7 @@ import type { Layout } from "../layout.ts";
 export interface Records {
   database: Database;
   layout: Layout;
-  unreachable?: UnreachableLayers;
+  unreachable?: UnreachablePlaces;
 }
 
 /** Parses a column's JSON object; `undefined` if it is damaged or was edited. */
@@ -25,35 +25,44 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 const rememberedMilliseconds = 60_000;
 
 /**
- * Absent layers that could not be fetched a moment ago, in this process. Images with such a layer do not exist meanwhile: a build
- * makes them again. Their records stay, so that they exist again when their source is back.
+ * Places of blobs from which nothing could be fetched a moment ago, in this process. Images with a layer that no other place has do
+ * not exist meanwhile: a build makes them again. Their records stay, so that they exist again when the place has it.
  */
-export class UnreachableLayers {
+export class UnreachablePlaces {
   readonly #clock: Clock;
-  readonly #failures = new Map<number, { reason: string; at: number }>();
+  readonly #failures = new Map<string, { reason: string; at: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  note(layers: readonly number[], reason: string): void {
-    for (const layer of layers) this.#failures.set(layer, { reason, at: this.#clock.now() });
+  /** Notes that a blob is missing or damaged in a place, or can't be unpacked. */
+  noteBlob({ source, digest }: { source: string; digest: string }, reason: string): void {
+    this.#note(`${source} ${digest}`, reason);
   }
 
-  forget(layers: readonly number[]): void {
-    for (const layer of layers) this.#failures.delete(layer);
+  /** Notes that a place does not respond. */
+  noteSource(source: string, reason: string): void {
+    this.#note(source, reason);
   }
 
-  layers(): number[] {
-    for (const [layer, { at }] of this.#failures)
-      if (Math.abs(this.#clock.now() - at) >= rememberedMilliseconds) this.#failures.delete(layer);
-    return [...this.#failures.keys()];
+  isEmpty(): boolean {
+    this.#forgetOld();
+    return this.#failures.size === 0;
   }
 
-  /** Returns why the first of these layers that is unreachable could not be fetched. */
-  reasonOf(layers: readonly number[]): string | undefined {
-    const unreachable = new Set(this.layers());
-    const layer = layers.find((id) => unreachable.has(id));
-    return layer === undefined ? undefined : this.#failures.get(layer)?.reason;
+  /** Returns why a blob can't be fetched from a place. */
+  reasonOf({ source, digest }: { source: string; digest: string }): string | undefined {
+    if (this.isEmpty()) return undefined;
+    return (this.#failures.get(source) ?? this.#failures.get(`${source} ${digest}`))?.reason;
+  }
+
+  #note(key: string, reason: string): void {
+    this.#failures.set(key, { reason, at: this.#clock.now() });
+  }
+
+  #forgetOld(): void {
+    for (const [key, { at }] of this.#failures)
+      if (Math.abs(this.#clock.now() - at) >= rememberedMilliseconds) this.#failures.delete(key);
   }
 }

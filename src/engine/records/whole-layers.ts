@@ -1,14 +1,9 @@
 import { lstatSync } from "node:fs";
-import { isAbsent } from "./absent-layers.ts";
+import { isAbsent, unreachableLayers } from "./absent-layers.ts";
 import { findLostMarks } from "./layer-marks.ts";
 import { type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
-
-/** Returns the absent layers that could not be fetched a moment ago. */
-function unreachableIn({ database, unreachable }: Records): number[] {
-  return unreachable === undefined ? [] : unreachable.layers().filter((id) => isAbsent(database, id));
-}
 
 /**
  * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, with all of
@@ -16,7 +11,7 @@ function unreachableIn({ database, unreachable }: Records): number[] {
  * each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
-  const missing = [...lostLayers(records), ...unreachableIn(records)];
+  const missing = [...lostLayers(records), ...unreachableLayers(records)];
   const known = new Map<number, boolean>(missing.map((id) => [id, false]));
   const read = new Map<number, CheckedLayer>();
   const find = (id: number): CheckedLayer | undefined => {

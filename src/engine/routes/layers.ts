@@ -7,7 +7,7 @@ import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/fields.ts";
 import { contentDigestOf } from "../import/image-config.ts";
-import { absentBlobs } from "../records/absent-layers.ts";
+import { absentBlobs, placesOf } from "../records/absent-layers.ts";
 import { findImage, requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
@@ -67,27 +67,50 @@ async function streamArchive(
   return streamOf(chunks, () => ended.abort());
 }
 
-/** Passes the blob of an absent layer on from its source. */
+/** Passes the blob of an absent layer on from the first place that has it. */
 async function streamRemote(
   state: EngineState,
-  { source = "", blob }: PlacedLayer,
+  { number, source: first = "", blob }: PlacedLayer,
 ): Promise<ReadableStream<Uint8Array>> {
   const { openSource } = await import("../import/fetch-blobs.ts");
   const { digest = "", size = 0 } = blob ?? {};
-  const explain = (reason: unknown) =>
-    new RequestError(424, `layer ${digest} cannot be fetched from ${source}: ${messageOf(reason)}`);
-  const opened = await openSource(state, source);
-  const ended = new AbortController();
-  const signal = AbortSignal.any([ended.signal, state.closing]);
-  try {
-    const chunks = await opened.store.openBlob({ digest, size }, signal);
-    return streamOf(chunks, () => {
-      ended.abort();
+  const others = placesOf(state.database, number)
+    .flat()
+    .flatMap((place) => (place.digest === digest && place.source !== first ? [place.source] : []));
+  let failure: RequestError | undefined;
+  for (const source of [first, ...others]) {
+    const opened = await openSource(state, source);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([ended.signal, state.closing]);
+    const fail = (error: unknown) => {
+      const reason = messageOf(opened.reasonOf(messageOf(error)) ?? error);
+      const text = `layer ${digest} cannot be fetched from ${source}: ${reason}`;
+      // What lists the layers again is told of another place.
+      if (!signal.aborted) state.unreachable.noteBlob({ source, digest }, text);
+      return new RequestError(424, text);
+    };
+    try {
+      const chunks = await opened.store.openBlob({ digest, size }, signal);
+      return streamOf(rethrowing(chunks, fail), () => {
+        ended.abort();
+        opened[Symbol.dispose]();
+      });
+    } catch (error) {
       opened[Symbol.dispose]();
-    });
+      failure ??= fail(error);
+    }
+  }
+  throw failure ?? new RequestError(424, `layer ${digest} cannot be fetched`);
+}
+
+async function* rethrowing(
+  chunks: AsyncIterable<Uint8Array>,
+  as: (error: unknown) => Error,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
   } catch (error) {
-    opened[Symbol.dispose]();
-    throw explain(opened.reasonOf(messageOf(error)) ?? error);
+    throw as(error);
   }
 }
 
@@ -118,10 +141,10 @@ export function unpackedLayers(state: EngineState, reference: string): UnpackedL
 
 /** Returns an image's layers as they are exported: imported ones as their original blobs, if these were kept. */
 function layersOf(state: EngineState, reference: string): PlacedLayer[] {
-  const { database, layout } = state;
+  const { layout } = state;
   return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {
     const { number } = layer;
-    const absent = absentBlobs(database, number);
+    const absent = absentBlobs(state, number);
     if (absent.length > 0)
       return absent.map(({ source, ...blob }) => ({
         ...layer,

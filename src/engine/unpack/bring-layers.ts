@@ -9,7 +9,7 @@ import { RequestError } from "../http/answers.ts";
 import { openSource } from "../import/fetch-blobs.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";
-import { absentBlobs, absentLayersOf } from "../records/absent-layers.ts";
+import { absentBlobs, absentLayersOf, unreachableReason } from "../records/absent-layers.ts";
 import { type Image, unusableText } from "../records/images.ts";
 import { findOperation } from "../records/operations.ts";
 import { startOperation } from "../run-operation.ts";
@@ -68,12 +68,12 @@ export async function bringForRequest(state: EngineState, image: WantedImage): P
 }
 
 async function bringImage(state: EngineState, image: WantedImage, waiter: FetchWaiter): Promise<void> {
-  const { database, fetches, unreachable } = state;
+  const { database, fetches } = state;
   for (let before = Number.POSITIVE_INFINITY; ; ) {
     waiter.signal.throwIfAborted();
     const absent = absentLayersOf(database, image.layer);
     if (absent.length === 0) return;
-    const reason = unreachable.reasonOf(absent);
+    const reason = unreachableReason(state, absent);
     if (reason !== undefined) throw new RequestError(424, unusableText(image.uuid, reason));
     // Each fetch that succeeds has brought some of them, unless their records were edited.
     if (absent.length >= before) throw new BoughError(`the layers of image ${image.uuid} were not found`);
@@ -87,7 +87,7 @@ async function bringImage(state: EngineState, image: WantedImage, waiter: FetchW
 function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: readonly number[]): LayerFetch {
   const { database, fetches, running } = state;
   const waiters = new Set<FetchWaiter>();
-  const blobs = absent.flatMap((id) => absentBlobs(database, id));
+  const blobs = absent.flatMap((id) => absentBlobs(state, id));
   const url = [...new Set(blobs.map(({ source }) => source))].join(" ");
   const beginning = describeFetch(blobs, url);
   let failure: unknown;

@@ -7,10 +7,10 @@ import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
 import {
   type AbsentBlob,
-  absentBlobs,
   absentLayersOf,
+  addPlaces,
   isAbsent,
-  noteAbsent,
+  unreachableReason,
 } from "../records/absent-layers.ts";
 import { addImage, findImportedImage, setTag, unusableText } from "../records/images.ts";
 import { noMarks } from "../records/layer-marks.ts";
@@ -43,7 +43,7 @@ export function declareImage(
   state: EngineState,
   { config, origin, layers, tag, configDigest: given }: DeclaredImage,
 ): { image: string; missing: number } {
-  const { database, clock, unreachable } = state;
+  const { database, clock } = state;
   const diffIds = layers.map(({ diffId }) => diffId);
   const createdAt = clock.now();
   return inTransaction(database, () => {
@@ -51,7 +51,7 @@ export function declareImage(
     const groups = planLayers(state, diffIds, diffIds.length <= maxDepth ? maxDepth : undefined);
     const layer = addMissing(state, groups, layers, createdAt);
     const absent = absentLayersOf(database, layer);
-    const reason = unreachable.reasonOf(absent);
+    const reason = unreachableReason(state, absent);
     if (reason !== undefined) throw new RequestError(424, unusableText("as declared", reason));
     const configDigest =
       given ?? `declared:${sha256Of(JSON.stringify([groups.at(-1)?.content, config, origin]))}`;
@@ -65,11 +65,12 @@ export function declareImage(
 
 /** Records the layers that the engine lacks, and returns the uppermost one. */
 function addMissing(
-  { database, layout, unreachable, isServer }: EngineState,
+  state: EngineState,
   groups: readonly LayerGroup[],
   layers: readonly DeclaredLayer[],
   now: number,
 ): number {
+  const { database, layout, isServer } = state;
   let top: LayerRecord | undefined;
   let isOnNew = false;
   for (const { existing, content, from, to } of groups) {
@@ -78,7 +79,12 @@ function addMissing(
     const stands = existing !== undefined && !isOnNew && (existing.isWhole || existing.isAbsent === true);
     if (stands) {
       top = { id: existing.id, parent: top?.id ?? null, depth: (top?.depth ?? 0) + 1 };
-      if (isAbsent(database, existing.id) && own.length > 0) replaceBlobs(existing.id, own);
+      if (isAbsent(database, existing.id) && own.length > 0) {
+        // The latest place is the one that is known to work. Of a server's clients, none may spoil another's: there it comes last,
+        // unless the others have failed.
+        const isFirst = !isServer || unreachableReason(state, [existing.id]) !== undefined;
+        addPlaces(database, existing.id, own, { isFirst });
+      }
       continue;
     }
     // It is damaged, or on a damaged layer.
@@ -93,18 +99,6 @@ function addMissing(
   }
   if (top === undefined) throw new Error("an image has no layer");
   return top.id;
-
-  /**
-   * The latest source is the one that is known to work. Of a server's clients, none may spoil another's: there only a source that
-   * has failed is replaced.
-   */
-  function replaceBlobs(layer: number, own: readonly AbsentBlob[]): void {
-    if (isServer && unreachable.reasonOf([layer]) === undefined) return;
-    const before = absentBlobs(database, layer);
-    if (Bun.deepEquals(before, own)) return;
-    noteAbsent(database, layer, own);
-    unreachable.forget([layer]);
-  }
 }
 
 function makeEmpty({ scratch }: Layout): string {

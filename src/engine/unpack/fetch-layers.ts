@@ -5,7 +5,13 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { meansUnwritable } from "../faults.ts";
 import { BlobFetch, UnfetchedBlobError } from "../import/fetch-blobs.ts";
 import { meansNoRoom, measureRoom } from "../import-limits.ts";
-import { type AbsentBlob, absentBlobs, absentLayersFrom, isAbsent } from "../records/absent-layers.ts";
+import {
+  type AbsentBlob,
+  absentBlobs,
+  isAbsent,
+  noteForged,
+  unreachableReason,
+} from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
 import { keepBlobs } from "../records/imported-blobs.ts";
 import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
@@ -24,9 +30,10 @@ export class UnreachableLayersError extends BoughError {
 }
 
 /**
- * Fetches the absent layers of an image, verifies them and unpacks them as an import does. See `OperationWork.perform`.
+ * Fetches the absent layers of an image, verifies them and unpacks them as an import does. What one place lacks is fetched from
+ * another. See `OperationWork.perform`.
  *
- * @throws UnreachableLayersError after noting which layers are unreachable
+ * @throws UnreachableLayersError after noting from where nothing can be fetched
  */
 export async function performFetch(
   state: EngineState,
@@ -34,15 +41,43 @@ export async function performFetch(
   run: OperationRun,
   report: (message: string) => void,
 ): Promise<() => Success> {
+  for (;;) {
+    const plan = planFetch(state, image.layer);
+    const attempt: FetchAttempt = { plan, damaged: undefined };
+    try {
+      return await attemptFetch(state, image, attempt, run, report);
+    } catch (error) {
+      if (run.signal.aborted || meansUnwritable(error, state.layout) || meansNoRoom(error)) throw error;
+      const reason = noteFailure(state, error, attempt);
+      if (unreachableReason(state, layerChain(state.database, image.layer)) !== undefined)
+        throw new UnreachableLayersError(reason, { cause: error });
+      report(`${reason}: trying another place`);
+      await removeUnpacked(run, plan);
+    }
+  }
+}
+
+interface FetchAttempt {
+  plan: FetchPlan;
+  /** The first blob that could not be unpacked. */
+  damaged: { blob: AbsentBlob | undefined; isForged: boolean } | undefined;
+}
+
+async function attemptFetch(
+  state: EngineState,
+  image: Pick<Image, "uuid" | "layer">,
+  attempt: FetchAttempt,
+  run: OperationRun,
+  report: (message: string) => void,
+): Promise<() => Success> {
   const { database, layout, importLimits, inUserNamespace } = state;
-  const { groups, blobs } = planFetch(state, image.layer);
+  const { groups, blobs } = attempt.plan;
   const ended = new AbortController();
   const signal = AbortSignal.any([run.signal, ended.signal]);
   const threads = openLayerThreads(signal);
   const room = measureRoom(`image ${image.uuid}`, layout.directory, importLimits);
   const directory = join(run.directory, unpackingDirectory);
   const early = new EarlyLayers({ directory, threads, room, inUserNamespace });
-  let damaged: AbsentBlob | undefined;
   const downloads = new BlobFetch(state, run);
   try {
     mkdirSync(directory);
@@ -54,8 +89,8 @@ export async function performFetch(
     const marks = await unpackLayers(state, groups, {
       parts: { layers: files },
       image: { diffIds: blobs.map(({ diffId }) => diffId) },
-      onFailure: (index) => {
-        damaged ??= blobs[index];
+      onFailure: (index, isForged) => {
+        attempt.damaged ??= { blob: blobs[index], isForged };
       },
       ...{ run, threads, early, room, signal, report },
     });
@@ -67,13 +102,19 @@ export async function performFetch(
       state.layerSync.request();
       return { status: "SUCCESS", error: null, image: image.uuid };
     };
-  } catch (error) {
-    if (run.signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
-    throw unreachable(state, image.layer, error, damaged);
   } finally {
     ended.abort();
     await threads.close();
+    if (attempt.damaged?.blob !== undefined) downloads.discard(attempt.damaged.blob);
   }
+}
+
+/** Removes what an attempt has unpacked. What it has downloaded stays for the next one. */
+async function removeUnpacked(run: OperationRun, { groups }: FetchPlan): Promise<void> {
+  const places = groups.map((group) => placesOf(run.directory, group));
+  const paths = places.flatMap(({ content, blobs }) => [content, blobs]);
+  for (const path of [join(run.directory, unpackingDirectory), ...paths])
+    await rm(path, { recursive: true, force: true });
 }
 
 /** Places the files of an absent layer. Another process may have done so meanwhile. */
@@ -91,13 +132,19 @@ function keepFetched(
   keepBlobs(layout, id, places.blobs);
 }
 
-/** Returns all layers of an image as groups, the lowest first, and the blobs of the absent ones, which the groups' indexes count. */
-function planFetch({ database }: EngineState, top: number): { groups: LayerGroup[]; blobs: AbsentBlob[] } {
+interface FetchPlan {
+  /** All layers of the image, the lowest first. */
+  groups: LayerGroup[];
+  /** The blobs of the absent ones, which the groups' indexes count. */
+  blobs: AbsentBlob[];
+}
+
+function planFetch(state: EngineState, top: number): FetchPlan {
   const blobs: AbsentBlob[] = [];
-  const groups = layerChain(database, top)
+  const groups = layerChain(state.database, top)
     .reverse()
     .map((id): LayerGroup => {
-      const own = absentBlobs(database, id);
+      const own = absentBlobs(state, id);
       const from = blobs.length;
       blobs.push(...own);
       const isHere = own.length === 0;
@@ -107,30 +154,22 @@ function planFetch({ database }: EngineState, top: number): { groups: LayerGroup
   return { groups, blobs };
 }
 
-/** Notes the layers that can't be fetched: one whose blob is missing or damaged, or else all of a source that does not respond. */
-function unreachable(
+/** Notes from where nothing can be fetched: the place of a blob that is missing or damaged, or else all of a source. Returns the reason. */
+function noteFailure(
   { database, unreachable }: EngineState,
-  top: number,
   error: unknown,
-  damaged: AbsentBlob | undefined,
-): BoughError {
-  const failed = error instanceof UnfetchedBlobError ? error.blob : damaged;
-  const ofSource = error instanceof UnfetchedBlobError && !error.concernsBlob;
-  const chain = layerChain(database, top);
-  const holding =
-    ({ digest }: AbsentBlob) =>
-    (layer: number) =>
-      absentBlobs(database, layer).some((blob) => blob.digest === digest);
-  const layers =
-    failed === undefined
-      ? chain
-      : ofSource
-        ? absentLayersFrom(database, failed.source)
-        : chain.filter(holding(failed));
-  const reason =
-    failed === undefined
-      ? messageOf(error)
-      : `its layer ${failed.digest} cannot be fetched from ${failed.source}: ${messageOf(error)}`;
-  unreachable.note(layers, reason);
-  return new UnreachableLayersError(reason, { cause: error });
+  { plan, damaged }: FetchAttempt,
+): string {
+  const failed = error instanceof UnfetchedBlobError ? error.blob : damaged?.blob;
+  const message = messageOf(error);
+  if (failed === undefined) {
+    for (const blob of plan.blobs) unreachable.noteBlob(blob, message);
+    return message;
+  }
+  const reason = `its layer ${failed.digest} cannot be fetched from ${failed.source}: ${message}`;
+  if (error instanceof UnfetchedBlobError && !error.concernsBlob)
+    unreachable.noteSource(failed.source, reason);
+  else unreachable.noteBlob(failed, reason);
+  if (damaged?.isForged === true && failed === damaged.blob) noteForged(database, failed);
+  return reason;
 }

@@ -30,8 +30,8 @@ interface UnpackOptions {
   room: Room;
   signal: AbortSignal;
   report: (message: string) => void;
-  /** Called with the index of a layer that can't be unpacked, before the error is thrown. */
-  onFailure?: (index: number) => void;
+  /** Called with the index of a layer that can't be unpacked, before the error is thrown. `isForged`: it is another layer. */
+  onFailure?: (index: number, isForged: boolean) => void;
 }
 
 /** The directory, in the operation's, for layers that are being unpacked. */
@@ -104,21 +104,27 @@ function unpackGroup(
   const { parts, image, room, report, onFailure } = options;
   const unpackVerified = async (layer: LayerFile, index: number) => {
     const isContentThere = group.existing?.isWhole === true;
-    const placed = await unpackOne(layer, index, { inUserNamespace, isContentThere }, options);
-    requireSame(
-      placed.diffId,
-      image.diffIds[index],
-      `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
-    );
+    const failed = (isForged: boolean) => (error: unknown) => {
+      onFailure?.(index, isForged);
+      throw error;
+    };
+    const unpacking = unpackOne(layer, index, { inUserNamespace, isContentThere }, options);
+    const placed = await unpacking.catch(failed(false));
+    try {
+      requireSame(
+        placed.diffId,
+        image.diffIds[index],
+        `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
+      );
+    } catch (error) {
+      failed(true)(error);
+    }
     return placed;
   };
   return Promise.all(
     parts.layers.slice(group.from, group.to).map(async (layer, offset): Promise<PlacedLayer> => {
       const index = group.from + offset;
-      const placed = await unpackVerified(layer, index).catch((error: unknown) => {
-        onFailure?.(index);
-        throw error;
-      });
+      const placed = await unpackVerified(layer, index);
       const leftOut = placed.deferred?.leftOut ?? 0;
       const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be created here`;
       report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);
