@@ -161,7 +161,7 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
       keepsContext: false,
     });
     await readCheckedDockerfile(inputs, own);
-    inputs.secrets.load();
+    await inputs.secrets.load();
     await readSharing(own, inputs);
   } catch (error) {
     throw withTarget(error, target);

@@ -109,7 +109,7 @@ export async function readBuildInputs(
     if (!places.isFetched) {
       const { source, dockerfile, ignore } = places;
       const context = await openBuildContext(source.path, runtime.workingDirectory);
-      const text = await readDockerfile(dockerfile, runtime.signal);
+      const text = await readDockerfile(dockerfile, runtime);
       return {
         context,
         place: context.absolutePath,

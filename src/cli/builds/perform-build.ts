@@ -103,7 +103,7 @@ export async function performBuild(
 
   const isFound = reportFindings(findings, progress.emit);
 
-  const secrets = inputs.secrets.load();
+  const secrets = await inputs.secrets.load();
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));

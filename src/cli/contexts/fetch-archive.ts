@@ -19,7 +19,7 @@ export interface Fetching {
   access: RemoteAccess;
   contexts: KeptContexts;
   log: Log;
-  runtime: Pick<Runtime, "stdin" | "environment" | "workingDirectory">;
+  runtime: Pick<Runtime, "stdin" | "inputs" | "environment" | "workingDirectory">;
 }
 
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
@@ -60,13 +60,13 @@ const interruptionMilliseconds = 50;
 /** Reads an archive or a Dockerfile from standard input. The session is that of the path `-`. */
 export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
   const { clock, signal } = fetching.access;
-  const { stdin, workingDirectory } = fetching.runtime;
+  const { stdin, inputs, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
     throw usageError(
       "the build context is read from standard input, and nothing is piped in",
       "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
     );
-  const content = interruptible(stdin.stream(), signal);
+  const content = interruptible(inputs.takeStandardInput("the build context"), signal);
   const place = resolve(workingDirectory, "-");
   try {
     return await keep(content, { shown: "-", name: "standard input", place }, fetching);

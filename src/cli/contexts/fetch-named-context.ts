@@ -60,12 +60,12 @@ export async function fetchNamedContext(
   };
 }
 
-function fetchSource(
+async function fetchSource(
   { name, source, signal }: NamedAddress,
   { settings, runtime, holder, mainPlace, lock }: NamedFetching,
 ): Promise<FetchedContext> {
   const subject = `the build context ${name} at`;
-  const access = { ...accessFor(source, settings, runtime, { subject, signal }), lock };
+  const access = { ...(await accessFor(source, settings, runtime, { subject, signal })), lock };
   const contexts = keptForSession(placeForContexts(settings, runtime, holder), contextGroup(mainPlace()));
   const fetching = { access, contexts, log: settings.log };
   switch (source.kind) {

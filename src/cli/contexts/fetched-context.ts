@@ -53,23 +53,23 @@ export interface OpenedContext extends Disposable {
 
 /** The options of a build that concern its fetched contexts. */
 export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
-  secrets: { load(): GivenSecrets };
+  secrets: { load(): Promise<GivenSecrets> };
   /** True to keep the contexts for the next build. */
   keepsContext: boolean;
   log: Log;
 }
 
 /** Returns what fetching from the address of a context needs. */
-export function accessFor(
+export async function accessFor(
   source: FetchedSource,
   { buildArgs, maxAddBytes, secrets, log }: FetchSettings,
   runtime: Runtime,
   own: Pick<RemoteAccess, "subject" | "signal">,
-): RemoteAccess {
+): Promise<RemoteAccess> {
   return {
     ...{ buildArgs, maxAddBytes, git: createGit(runtime), clock: runtime.clock },
     // Secrets may come from a pipe: they are read only if they are needed.
-    secrets: source.kind === "repository" ? secrets.load() : { values: new Map(), agents: new Map() },
+    secrets: source.kind === "repository" ? await secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     warn: (message) => log.warn(message),
     ...own,

@@ -56,8 +56,8 @@ export async function openFetchedContext(
   stack.use(fetched.held);
   const dockerfile =
     named === undefined
-      ? await readOwn(fetched, values.text("dockerfile"), runtime.signal)
-      : await readNamed(named, fetched, runtime.signal);
+      ? await readOwn(fetched, values.text("dockerfile"), runtime)
+      : await readNamed(named, fetched, runtime);
   const ignore = readRules(fetched, dockerfile.path, settings);
   const { tree, place } = fetched;
   const context: BuildContext = {
@@ -74,12 +74,12 @@ interface FetchOptions extends Pick<Fetching, "contexts"> {
   runtime: Runtime;
 }
 
-function fetchContext(
+async function fetchContext(
   source: FetchedSource,
   { settings, contexts, runtime }: FetchOptions,
 ): Promise<FetchedContext> {
   const { log } = settings;
-  const access = accessFor(source, settings, runtime, {
+  const access = await accessFor(source, settings, runtime, {
     subject: "the build context",
     signal: runtime.signal,
   });
@@ -105,17 +105,17 @@ function requireOtherFile({ absolutePath }: DockerfilePlace): void {
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,
-  signal: AbortSignal,
+  runtime: Runtime,
 ): Promise<DockerfileText> {
   if (dockerfile !== undefined) throw twoDockerfiles(place.path, name);
-  return { ...place, text: await readDockerfile(place, signal) };
+  return { ...place, text: await readDockerfile(place, runtime) };
 }
 
 /** Reads the context's own Dockerfile. No link leads out of the context. */
 async function readOwn(
   { name, tree, dockerfile }: FetchedContext,
   named: string | undefined,
-  signal: AbortSignal,
+  runtime: Runtime,
 ): Promise<DockerfileText> {
   const root = realpathSync(tree);
   const isThere = (file: string) => resolveInContext(root, file, localFileSystem).kind !== "missing";
@@ -131,7 +131,7 @@ async function readOwn(
       "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
     );
   const { absolutePath } = found;
-  const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
+  const text = await readDockerfile({ path, absolutePath, isNamed: false }, runtime);
   return { path, absolutePath, text };
 }
 
