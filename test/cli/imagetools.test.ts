@@ -144,3 +144,38 @@ describe("create", () => {
     expect(stderr).toContain(given(message));
   });
 });
+
+describe("inspect", () => {
+  test("--format {{.Manifest.Digest}} is the digest, as in newer releases of buildx", async () => {
+    const digest = await digestOf("app:1");
+    const name = `${registry.host}/app:1`;
+    expect((await imagetools("inspect", name, "--format", "{{.Manifest.Digest}}")).stdout).toBe(digest ?? "");
+  });
+
+  test.each<[string[], string, string]>([
+    [["HOST/app:nope"], "HOST/app:nope: not found", ""],
+    [["--raw", "--format", "{{.}}", "HOST/app:1"], "format and raw cannot be used together", ""],
+    [["--format", "{{nope}}", "HOST/app:1"], 'template: :1: function "nope" not defined', ""],
+    // What comes before is printed.
+    [
+      ["--format", "{{.Name}} {{.Nope}}", "HOST/app:1"],
+      'template: :1:12: executing "" at <.Nope>: can\'t evaluate field Nope in type imagetools.tplInputs',
+      "HOST/app:1 ",
+    ],
+    [
+      ["--format", "{{.Image.Nope}}", "HOST/app:amd64"],
+      'executing "" at <.Image.Nope>: can\'t evaluate field Nope in type *v1.Image',
+      "",
+    ],
+    [
+      ["--format", "{{(index .Manifest.Manifests 9).Digest}}", "HOST/app:1"],
+      "error calling index: index out of range: 9",
+      "",
+    ],
+  ])("%j is an error", async (words, message, output) => {
+    const { stdout, stderr, exitCode } = await imagetools("inspect", ...words.map(given));
+    expect({ stdout, exitCode }).toEqual({ stdout: given(output), exitCode: 1 });
+    expect(stderr).toStartWith("ERROR: ");
+    expect(stderr).toContain(given(message));
+  });
+});
