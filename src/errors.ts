@@ -37,6 +37,15 @@ export class BoughError extends Error {
   }
 }
 
+/** A command line that can't be parsed. Docker's command line has an exit code of its own for it. */
+export class CommandLineError extends BoughError {
+  override readonly name: string = "CommandLineError";
+
+  constructor(message: string, hint?: string) {
+    super(message, { kind: "usage", hint });
+  }
+}
+
 /** Returns the error of a command line or profile that is used wrongly. */
 export function usageError(message: string, hint?: string): BoughError {
   return new BoughError(message, { kind: "usage", hint });

@@ -86,7 +86,7 @@ export async function readBuildInputs(
   const allowsLocalFrom = values.flag("allow-local-from");
   const platforms = readPlatforms(values.text("platform"));
   const target = values.text("target");
-  const uncachedStages = readUncachedStages(values);
+  const uncachedStages = readUncachedStages(values, runtime);
   const secrets = readSecretOptions(given);
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
@@ -219,8 +219,10 @@ function readLabels(given: readonly string[], dialect: Dialect): Map<string, str
 }
 
 /** Reads `--no-cache-filter STAGE[,STAGE...]`. As in buildx, it can't be used with `--no-cache`. */
-function readUncachedStages(values: Values): string[] {
-  const names = values.list("no-cache-filter").flatMap((text) => text.split(","));
+function readUncachedStages(values: Values, { isPlugin }: Pick<Runtime, "isPlugin">): string[] {
+  const given = values.list("no-cache-filter").flatMap((text) => text.split(","));
+  // buildx leaves out empty ones.
+  const names = isPlugin === true ? given.filter((name) => name !== "") : given;
   if (names.includes(""))
     throw usageError(
       "--no-cache-filter takes the names of stages, separated by commas: one is empty",
