@@ -6,6 +6,7 @@ import type { Dialect } from "../../builder/dialect.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
 import type { PlatformImage } from "../../builder/result.ts";
 import { openBuildContext } from "../../context/build-context.ts";
+import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
@@ -112,6 +113,7 @@ export async function readBuildInputs(
       const text = await readDockerfile(dockerfile, runtime);
       return {
         context,
+        files: localFileSystem,
         place: context.absolutePath,
         fetched: undefined,
         dockerfile: { ...dockerfile, text },

@@ -11,6 +11,7 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
+import { openTree } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 import { createDecompress } from "./programs.ts";
 import { unpackContext } from "./unpack-context.ts";
@@ -94,7 +95,7 @@ async function keep(
   const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
   const alone = dockerfile === undefined ? {} : { dockerfile };
-  return { held, tree: join(held.path, "tree"), place, name, shown, sha256, ...alone };
+  return { held, ...openTree(held.path), place, name, shown, sha256, ...alone };
 }
 
 function readIfThere(path: string): string | undefined {
