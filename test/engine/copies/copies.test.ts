@@ -42,8 +42,8 @@ const cases: [string, Omit<ImageCopy, "image">, string, string[]][] = [
     { sources: ["/s"], destination: "/n1/n2", uid: 9, gid: 10, chmod: "640" },
     "/n1",
     [
-      "d 755 9:10 .",
-      "d 755 9:10 n2",
+      "d 640 9:10 .",
+      "d 640 9:10 n2",
       "d 640 9:10 n2/d",
       "d 640 9:10 n2/d/e",
       "- 640 9:10 n2/d/g",

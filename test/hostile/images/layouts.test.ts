@@ -221,7 +221,13 @@ describe("refuses an index with:", () => {
     ],
     [
       "two images and no name",
-      () => ociFiles(image({ index: ({ manifests }) => ({ manifests: [...manifests, ...manifests] }) })),
+      () => {
+        const digest = `sha256:${"0".repeat(64)}`;
+        const index = ({ manifests }: { manifests: object[] }) => ({
+          manifests: [...manifests, ...manifests.map((manifest) => ({ ...manifest, digest }))],
+        });
+        return ociFiles(image({ index }));
+      },
       "more than one image",
     ],
     ["too many nested indexes", () => nested(6), "are nested too deeply"],
