@@ -25,10 +25,15 @@ export function renderRoff(markdown: string): string {
     strong: (text) => `\\fB${text}\\fP`,
     emphasis: (text) => `\\fI${text}\\fP`,
     codespan: (text) => `\\fB${text}\\fP`,
-    link: (text, { href }) => describeLink(text, escapeRoff(href).replaceAll("\\-", "-")),
+    link: (text, { href }) => describeLink(text, breakable(escapeRoff(href).replaceAll("\\-", "-"))),
     image: () => "",
   });
   return `${rendered.replace(/\n{2,}/g, "\n").trim()}\n`;
+}
+
+/** Lets a line end within an address. */
+function breakable(href: string): string {
+  return /^https?:/.test(href) ? href.replace(/(?<=[^/])\/(?=[^/])/g, "/\\:") : href;
 }
 
 /** Escapes what has a meaning within a line. */

@@ -157,21 +157,24 @@ export function describeLink(text: string, href: string): string {
   return href.startsWith("#") || text === href ? text : `${text} (${href})`;
 }
 
-/** Indents code. If lines with comments at their ends are too long, all comments of the block go above: commands stay whole. */
+/**
+ * Indents code. If lines with comments at their ends are too long, all comments of the block go above, indented as the line is:
+ * commands stay whole, and in YAML the comment stays in the block that it is in.
+ */
 function layOutCode(text: string, columns: number): string {
   const width = columns - codeIndent.length;
   const lines = text.split("\n").map((line) => {
-    const [, command = line, comment] = /^(.*\S) +# (.*)$/.exec(line) ?? [];
-    return { line, command, comment };
+    const [, indent = "", command = line, comment] = /^( *)(.*\S) +# (.*)$/.exec(line) ?? [];
+    return { line, command: indent + command, indent, comment };
   });
   const areAbove = lines.some(({ line, comment }) => comment !== undefined && line.length > width);
   return lines
-    .flatMap(({ line, command, comment }) =>
+    .flatMap(({ line, command, indent, comment }) =>
       areAbove && comment !== undefined
         ? [
-            ...wrap(comment, width - 2)
+            ...wrap(comment, width - indent.length - 2)
               .split("\n")
-              .map((part) => `# ${part}`),
+              .map((part) => `${indent}# ${part}`),
             command,
           ]
         : line,
