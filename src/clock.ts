@@ -43,3 +43,11 @@ function waitForTimer(milliseconds: number, signal: AbortSignal | undefined): Pr
     signal?.addEventListener("abort", abort, { once: true });
   });
 }
+
+/**
+ * Returns a time, in seconds since 1970, for the functions of `node:fs` that set times. A number below 0, a time before 1970, would mean
+ * the present to them; a text means what it says.
+ */
+export function fileTime(seconds: number): number | string {
+  return seconds < 0 ? String(seconds) : seconds;
+}

@@ -111,7 +111,7 @@ export function createArchiveTree(
 
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
     const { mode, uid, gid, size, modified } = entry;
-    const common = { path, uid, gid, mtime: modified, ...attributesOf(entry) };
+    const common = { path, uid, gid, mtime: Math.max(0, modified), ...attributesOf(entry) };
     switch (entry.type) {
       case "directory":
         return { type: "directory", mode, ...common };

@@ -11,7 +11,6 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
-import { openTree } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 import { createDecompress } from "./programs.ts";
 import { unpackContext } from "./unpack-context.ts";
@@ -20,7 +19,7 @@ export interface Fetching {
   access: RemoteAccess;
   contexts: KeptContexts;
   log: Log;
-  runtime: Pick<Runtime, "stdin" | "inputs" | "environment" | "workingDirectory">;
+  runtime: Pick<Runtime, "stdin" | "environment" | "workingDirectory">;
 }
 
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
@@ -61,13 +60,13 @@ const interruptionMilliseconds = 50;
 /** Reads an archive or a Dockerfile from standard input. The session is that of the path `-`. */
 export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
   const { clock, signal } = fetching.access;
-  const { stdin, inputs, workingDirectory } = fetching.runtime;
+  const { stdin, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
     throw usageError(
       "the build context is read from standard input, and nothing is piped in",
       "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
     );
-  const content = interruptible(inputs.takeStandardInput("the build context"), signal);
+  const content = interruptible(stdin.stream(), signal);
   const place = resolve(workingDirectory, "-");
   try {
     return await keep(content, { shown: "-", name: "standard input", place }, fetching);
@@ -95,7 +94,7 @@ async function keep(
   const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
   const alone = dockerfile === undefined ? {} : { dockerfile };
-  return { held, ...openTree(held.path), place, name, shown, sha256, ...alone };
+  return { held, tree: join(held.path, "tree"), place, name, shown, sha256, ...alone };
 }
 
 function readIfThere(path: string): string | undefined {

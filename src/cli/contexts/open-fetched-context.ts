@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { type FileSystem, localPath } from "../../context/file-system/file-system.ts";
+import { localFileSystem, localPath } from "../../context/file-system/file-system.ts";
 import {
   type IgnoreRules,
   ignoreFileCandidates,
@@ -56,17 +56,17 @@ export async function openFetchedContext(
   stack.use(fetched.held);
   const dockerfile =
     named === undefined
-      ? await readOwn(fetched, values.text("dockerfile"), runtime)
-      : await readNamed(named, fetched, runtime);
+      ? await readOwn(fetched, values.text("dockerfile"), runtime.signal)
+      : await readNamed(named, fetched, runtime.signal);
   const ignore = readRules(fetched, dockerfile.path, settings);
-  const { tree, files, place } = fetched;
+  const { tree, place } = fetched;
   const context: BuildContext = {
-    ...{ path: fetched.name, absolutePath: tree, realPath: tree },
+    ...{ path: fetched.name, absolutePath: tree, realPath: localPath(realpathSync(tree)) },
     isRepository: fetched.repository !== undefined,
     isTakenWhole: !settings.dialect.filtersContexts,
   };
   const opened = stack.move();
-  return { context, files, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
+  return { context, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
 }
 
 interface FetchOptions extends Pick<Fetching, "contexts"> {
@@ -74,12 +74,12 @@ interface FetchOptions extends Pick<Fetching, "contexts"> {
   runtime: Runtime;
 }
 
-async function fetchContext(
+function fetchContext(
   source: FetchedSource,
   { settings, contexts, runtime }: FetchOptions,
 ): Promise<FetchedContext> {
   const { log } = settings;
-  const access = await accessFor(source, settings, runtime, {
+  const access = accessFor(source, settings, runtime, {
     subject: "the build context",
     signal: runtime.signal,
   });
@@ -105,32 +105,33 @@ function requireOtherFile({ absolutePath }: DockerfilePlace): void {
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,
-  runtime: Runtime,
+  signal: AbortSignal,
 ): Promise<DockerfileText> {
   if (dockerfile !== undefined) throw twoDockerfiles(place.path, name);
-  return { ...place, text: await readDockerfile(place, runtime) };
+  return { ...place, text: await readDockerfile(place, signal) };
 }
 
 /** Reads the context's own Dockerfile. No link leads out of the context. */
 async function readOwn(
-  { name, tree, files, dockerfile }: FetchedContext,
+  { name, tree, dockerfile }: FetchedContext,
   named: string | undefined,
-  runtime: Runtime,
+  signal: AbortSignal,
 ): Promise<DockerfileText> {
-  const isThere = (file: string) => resolveInContext(tree, file, files).kind !== "missing";
-  const path = contextPathOf(named === undefined ? dockerfileName(isThere) : localPath(named));
+  const root = realpathSync(tree);
+  const isThere = (file: string) => resolveInContext(root, file, localFileSystem).kind !== "missing";
+  const path = contextPathOf(named ?? dockerfileName(isThere));
   if (dockerfile !== undefined) {
     if (named !== undefined) throw twoDockerfiles(named, name);
     return { path, absolutePath: join(tree, path), text: dockerfile };
   }
-  const found = resolveInContext(tree, path, files);
+  const found = resolveInContext(root, path, localFileSystem);
   if (found.kind === "missing")
     throw usageError(
       `cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`,
       "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
     );
   const { absolutePath } = found;
-  const text = await readDockerfile({ path, absolutePath, isNamed: false }, runtime);
+  const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
   return { path, absolutePath, text };
 }
 
@@ -143,11 +144,11 @@ function twoDockerfiles(path: string, name: string): BoughError {
 
 /** Reads the ignore rules. Docker reads an ignore file only in a directory of its client's machine. */
 function readRules(
-  { name, tree, files }: FetchedContext,
+  { name, tree }: FetchedContext,
   dockerfilePath: string,
   { dialect, defaultExcludes, log }: Settings,
 ): IgnoreRules {
-  const locate = (path: string) => locateIn(tree, path, files);
+  const locate = (path: string) => locateIn(tree, path);
   const places = { contextPath: "", dockerfilePath };
   if (dialect.filtersContexts) return readIgnoreRules({ ...places, defaultExcludes, locate });
   const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
@@ -157,8 +158,8 @@ function readRules(
 }
 
 /** Returns the path of a file of the context, links followed; `undefined` if there is none. Absolute paths are this machine's. */
-function locateIn(tree: string, path: string, files: FileSystem): string | undefined {
+function locateIn(tree: string, path: string): string | undefined {
   if (isAbsolute(path)) return path;
-  const found = resolveInContext(tree, contextPathOf(localPath(path)), files);
+  const found = resolveInContext(realpathSync(tree), contextPathOf(path), localFileSystem);
   return found.kind === "found" ? found.absolutePath : undefined;
 }

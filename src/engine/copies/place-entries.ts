@@ -1,5 +1,6 @@
 import { chownSync, constants, lchownSync, lutimesSync, symlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { fileTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
@@ -31,12 +32,12 @@ export async function placeEntries(
     giveExtendedAttributes(path, entry);
     const { mtime } = entry;
     if (mtime !== undefined && entry.type === "directory") times.push({ path, mtime });
-    else if (mtime !== undefined) lutimesSync(path, mtime, mtime);
+    else if (mtime !== undefined) lutimesSync(path, fileTime(mtime), fileTime(mtime));
     // The replaced entry may have been a link in a known path.
     if (hasReplaced) directoryAt = createDirectoryMaker(to);
   }
   return () => {
-    for (const { path, mtime } of times) lutimesSync(path, mtime, mtime);
+    for (const { path, mtime } of times) lutimesSync(path, fileTime(mtime), fileTime(mtime));
   };
 }
 

@@ -9,6 +9,7 @@ import {
   type Stats,
 } from "node:fs";
 import { basename, dirname } from "node:path";
+import { fileTime } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import { directoryMode } from "../../image/file-mode.ts";
@@ -204,7 +205,7 @@ export function copyMetadata(source: Path, path: Path, stats: Stats): void {
 
 /** Sets times, to about a microsecond: JavaScript's numbers are no more precise. */
 export function giveTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
-  lutimesSync(path, atimeMs / 1000, mtimeMs / 1000);
+  lutimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
 }
 
 function remember(place: Omit<UpperDirectory, "children">, key: string): UpperDirectory {

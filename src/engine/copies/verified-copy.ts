@@ -1,5 +1,6 @@
 import { closeSync, constants, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { copyFile, type FileHandle, open } from "node:fs/promises";
+import { fileTime } from "../../clock.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
@@ -73,7 +74,7 @@ function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
   try {
     for (let written = 0; written < length; ) written += writeSync(descriptor, bytes, written);
     setOwnerAndMode(descriptor, file);
-    if (file.mtime !== undefined) futimesSync(descriptor, file.mtime, file.mtime);
+    if (file.mtime !== undefined) futimesSync(descriptor, fileTime(file.mtime), fileTime(file.mtime));
   } finally {
     closeSync(descriptor);
   }
@@ -123,7 +124,7 @@ async function copyLarge(
     if (length !== 0 || total !== file.size || hasher.digest("hex") !== file.sha256) return false;
     await target.chown(file.uid, file.gid);
     await target.chmod(file.mode);
-    if (file.mtime !== undefined) await target.utimes(file.mtime, file.mtime);
+    if (file.mtime !== undefined) await target.utimes(fileTime(file.mtime), fileTime(file.mtime));
     return true;
   } finally {
     await source.close();

@@ -1,5 +1,6 @@
 import { utimesSync } from "node:fs";
 import { join } from "node:path";
+import { fileTime } from "../../clock.ts";
 import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import { type PlacedFile, placedFiles } from "../copies/file-spec.ts";
@@ -57,7 +58,7 @@ export class MountFiles {
     if (this.#lone !== undefined) return;
     const { root } = this.#mount;
     giveAttributes(place, root, root);
-    if (root.mtime !== undefined) utimesSync(place, root.mtime, root.mtime);
+    if (root.mtime !== undefined) utimesSync(place, fileTime(root.mtime), fileTime(root.mtime));
   }
 
   *#files(): Generator<PlacedFile, undefined> {

@@ -12,6 +12,7 @@ import {
   symlinkSync,
   writeSync,
 } from "node:fs";
+import { fileTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { whiteoutPrefix } from "../../image/archive-limits.ts";
 import { opaqueMark } from "../../image/layer-header.ts";
@@ -142,7 +143,7 @@ export class LayerWriter {
       if (entry.isSparse) ftruncateSync(descriptor, entry.size);
       setOwnerAndMode(descriptor, entry);
       writeAttributes(place, ownAttributes(entry));
-      futimesSync(descriptor, entry.modified, entry.modified);
+      futimesSync(descriptor, fileTime(entry.modified), fileTime(entry.modified));
     } finally {
       closeSync(descriptor);
     }
@@ -168,7 +169,7 @@ export class LayerWriter {
     this.#make(path, () => symlinkSync(toPath(entry.target), place));
     if (this.#isOwned(entry)) lchownSync(place, entry.uid, entry.gid);
     writeAttributes(place, ownAttributes(entry));
-    lutimesSync(place, entry.modified, entry.modified);
+    lutimesSync(place, fileTime(entry.modified), fileTime(entry.modified));
   }
 
   #writeHardLink({ path }: Spot, target: BytePath): void {
@@ -207,7 +208,7 @@ export class LayerWriter {
     lchownSync(place, entry.uid, entry.gid);
     chmodSync(place, entry.mode);
     writeAttributes(place, ownAttributes(entry));
-    lutimesSync(place, entry.modified, entry.modified);
+    lutimesSync(place, fileTime(entry.modified), fileTime(entry.modified));
   }
 
   /** Makes an entry, in place of an earlier one: an archive may have a name twice, and the last one counts. */
@@ -229,7 +230,7 @@ export class LayerWriter {
     for (const [path, time] of this.#times) {
       // A later entry may have replaced the directory, and has its own time.
       const isThere = !this.#directory.hasReplaced || lookUp(toPath(path))?.isDirectory();
-      if (isThere) lutimesSync(toPath(path), time, time);
+      if (isThere) lutimesSync(toPath(path), fileTime(time), fileTime(time));
     }
     this.#times.clear();
   }
