@@ -10,7 +10,6 @@ import { basename, dirname, join, normalize } from "node:path";
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   hcl: [],
-  templates: [],
   context: [],
   store: [],
   registry: [
@@ -68,7 +67,6 @@ const allowed: Record<string, readonly string[]> = {
     "registry",
     "engine",
     "terminal",
-    "templates",
   ],
 };
 

@@ -1,6 +1,6 @@
 /** What a Dockerfile and its options mean in newer versions of Docker, built by `bough build --docker` on the engine. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -246,4 +246,13 @@ test("BUILDKIT_CACHE_MOUNT_NS keeps the cache mounts of a build to itself, and n
   expect((await run("3", "team")).stderr).toContain("\nhas 2 3\n");
   expect((await run("4", "")).stderr).toContain("\nhas 1 4\n");
   expect((await run("4", "other")).stderr).toContain("1 of 1 layer cached");
+});
+
+test("a base that was packed from a directory of mode 0700 is open to other users, in builds and in run", async () => {
+  const prepare = (root: string) => chmodSync(root, 0o700);
+  const layout = await makeBusyboxLayout(temporaryDirectory(), { prepare });
+  expect((await bough(["images", "import", layout, "--tag", "closed:1"])).exitCode).toBe(0);
+  const built = await build("FROM closed:1\nRUN true\nUSER 1000\nRUN echo $(id -u) $(stat -c %a /)\n");
+  expect(built.stderr).toContain("\n1000 755\n");
+  expect((await bough(["run", "--user", "1000", "closed:1", "stat", "-c", "%a", "/"])).stdout).toBe("755\n");
 });

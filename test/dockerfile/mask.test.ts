@@ -53,9 +53,8 @@ describe("masking takes linear time for a line of many", () => {
     ["letters", "a".repeat(size * 4)],
     ["question marks", "?a=".repeat(size)],
   ])("%s", (_, text) => {
-    const started = process.cpuUsage();
+    const started = performance.now();
     maskSecrets(text);
-    const { user, system } = process.cpuUsage(started);
-    expect(user + system).toBeLessThan(20_000_000);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 });

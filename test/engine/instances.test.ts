@@ -112,10 +112,10 @@ describe("the result", () => {
     expect(second.image).toBe(first.image);
   });
 
-  test("is a new image if only the root directory's attributes change", async () => {
-    const changed = await engine.run(base, "chmod 711 /");
-    expect(changed.image).not.toBe(base);
-    expect((await engine.run(changed.image ?? "", "stat -c %a /")).stdout).toBe("711\n");
+  test("has the root directory with mode 0755 and root's, whatever a command has made of it, as in Docker", async () => {
+    expect((await engine.run(base, "chmod 711 /; stat -c %a /")).stdout).toBe("711\n");
+    const changed = await engine.run(base, "chmod 700 /; chown 5:6 /; touch /x");
+    expect((await engine.run(changed.image ?? "", "stat -c '%a %u:%g' /")).stdout).toBe("755 0:0\n");
   });
 
   test("has a failed command's changes too, but not a disposable one's", async () => {

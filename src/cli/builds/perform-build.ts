@@ -7,6 +7,7 @@ import type { BuildResult } from "../../builder/result.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
 import { type Finding, lineOf, textOf } from "../../check/rules.ts";
+import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
@@ -89,7 +90,7 @@ export async function performBuild(
   const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
-  const { context, contexts, files, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
+  const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
     inputs;
   const chosen = chooseServices(invocation, platforms);
   const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
@@ -102,7 +103,7 @@ export async function performBuild(
 
   const isFound = reportFindings(findings, progress.emit);
 
-  const secrets = await inputs.secrets.load();
+  const secrets = inputs.secrets.load();
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));
@@ -181,7 +182,7 @@ export async function performBuild(
           facts: createImageFacts(service, supports, store.facts),
           ...machineOf(runtime),
         },
-        source: { context, ignore, files, ...tables },
+        source: { context, ignore, files: localFileSystem, ...tables },
         inputs: attesting?.inputsFor(each.platforms[0]),
         lock: opened?.lock,
         stop(reason) {

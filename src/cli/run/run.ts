@@ -6,7 +6,7 @@ import { timeoutOption } from "../command-line/definitions.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { readTimeout } from "../service/timeout.ts";
-import { needsBackground, runDetached, startBackgroundProcess } from "./detached.ts";
+import { runDetached } from "./detached.ts";
 import { type AskedRun, refuseInteractiveShell, whichCommand } from "./image-command.ts";
 import { readScript } from "./input.ts";
 import { pullPolicies, readPullPolicy } from "./pull.ts";
@@ -115,21 +115,14 @@ export const run = command({
 });
 
 async function runCommand(invocation: Invocation): Promise<number> {
-  const isDetached = invocation.values.flag("detach");
-  if (isDetached && needsBackground(invocation))
-    return await startBackgroundProcess(await readRequest(invocation, { readsInputs: false }), invocation);
-  const request = await readRequest(invocation, { readsInputs: true });
-  if (isDetached) return await runDetached(request, invocation);
+  const request = readRequest(invocation);
+  if (invocation.values.flag("detach")) return await runDetached(request, invocation);
   // Quiet, because the command's output is the result: the service's name would be in the middle of it.
   await using connection = await connectQuietly(invocation);
   return await runToItsEnd(request, invocation, connection);
 }
 
-/** `readsInputs`: false to leave files and pipes alone, which another process reads. */
-async function readRequest(
-  invocation: Invocation,
-  { readsInputs }: { readsInputs: boolean },
-): Promise<AskedRun> {
+function readRequest(invocation: Invocation): AskedRun {
   const { values, runtime } = invocation;
   const hasTerminal = values.flag("tty");
   if (hasTerminal) checkTerminal(invocation);
@@ -137,19 +130,18 @@ async function readRequest(
   if (file !== undefined && (hasTerminal || values.flag("shell"))) {
     throw usageError(`bough run: --script cannot be used with ${hasTerminal ? "-it" : "--shell"}`);
   }
-  const script =
-    file === undefined || !readsInputs ? undefined : await readScript(file, runtime, invocation.log);
+  const script = file === undefined ? undefined : readScript(file, runtime);
   const place = readFailedStep(values) ?? readPlace(values);
   return {
     key: sessionKey(invocation),
     place,
     command:
-      file === undefined
+      script === undefined
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
-        : { form: "exec", words: [...(script?.words ?? []), ...argumentsOfScript(values)] },
+        : { form: "exec", words: [...script.words, ...argumentsOfScript(values)] },
     input: script?.text,
     originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
-    ...(await readSurroundings(invocation, { readsFiles: readsInputs })),
+    ...readSurroundings(invocation),
     timeout: readTimeout(values, "It takes seconds. For a terminal, write -it in one word."),
     isDisposable: isDisposable(invocation, place),
     hasTerminal,

@@ -1,5 +1,6 @@
 /** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
 
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
@@ -133,18 +134,14 @@ type AskedSurroundings = Pick<
   | "hosts"
 >;
 
-/** `readsFiles`: false to leave out the variables of `--env-file`. */
-export async function readSurroundings(
-  { values, runtime }: Invocation,
-  { readsFiles = true } = {},
-): Promise<AskedSurroundings> {
+export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
     throw usageError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`);
   }
   return {
     env: {
-      ...(readsFiles && (await readEnvironmentFiles(values.list("env-file"), runtime))),
+      ...readEnvironmentFiles(values.list("env-file"), runtime),
       ...readEnvironment(values.list("env"), runtime.environment),
     },
     cwd,
@@ -192,41 +189,31 @@ export function readEnvironment(
  * Reads `--env-file` as docker does, one variable a line. `KEY` alone takes the value of this process's variable, or is left out
  * if there is none. Empty lines and lines that begin with `#` are skipped. Quotes are part of a value.
  */
-async function readEnvironmentFiles(
+function readEnvironmentFiles(
   paths: readonly string[],
-  runtime: Pick<Runtime, "environment" | "workingDirectory" | "inputs" | "signal">,
-): Promise<Record<string, string>> {
-  const variables: [string, string][] = [];
-  for (const path of paths)
-    for (const [index, line] of (await readLines(path, runtime)).entries()) {
-      const text = line.trimStart();
-      if (text === "" || text.startsWith("#")) continue;
-      const [name, value = runtime.environment[text]] = splitPair(text);
-      if (name === "" || /\s/.test(name))
+  { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
+): Record<string, string> {
+  return Object.fromEntries(
+    paths.flatMap((path) =>
+      readLines(path, workingDirectory).flatMap((line, index): [string, string][] => {
+        const text = line.trimStart();
+        if (text === "" || text.startsWith("#")) return [];
+        const [name, value = environment[text]] = splitPair(text);
+        if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
         throw usageError(
           `--env-file ${path}: line ${index + 1} does not begin with a variable name`,
           "Each line is KEY=VALUE or KEY, without spaces in KEY.",
         );
-      if (value !== undefined) variables.push([name, value]);
-    }
-  return Object.fromEntries(variables);
+      }),
+    ),
+  );
 }
 
-const maxEnvironmentBytes = 16 * 1024 * 1024;
-
-async function readLines(
-  path: string,
-  { workingDirectory, inputs, signal }: Pick<Runtime, "workingDirectory" | "inputs" | "signal">,
-): Promise<string[]> {
+function readLines(path: string, workingDirectory: string): string[] {
   try {
-    const place = resolve(workingDirectory, path);
-    const bytes = await inputs.read(place, { maxBytes: maxEnvironmentBytes, signal });
-    return bytes
-      .toString()
-      .replace(/^\uFEFF/, "")
-      .split(/\r?\n/);
+    const text = readFileSync(resolve(workingDirectory, path), "utf8");
+    return text.replace(/^\uFEFF/, "").split(/\r?\n/);
   } catch (error) {
-    signal.throwIfAborted();
     throw new BoughError(`cannot read --env-file ${path}: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,

@@ -1,4 +1,3 @@
-import { lstatSync, lutimesSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
@@ -14,6 +13,7 @@ import type { OperationRun } from "../run-operation.ts";
 import { countedSize } from "../sandbox/limits/watchers.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
+import { describeUpper } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import type { InstanceSpec } from "./spec.ts";
 
@@ -50,12 +50,10 @@ export async function keepChanges(
     await rm(upper, { recursive: true, force: true });
     return () => undefined;
   }
-  const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
+  const unchanged = isUnchanged(upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
-  // No other builder's layers record the time of the root, and so equal files make equal layers.
-  const { atime, mtime } = lstatSync(layerDirectory(state.layout, image.layer));
-  if (!unchanged) lutimesSync(upper, atime, mtime);
+  if (!unchanged) describeUpper(upper, layerDirectory(state.layout, image.layer));
   const hasMarks = spec.exitCode !== undefined && !unchanged;
   // The error of a failed command is the one to report.
   const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;

@@ -10,6 +10,7 @@ import {
   type Stats,
   utimesSync,
 } from "node:fs";
+import { fileTime } from "../../clock.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 
 /** Flags for a new file, which must not replace anything, not even a link. */
@@ -44,12 +45,21 @@ export function makeDirectory(path: string | Buffer, mode = directoryMode): void
   chmodSync(path, mode);
 }
 
-/** Makes the upper directory of an overlay. Its attributes are those of the overlay's root, so it gets those of `root`. */
+/** Makes the upper directory of an overlay, which decides about the overlay's root. */
 export function makeUpper(path: string, root: string): void {
   mkdirSync(path);
-  const stats = lstatSync(root);
-  giveAttributes(path, stats, stats);
-  utimesSync(path, stats.atimeMs / 1000, stats.mtimeMs / 1000);
+  describeUpper(path, root);
+}
+
+/**
+ * Gives an upper directory the attributes of a root. As in Docker, that has mode 0755 and is root's for each command, whatever the layers
+ * say and commands did: the archive of a directory from mktemp(1) would close the image to all other users. The time is that of `root`,
+ * since no other builder's layers record it, and so equal files make equal layers.
+ */
+export function describeUpper(path: string, root: string): void {
+  giveAttributes(path, { uid: 0, gid: 0 }, { mode: directoryMode });
+  const { atimeMs, mtimeMs } = lstatSync(root);
+  utimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
 }
 
 /** Sets owner and mode. The mode comes second, since changing the owner clears setuid and setgid. */

@@ -8,8 +8,8 @@ import { resolveInRoot } from "./root-path.ts";
 export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
 
 /** Returns whether a command left the file system unchanged. */
-export function isUnchanged(layerDirectory: string, upper: string): boolean {
-  return readdirSync(upper).length === 0 && hasSameOwnerAndMode(lstatSync(layerDirectory), lstatSync(upper));
+export function isUnchanged(upper: string): boolean {
+  return readdirSync(upper).length === 0;
 }
 
 /** The paths in the image at which the sandbox's own files are mounted. They contain no links. */
