@@ -65,7 +65,8 @@ project = p1
 describe("saving", () => {
   test("checks the token with the service; then other commands use the profile", async () => {
     const saved = await bough("auth --url {url} --token good-token");
-    expect(saved).toMatchObject({ exitCode: 0, stderr: "" });
+    const line = `saved the profile default: commands use ${service.url} from now on, also without variables`;
+    expect(saved).toMatchObject({ exitCode: 0, stderr: expect.stringContaining(`[INFO] ${line}; `) });
     expect(saved.stdout).toContain(`default  *       ${service.url}`);
     expect(service.requestsTo("GET /v1/whoami")).toHaveLength(1);
     expect(read()).toBe(
@@ -125,7 +126,7 @@ describe("saving", () => {
   test("does not activate a second profile, and gives a profile with a project the type iam", async () => {
     await bough("auth --url {url} --token good-token");
     const second = await bough("auth -p work --url {url} --token good-token --project p1");
-    expect(second.stderr).toContain("profile default stays active: `bough auth switch work`");
+    expect(second.stderr).toContain("saved the profile work; default stays active: `bough auth switch work`");
     expect(read()).toContain("[profile:work]\n");
     expect(read()).toContain("type = iam\nproject = p1\n");
     expect((await bough("-p work images")).stderr).toContain("(profile work)");

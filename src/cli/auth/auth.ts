@@ -37,7 +37,7 @@ export const save = command({
     ["auth -p ci --no-verify", "address and token from CONTREE_URL and CONTREE_TOKEN"],
   ],
   agentNote:
-    "The token is that of --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else it is asked for; --token - reads standard input.",
+    "This command is mutating: it saves a profile; `bough auth list` only shows them. The token is that of --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else it is asked for; --token - reads standard input.",
 });
 
 async function saveCommand(invocation: Invocation): Promise<void> {
@@ -64,8 +64,11 @@ async function saveCommand(invocation: Invocation): Promise<void> {
   const saved = saveProfile(texts, profile);
   const isNamed = profiles.active === name;
   storeProfiles(runtime, texts, isActive && !isNamed ? switchProfile(saved, name) : saved);
-  if (!isActive)
-    log.info(`profile ${active} stays active: \`bough auth switch ${name}\` switches to this one`);
+  log.info(
+    isActive
+      ? `saved the profile ${name}: commands use ${url} from now on, also without variables; \`bough auth remove ${name}\` removes it`
+      : `saved the profile ${name}; ${active} stays active: \`bough auth switch ${name}\` switches to this one`,
+  );
   printResult(invocation, {
     id: name,
     json: {
