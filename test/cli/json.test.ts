@@ -29,7 +29,12 @@ const environment: Record<string, string> = {
 };
 beforeAll(async () => {
   service = await startFakeService({
-    run: ({ command }) => (command === "wait" ? { until: new Promise(() => {}) } : {}),
+    run: ({ command }) =>
+      command === "wait"
+        ? { until: new Promise(() => {}) }
+        : command === "hang"
+          ? { timedOut: true, stdout: "began\n" }
+          : {},
   });
   registry = await Registry.start();
   registry.push(await makeBusyboxLayout(temporaryDirectory()), "base:1");
@@ -147,3 +152,17 @@ async function makeDamagedEngine(directory: string): Promise<void> {
 function keysIn(text: string): string[] {
   return [...text.replace(/\(.*?\)/g, "").matchAll(/`(\w+)`/g)].map(([, key = ""]) => key);
 }
+
+test("run returns what a command has printed until its timeout, beside the error", async () => {
+  const { exitCode, stdout, stderr } = await runBough(
+    ["-f", "json", "run", "--use", "base:1", "--", "hang"],
+    {
+      ...{ workingDirectory, environment },
+    },
+  );
+  expect(exitCode).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({ exitCode: null, image: null, session: null, stdout: "began\n" });
+  expect(JSON.parse(stderr.split("\n").findLast((line) => line.startsWith("{")) ?? "")).toMatchObject({
+    error: { message: expect.stringContaining("was stopped after") },
+  });
+});

@@ -127,6 +127,18 @@ describe("on a service", () => {
     expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({ files: { "/a": {} } });
   });
 
+  test("a command that its timeout stops is an error with what it has printed until then", async () => {
+    outcome = { timedOut: true, stdout: "test 1 of 3\ntest 2 of 3\n", stderr: "waiting for the database\n" };
+    const given = { image: "base:1", command: ["make", "test"], timeout_seconds: 7 };
+    const { isError, text } = await agent.call("run", given);
+    expect(isError).toBe(true);
+    expect(text).toStartWith("the command was stopped after 7 seconds (operation ");
+    expect(text).toContain("\nstdout:\ntest 1 of 3\ntest 2 of 3\nstderr:\nwaiting for the database\n");
+    expect(text).toContain("more time with timeout_seconds. The tool `logs` has");
+    const short = await agent.call("run", { ...given, max_output_bytes: 12 });
+    expect(short.text).toContain("\nstdout, its end:\ntest 2 of 3\nstderr, its end:\n");
+  });
+
   test("a build that the client cancels is cancelled on the service, and the server continues", async () => {
     const started = Promise.withResolvers<void>();
     outcome = { until: new Promise(() => {}) };

@@ -1,6 +1,11 @@
 import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-images.ts";
 import { BoughError } from "../../errors.ts";
-import { describeLimitHits, refuseMissing, saysDiskFull } from "../../service/operations/outcome.ts";
+import {
+  describeLimitHits,
+  refuseMissing,
+  StoppedCommandError,
+  saysDiskFull,
+} from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -39,7 +44,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const image = await startImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   const outcome = await runOnce(asked, request, image, invocation, connection);
-  const exitCode = requireExitCode(outcome, request.timeoutSeconds);
+  const exitCode = requireEndCode(outcome, request, invocation);
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
   // The session stays as it is if the result is lost.
@@ -47,23 +52,44 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
     log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));
-  if (globals.format === "json") {
-    printResult(invocation, {
-      id: outcome.operation,
-      json: {
-        operation: outcome.operation,
-        exitCode,
-        image: kept?.image ?? null,
-        session: kept === undefined ? null : request.key,
-        branch: kept?.branch ?? null,
-        stdout: outcome.stdout.text,
-        stderr: outcome.stderr.text,
-        truncated: outcome.stdout.truncated || outcome.stderr.truncated,
-      },
-      table: () => "",
-    });
-  }
+  if (globals.format === "json") printOutcome(outcome, { exitCode, request, kept }, invocation);
   return exitCode;
+}
+
+/** Returns the exit code. Of a command that was stopped, what it printed until then is returned to programs, too. */
+function requireEndCode(outcome: OperationOutcome, request: RunRequest, invocation: Invocation): number {
+  try {
+    return requireExitCode(outcome, request.timeoutSeconds);
+  } catch (error) {
+    if (error instanceof StoppedCommandError && invocation.globals.format === "json")
+      printOutcome(outcome, { exitCode: null, request, kept: undefined }, invocation);
+    throw error;
+  }
+}
+
+function printOutcome(
+  { operation, stdout, stderr }: OperationOutcome,
+  {
+    exitCode,
+    request,
+    kept,
+  }: { exitCode: number | null; request: RunRequest; kept: { image: string; branch: string } | undefined },
+  invocation: Invocation,
+): void {
+  printResult(invocation, {
+    id: operation,
+    json: {
+      operation,
+      exitCode,
+      image: kept?.image ?? null,
+      session: kept === undefined ? null : request.key,
+      branch: kept?.branch ?? null,
+      stdout: stdout.text,
+      stderr: stderr.text,
+      truncated: stdout.truncated || stderr.truncated,
+    },
+    table: () => "",
+  });
 }
 
 /** Says whether what the command wrote still takes up room. */

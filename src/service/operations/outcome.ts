@@ -5,18 +5,30 @@ import { asNumber, asRecord, asText } from "../http/json.ts";
 import type { OperationOutcome, OutputChunk } from "../service.ts";
 import type { LimitHit } from "../wire/operation.ts";
 
+/** A command that was started has not run to its end. */
+export class StoppedCommandError extends BoughError {
+  override readonly name = "StoppedCommandError";
+  /** What is known of it, such as what it printed until then. */
+  readonly outcome: OperationOutcome;
+
+  constructor(message: string, outcome: OperationOutcome, hint?: string) {
+    super(message, { hint });
+    this.outcome = outcome;
+  }
+}
+
 /** Throws a BoughError if the command was stopped by its timeout, cancelled, or never started. */
-export function requireEnd(
-  { operation, status, error, timedOut }: OperationOutcome,
-  timeoutSeconds: number,
-): void {
+export function requireEnd(outcome: OperationOutcome, timeoutSeconds: number): void {
+  const { operation, status, error, timedOut } = outcome;
   if (timedOut) {
     const time = `${timeoutSeconds} ${timeoutSeconds === 1 ? "second" : "seconds"}`;
-    throw new BoughError(`the command was stopped after ${time} (operation ${operation})`, {
-      hint: "Allow it more time with --timeout SECONDS.",
-    });
+    throw new StoppedCommandError(
+      `the command was stopped after ${time} (operation ${operation})`,
+      outcome,
+      "Allow it more time with --timeout SECONDS.",
+    );
   }
-  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled`);
+  if (status === "CANCELLED") throw new StoppedCommandError(`operation ${operation} was cancelled`, outcome);
   if (status === "FAILED")
     throw new BoughError(failedText(operation, error ?? "the service gives no reason"));
 }

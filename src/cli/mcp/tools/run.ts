@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { usageError } from "../../../errors.ts";
+import { BoughError, usageError } from "../../../errors.ts";
+import { StoppedCommandError } from "../../../service/operations/outcome.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
@@ -71,7 +72,7 @@ export const run: Tool<typeof input, typeof output> = {
       );
     call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
-    const ended = await callForJson(
+    const ended = callForJson(
       ["run"],
       {
         session,
@@ -87,8 +88,27 @@ export const run: Tool<typeof input, typeof output> = {
       },
       call,
     );
-    const { stdout, stderr, truncated, ...rest } = result.parse(ended);
+    const { stdout, stderr, truncated, ...rest } = result.parse(
+      await ended.catch((error: unknown) => {
+        throw withOutput(error, given.max_output_bytes);
+      }),
+    );
     const [out, err] = [endOf(stdout, given.max_output_bytes), endOf(stderr, given.max_output_bytes)];
     return { ...rest, stdout: out.text, stderr: err.text, truncated: truncated || out.isCut || err.isCut };
   },
 };
+
+/** Adds what a command has printed until it was stopped: it may say why the command did not end. */
+function withOutput(error: unknown, maxBytes: number): unknown {
+  if (!(error instanceof StoppedCommandError)) return error;
+  const { message, hint, outcome } = error;
+  const parts = (["stdout", "stderr"] as const).flatMap((stream) => {
+    const { text, isCut } = endOf(outcome[stream].text, maxBytes);
+    const isPart = isCut || outcome[stream].truncated;
+    return text === "" ? [] : [`${stream}${isPart ? ", its end" : ""}:`, text.trimEnd()];
+  });
+  return new BoughError([message, ...parts].join("\n"), {
+    hint: [hint, "The tool `logs` has the output of the operation."].filter(Boolean).join(" "),
+    cause: error,
+  });
+}
