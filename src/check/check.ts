@@ -11,6 +11,7 @@ import {
   findBadReferences,
   graphOf,
   mistypedStages,
+  neededPart,
   requireTarget,
   staticGlobals,
 } from "../builder/graph/stage-references.ts";
@@ -123,7 +124,8 @@ async function checkParsed(
     ...unusedSecrets(dockerfile, options.given, options),
     ...unknownUncachedStages(dockerfile, options.uncachedStages),
   ];
-  const mounts = await unsupportedMounts(built, options);
+  const needed = neededPart(built, options);
+  const mounts = await unsupportedMounts(needed, options);
   const warnings = [
     ...unused.map((warning) => ({ ...warning, range: undefined })),
     ...lintDockerfile(dockerfile),
@@ -134,10 +136,8 @@ async function checkParsed(
   ].filter(({ rule, range }) => isReported(rule, range?.start));
   const errors = [
     ...badReferences(built, options),
-    ...findUnsupported(built, options.network).map((problem) => errorOf("Unsupported", problem)),
-    ...findMountProblems(built, options.given, options.contexts).map((problem) =>
-      errorOf("InvalidInstruction", problem),
-    ),
+    ...findUnsupported(needed, options.network).map((problem) => errorOf("Unsupported", problem)),
+    ...findMountProblems(built, options.contexts).map((problem) => errorOf("InvalidInstruction", problem)),
     ...(mounts.isCertain ? mounts.problems.map((problem) => errorOf("Unsupported", problem)) : []),
     ...plan.errors,
     ...findNotLocked(plan.references, options.lock),

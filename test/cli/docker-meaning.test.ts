@@ -256,3 +256,37 @@ test("a base that was packed from a directory of mode 0700 is open to other user
   expect(built.stderr).toContain("\n1000 755\n");
   expect((await bough(["run", "--user", "1000", "closed:1", "stat", "-c", "%a", "/"])).stdout).toBe("755\n");
 });
+
+test("a secret, an agent and the host's network are asked for only by what the target needs, secrets only if it has to run", async () => {
+  const token = join(directory, "token");
+  writeFiles(directory, { token: "abc" });
+  const dockerfile = [
+    "FROM base:1 AS released",
+    "RUN --mount=type=secret,id=npm,required wc -c < /run/secrets/npm",
+    "FROM base:1 AS hosted",
+    "RUN --network=host true",
+    "FROM base:1 AS keyed",
+    "RUN --mount=type=ssh,required true",
+    "FROM base:1 AS tested",
+    "RUN echo tested",
+    "",
+  ].join("\n");
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile });
+  const run = (target: string, ...options: string[]) =>
+    bough(["build", ".", "--target", target, ...options], context);
+  expect((await run("tested")).stderr).toContain("\ntested\n");
+  const refused = await run("released");
+  expect(refused).toMatchObject({ exitCode: 2 });
+  expect(refused.stderr).toContain("Dockerfile:2: --mount=type=secret: npm is required, but was not given");
+  expect((await run("keyed")).stderr).toContain(
+    "Dockerfile:6: --mount=type=ssh: default is required, but was not given",
+  );
+  expect((await run("hosted")).stderr).toContain("Dockerfile:4: --network=host is not allowed");
+  expect((await run("released", "--secret", `id=npm,src=${token}`)).stderr).toContain("\n3\n");
+  const cached = await run("released");
+  expect(cached.exitCode).toBe(0);
+  expect(cached.stderr).toContain("1 of 1 layer cached");
+  expect((await run("released", "--no-cache")).exitCode).toBe(2);
+  expect((await run("tested", "--check")).exitCode).toBe(0);
+});

@@ -11,7 +11,7 @@ import { declareGlobals } from "../interpreter/settings.ts";
 import { targetStageName } from "../state/platform.ts";
 import { type Arguments, lookUp } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
-import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
+import { type BuildGraph, buildGraph, type Edge, findStage, reachableFrom } from "./build-graph.ts";
 
 /** Returns the graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may use. */
 export function graphOf(dockerfile: Dockerfile, globals: Arguments, contexts: NamedContexts): BuildGraph {
@@ -66,6 +66,24 @@ export function refuseBadStages(
   const problems = findBadReferences(dockerfile, graph, dialect);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
   if (dialect.buildsNeededStages) requireTarget(dockerfile, target);
+}
+
+/**
+ * Returns the Dockerfile with the instructions of the stages that the target needs, and their triggers: what no stage performs asks for
+ * no permission and no extension of the service, as in Docker. By default every stage is needed.
+ */
+export function neededPart(
+  dockerfile: Dockerfile,
+  { dialect, buildArgs, target, contexts }: StageInputs,
+): Dockerfile {
+  if (!dialect.buildsNeededStages) return dockerfile;
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
+  const needed = reachableFrom(graph, requireTarget(dockerfile, target));
+  const instructions = needed.flatMap((index) => {
+    const { stage, triggers } = graph.nodes[index] ?? { stage: undefined, triggers: [] };
+    return stage === undefined ? [] : [stage.from, ...triggers, ...stage.instructions];
+  });
+  return { ...dockerfile, instructions: [...dockerfile.globals, ...instructions] };
 }
 
 /** Finds bad references. By default only those of mounts count: every other `--from` is skipped then. */

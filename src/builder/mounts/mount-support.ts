@@ -8,7 +8,6 @@ import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { type DirectoryContext, findContext, type NamedContexts } from "../contexts/named-context.ts";
 import type { MountSupport, ServiceSupport } from "../service-support.ts";
-import { missingSecret } from "../state/secrets.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 import { type MountSpec, readMounts } from "./mount-spec.ts";
 
@@ -18,20 +17,16 @@ export interface GivenIds {
   agents: readonly string[];
 }
 
-export function refuseBadMounts(dockerfile: Dockerfile, given: GivenIds, contexts: NamedContexts): void {
-  const problems = findMountProblems(dockerfile, given, contexts);
+export function refuseBadMounts(dockerfile: Dockerfile, contexts: NamedContexts): void {
+  const problems = findMountProblems(dockerfile, contexts);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }
 
 /**
- * Finds invalid mounts, required secrets that are not given, and caches that a directory should fill, as far as they are known
- * before anything is run.
+ * Finds invalid mounts, and caches that a directory should fill, as far as they are known before anything is run. A secret that is
+ * required is asked for by the command that needs it: a cached step needs none.
  */
-export function findMountProblems(
-  dockerfile: Dockerfile,
-  given: GivenIds,
-  contexts: NamedContexts,
-): Problem[] {
+export function findMountProblems(dockerfile: Dockerfile, contexts: NamedContexts): Problem[] {
   return problemsOf(dockerfile, (run) => {
     const found: Pick<Problem, "message" | "expected">[] = [];
     for (const mount of run.mounts) {
@@ -48,7 +43,6 @@ export function findMountProblems(
             workdir: "/workdir",
           },
         );
-        requireGiven(spec, given);
         if (spec !== undefined) mountedDirectory(spec, contexts);
       } catch (error) {
         if (!(error instanceof BoughError)) throw error;
@@ -57,12 +51,6 @@ export function findMountProblems(
     }
     return found;
   });
-}
-
-function requireGiven(spec: MountSpec | undefined, { secrets, agents }: GivenIds): void {
-  if (spec?.type !== "secret" && spec?.type !== "ssh") return;
-  const given = spec.type === "secret" ? secrets : agents;
-  if (spec.required && !given.includes(spec.id)) throw missingSecret(spec.type, spec.id, given);
 }
 
 /** Finds mounts whose contents would stay in the service's images, and agents that it can't reach. */

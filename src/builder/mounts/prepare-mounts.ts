@@ -9,9 +9,10 @@ import type { FileFeatures } from "../service-support.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
+import { missingSecret } from "../state/secrets.ts";
 import { addStaged, type Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { cacheIdOf } from "./mount-spec.ts";
+import { cacheIdOf, type MountSpec } from "./mount-spec.ts";
 import { whyUnsupported } from "./mount-support.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
@@ -61,6 +62,7 @@ export async function prepareMounts(
       retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
     };
   }
+  for (const { spec } of mounts.mounts) requireGiven(spec, build);
   // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
   const support = await build.services.supports.mounts();
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
@@ -85,6 +87,13 @@ export async function prepareMounts(
     addTo: byScript,
     retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
   };
+}
+
+/** Throws for a required secret or agent that is not given. Called only for a command that has to be run, as in BuildKit. */
+function requireGiven(spec: MountSpec, { asked: { secrets } }: BuildJob): void {
+  if (spec.type !== "secret" && spec.type !== "ssh") return;
+  const given = spec.type === "secret" ? secrets.values : secrets.agents;
+  if (spec.required && !given.has(spec.id)) throw missingSecret(spec.type, spec.id, [...given.keys()]);
 }
 
 /** The request's fields for mounts, and the loans that they name, to end once the operation is over. */
@@ -117,10 +126,19 @@ async function mountFields(
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
-  return {
-    fields: { mounts: made, env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env } },
-    loans,
-  };
+  const agents = agent === undefined ? {} : { SSH_AUTH_SOCK: agent };
+  return { fields: { mounts: made, env: { ...agents, ...env, ...emptySecrets(mounts, build) } }, loans };
+}
+
+/** As in BuildKit, the variable of a secret that is not given is empty, whatever ENV and ARG say. */
+function emptySecrets(mounts: readonly RunMount[], { asked: { secrets } }: BuildJob): Record<string, string> {
+  return Object.fromEntries(
+    mounts.flatMap(({ spec }) =>
+      spec.type === "secret" && spec.env !== undefined && !secrets.values.has(spec.id)
+        ? [[spec.env, ""]]
+        : [],
+    ),
+  );
 }
 
 /** Returns `undefined` for a secret or agent that was not given. */

@@ -7,7 +7,6 @@ import type { MountedImage } from "../cache/step-inputs.ts";
 import { type BuildJob, inDirectory } from "../job.ts";
 import type { LosableImage } from "../state/layer.ts";
 import { lookUp } from "../state/scope.ts";
-import { missingSecret } from "../state/secrets.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import type { MountSpec } from "./mount-spec.ts";
@@ -81,13 +80,9 @@ async function findContent(
       mountedDirectory(spec, build.asked.contexts);
       return spec.from === undefined ? undefined : findImageOf(spec.from, instruction, build);
     case "tmpfs":
-      return undefined;
     case "secret":
-    case "ssh": {
-      const given = spec.type === "secret" ? build.asked.secrets.values : build.asked.secrets.agents;
-      if (spec.required && !given.has(spec.id)) throw missingSecret(spec.type, spec.id, [...given.keys()]);
+    case "ssh":
       return undefined;
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { overrideStages } from "../../builder/graph/build-graph.ts";
-import { refuseBadStages } from "../../builder/graph/stage-references.ts";
+import { neededPart, refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";
 import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
@@ -11,10 +11,11 @@ import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildInputs } from "./inputs.ts";
 import { readCheckLevel } from "./options/input-definitions.ts";
-import { idsOf } from "./options/secret-options.ts";
 
 interface CheckedDockerfile {
   dockerfile: Dockerfile;
+  /** Its part that the target needs. */
+  needed: Dockerfile;
   directive: CheckDirective;
   /** What `--check=warn` has found. */
   findings: readonly Finding[];
@@ -29,17 +30,20 @@ export async function readCheckedDockerfile(
   const { dialect, buildArgs, target, contexts } = inputs;
   const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   const dockerfile = overrideStages(parsed, contexts);
-  refuseUnsupported(dockerfile, inputs.network);
-  refuseBadMounts(dockerfile, idsOf(inputs.secrets), contexts);
-  refuseBadStages(dockerfile, { dialect, buildArgs, target, contexts });
+  const stages = { dialect, buildArgs, target, contexts };
+  refuseBadMounts(dockerfile, contexts);
+  refuseBadStages(dockerfile, stages);
+  const needed = neededPart(dockerfile, stages);
+  refuseUnsupported(needed, inputs.network);
   // The comments of a replaced stage must not count for the next one.
   const directive = readCheckDirective(parsed);
   const level = readCheckLevel(invocation.values);
-  if (!directive.turnsIntoErrors && level === undefined) return { dockerfile, directive, findings: [] };
+  if (!directive.turnsIntoErrors && level === undefined)
+    return { dockerfile, needed, directive, findings: [] };
   const { checkInputs } = await import("./check.ts");
   const { warnings } = await checkInputs(inputs, invocation, lock);
   if (directive.turnsIntoErrors || level === "error") await requireClean(dockerfile, warnings);
-  return { dockerfile, directive, findings: level === "warn" ? warnings : [] };
+  return { dockerfile, needed, directive, findings: level === "warn" ? warnings : [] };
 }
 
 /** Rejects if one of Docker's checks fails, as `# check=error=true` and `--check=error` demand, before anything is run. */

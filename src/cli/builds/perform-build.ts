@@ -93,7 +93,7 @@ export async function performBuild(
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
     inputs;
   const chosen = chooseServices(invocation, platforms);
-  const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
+  const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
   daemon?.requireKeeps({
     "images of several platforms": platforms.length > 1,
     "provenance and packages":
@@ -137,7 +137,7 @@ export async function performBuild(
   let failed: BuildService | undefined;
   try {
     if (platforms.length > 1) requirePlatformsFit(outputs);
-    await requireSupport(services, dockerfile, inputs, { limits, annotations });
+    await requireSupport(services, needed, inputs, { limits, annotations });
     const prepared: PreparedBuild[] = [];
     for (const each of services) {
       const { connection, supports, companions } = each;
