@@ -10,6 +10,7 @@ import { basename, dirname, join, normalize } from "node:path";
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   hcl: [],
+  templates: [],
   context: [],
   store: [],
   registry: [
@@ -67,6 +68,7 @@ const allowed: Record<string, readonly string[]> = {
     "registry",
     "engine",
     "terminal",
+    "templates",
   ],
 };
 

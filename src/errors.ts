@@ -37,6 +37,15 @@ export class BoughError extends Error {
   }
 }
 
+/** A command line that can't be parsed. Docker's command line has an exit code of its own for it. */
+export class CommandLineError extends BoughError {
+  override readonly name: string = "CommandLineError";
+
+  constructor(message: string, hint?: string) {
+    super(message, { kind: "usage", hint });
+  }
+}
+
 /** Returns the error of a command line or profile that is used wrongly. */
 export function usageError(message: string, hint?: string): BoughError {
   return new BoughError(message, { kind: "usage", hint });
@@ -44,7 +53,13 @@ export function usageError(message: string, hint?: string): BoughError {
 
 /** Returns the message of anything that was thrown. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const cause = primaryOf(error);
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Returns the error that came first: one of cleaning up after it, by `using`, has it as the suppressed one, and no message. */
+export function primaryOf(error: unknown): unknown {
+  return error instanceof Error && "suppressed" in error ? primaryOf(error.suppressed) : error;
 }
 
 /** Returns an error that says what it is about, a target or a platform, before its message. Others than a BoughError stay as they are. */

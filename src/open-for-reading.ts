@@ -1,8 +1,9 @@
-import { constants, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { usageError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
 /** Linux only; other systems open the file as usual. */
-const { O_RDONLY, O_NOATIME = 0 } = constants;
+const { O_RDONLY, O_NOATIME = 0, O_NONBLOCK = 0 } = constants;
 
 /**
  * Opens a file for reading and leaves its access time (atime) alone. Linux would set that at the first read after a change,
@@ -17,6 +18,24 @@ export function openForReading(path: string | Buffer, flags: number): number {
     // Only root and the file's owner may leave it alone. Some network file systems let nobody.
     if (errorCode(error) !== "EPERM") throw error;
     return openSync(path, O_RDONLY | flags);
+  }
+}
+
+/**
+ * Reads a file that others may have written or replaced: at most `maxBytes`, and neither a pipe nor a device, which could block its
+ * reader or never end. Throws the error of a system call, or a BoughError of kind `usage`; neither needs to name the path.
+ */
+export function readRegularFile(path: string, maxBytes: number): Buffer {
+  // Non-blocking: to open a pipe would wait for a writer.
+  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
+  try {
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw usageError("it is a directory");
+    if (!stats.isFile()) throw usageError("it is not a regular file");
+    if (stats.size > maxBytes) throw usageError(`it is larger than ${maxBytes} bytes`);
+    return readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

@@ -1,7 +1,8 @@
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
+import { createInputs } from "./cli/process/inputs.ts";
 import { createInterruptKey, endingSignals } from "./cli/process/interrupts.ts";
 import type { BackgroundProcess, Replacement, Runtime } from "./cli/process/runtime.ts";
-import { createInput, createOutput } from "./cli/process/standard-streams.ts";
+import { createInput, createOutput, namedDescriptors } from "./cli/process/standard-streams.ts";
 import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
@@ -107,11 +108,13 @@ function runInBackground(
   environment: Readonly<Record<string, string>>,
   rewrite: (words: readonly string[]) => readonly string[],
 ): BackgroundProcess {
-  return Bun.spawn([...ownProgram(), ...rewrite(process.argv.slice(2))], {
+  const words = rewrite(process.argv.slice(2));
+  const named = namedDescriptors(words);
+  const others: (number | null)[] = Array(Math.max(2, ...named) - 2).fill(null);
+  for (const descriptor of named) others[descriptor - 3] = descriptor;
+  return Bun.spawn([...ownProgram(), ...words], {
     env: { ...process.env, ...environment },
-    stdin: runtime.stdin.isPiped ? "inherit" : "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
+    stdio: [runtime.stdin.isPiped ? "inherit" : "ignore", "pipe", "pipe", ...others],
     detached: true,
   });
 }
@@ -128,12 +131,15 @@ async function prepareReplacement(): Promise<Replacement> {
     );
 }
 
+const stdin = createInput(() => process.stdin);
+
 const runtime: Runtime = {
   environment: process.env,
   workingDirectory: process.cwd(),
   platform: process.platform,
   userId: process.getuid?.(),
-  stdin: createInput(() => process.stdin),
+  stdin,
+  inputs: createInputs(stdin),
   stdout: createOutput({
     descriptor: 1,
     open: () => process.stdout,

@@ -43,11 +43,11 @@ export async function readAtMost(
   maxBytes: number,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ bytes: Buffer; isWhole: boolean }> {
-  const read: Uint8Array[] = [];
+  const read: Buffer[] = [];
   let size = 0;
   for await (const chunk of chunks) {
-    // Bun may reuse the chunk's memory.
-    read.push(chunk.slice());
+    // Its memory may be used for the next chunk. A Buffer's slice() would be no copy.
+    read.push(Buffer.from(chunk));
     size += chunk.byteLength;
     if (size > maxBytes) break;
   }

@@ -25,7 +25,7 @@ import { createIsKnown, lookUp, type StageScope } from "../builder/state/scope.t
 import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
-import { type FileSystem, localFileSystem, rememberFiles } from "../context/file-system/file-system.ts";
+import { type FileSystem, rememberFiles } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type {
   AddInstruction,
@@ -47,6 +47,7 @@ import { type Finding, isWarningRule, warn } from "./rules.ts";
 export interface DryOptions {
   dialect: Dialect;
   context: BuildContext;
+  files: FileSystem;
   ignore: IgnoreRules;
   contexts: NamedContexts;
   buildArgs: ReadonlyMap<string, string>;
@@ -88,7 +89,13 @@ export class UncopyableSourceError extends BoughError {
 /** Creates the world of `--check`, which sends no request, reads no file, and notes what a build would do. */
 export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
   const { contexts, signal, buildArgs } = options;
-  const files = rememberFiles(localFileSystem);
+  const remembered = new Map<FileSystem, FileSystem>();
+  /** Returns the files of a named context, or of the build context. */
+  const open: OpenFiles = async (directory) => {
+    const { context, ignore, files } =
+      directory === undefined ? options : await asSource(() => directory.open({ signal }));
+    return { context, ignore, files: remembered.getOrInsertComputed(files, rememberFiles) };
+  };
   const world: World<DryStage> = {
     dialect: options.dialect,
     escape,
@@ -134,10 +141,9 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     changeUser: (_, stage) => stage,
 
     async copyOptions(instruction, { workdir, staged }) {
-      const directory = sourceDirectory(instruction, contexts);
-      const { context, ignore } = directory === undefined ? options : await openFiles(directory, signal);
       return {
-        ...{ context, ignore, files, signal, workdir, staged },
+        ...(await open(sourceDirectory(instruction, contexts))),
+        ...{ signal, workdir, staged },
         // Only a build asks the service what it can make.
         whyLeftOut: world.dialect.copiesAsBuildKit ? async () => undefined : undefined,
         isDirectoryInImage: async () => false,
@@ -162,7 +168,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       for (const { warnings, excluded } of await planMounts(
         instruction,
         stage,
-        { ...options, files },
+        { ...options, open },
         escape,
       )) {
         for (const warning of warnings) world.warn(warning, instruction);
@@ -175,11 +181,13 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   return world;
 }
 
+type OpenFiles = (directory: DirectoryContext | undefined) => Promise<ContextFiles>;
+
 /** Finds the files of the context that are mounted. Files that are missing there are found without the service. */
 async function planMounts(
   { mounts }: RunInstruction,
   stage: DryStage,
-  { contexts, signal, files, ...main }: DryOptions & { files: FileSystem },
+  { contexts, signal, open }: Pick<DryOptions, "contexts" | "signal"> & { open: OpenFiles },
   escape: EscapeCharacter,
 ): Promise<MountedFiles[]> {
   const isKnown = createIsKnown(stage, escape);
@@ -192,8 +200,8 @@ async function planMounts(
     if (spec.type !== "bind") continue;
     const directory = mountedDirectory(spec, contexts);
     if (spec.from !== undefined && directory === undefined) continue;
-    const { context, ignore } = directory === undefined ? main : await openFiles(directory, signal);
-    found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
+    const opened = await open(directory);
+    found.push(await asSource(() => findMountedFiles(spec.source, { ...opened, signal })));
   }
   return found;
 }
@@ -212,10 +220,6 @@ function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typ
 }
 
 /** An address that nothing can be fetched from is an error of each instruction that needs it. */
-function openFiles(directory: DirectoryContext, signal: AbortSignal): Promise<ContextFiles> {
-  return asSource(() => directory.open({ signal }));
-}
-
 async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   try {
     return await find();

@@ -1,4 +1,5 @@
 /** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
+import { basename } from "node:path";
 import type { Subprocess } from "bun";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
@@ -82,9 +83,12 @@ function spawnOptions(place: HelperPlace) {
   return {
     ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
     env: { ...place.environment },
-    detached: true,
+    // Windows has no sessions, and would give each a window instead.
+    ...(isWindows ? { windowsHide: true } : { detached: true }),
   };
 }
+
+const isWindows = process.platform === "win32";
 
 function furtherDescriptors({ descriptors = [] }: HelperPlace): (number | null)[] {
   const given = descriptors.slice(0, descriptors.findLastIndex((descriptor) => descriptor !== undefined) + 1);
@@ -125,8 +129,17 @@ export function tryToExecute(path: string): string | undefined {
 }
 
 /** Kills the helper and everything that it started, even after the helper's own end. */
-export function endHelper(helper: Pick<Running, "pid">): void {
-  sendSignal(-helper.pid, "SIGKILL");
+export function endHelper(helper: Pick<Running, "pid" | "exitCode" | "signalCode">): void {
+  if (isWindows) endTree(helper);
+  else sendSignal(-helper.pid, "SIGKILL");
+}
+
+/** Windows has no process groups: it knows who started whom as long as that one lives. */
+function endTree(helper: Pick<Running, "pid" | "exitCode" | "signalCode">): void {
+  if (!isRunning(helper)) return;
+  const taskkill = Bun.which("taskkill");
+  if (taskkill === null) sendSignal(helper.pid, "SIGKILL");
+  else Bun.spawnSync([taskkill, "/T", "/F", "/PID", String(helper.pid)], { windowsHide: true });
 }
 
 /** Runs a program to its end. Rejects with a BoughError that names it when the deadline has passed. */
@@ -176,7 +189,7 @@ async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">, input: str
 }
 
 function programOf([path = ""]: readonly string[]): string {
-  return path.slice(path.lastIndexOf("/") + 1);
+  return basename(path);
 }
 
 /** Sends a signal to a process, or to a process group if `pid` is negative. Does nothing if it has ended. */

@@ -1,9 +1,10 @@
 /** Certificates of registries and of this user, where docker and skopeo look for them. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { BoughError, messageOf } from "../errors.ts";
+import { inHome } from "../home-directory.ts";
 import type { Environment } from "./credentials.ts";
-import { filesIn } from "./registries-conf.ts";
+import { filesIn, machineSettings } from "./registries-conf.ts";
 
 /** Options of fetch. */
 export interface Tls {
@@ -35,7 +36,7 @@ const systemBundles = [
 export function createTrust(
   environment: Environment,
   isInsecure: boolean,
-  { system = "/etc", bundles = systemBundles }: { system?: string; bundles?: readonly string[] } = {},
+  { system = machineSettings, bundles }: { system?: string; bundles?: readonly string[] } = {},
 ): Trust {
   const known = new Map<string, Tls | undefined>();
   let machine: string[] | undefined;
@@ -61,13 +62,24 @@ export function createTrust(
       // A request that was sent at the same time may have widened them.
       if (optionsFor(host) !== used) return true;
       if (isInsecure || machine !== undefined || rootsOf(environment) !== undefined) return false;
-      const found = bundles.map(readOptional).find((text) => text !== undefined);
-      if (found === undefined) return false;
-      machine = [found, ...bundled()];
+      const found = bundles === undefined ? machineAuthorities() : firstOf(bundles);
+      if (found.length === 0) return false;
+      machine = [...found, ...bundled()];
       known.clear();
       return true;
     },
   };
+}
+
+function machineAuthorities(): string[] {
+  if (process.platform === "linux") return firstOf(systemBundles);
+  // The keychain, or the certificate store of Windows.
+  return process.getBuiltinModule("node:tls").getCACertificates("system");
+}
+
+function firstOf(bundles: readonly string[]): string[] {
+  const found = bundles.map(readOptional).find((text) => text !== undefined);
+  return found === undefined ? [] : [found];
 }
 
 /** Loaded only if needed: that takes longer than a request. */
@@ -78,22 +90,27 @@ function bundled(): readonly string[] {
 function rootsOf({ SSL_CERT_FILE, SSL_CERT_DIR }: Environment): string[] | undefined {
   if (!SSL_CERT_FILE && !SSL_CERT_DIR) return undefined;
   const files = SSL_CERT_FILE ? [SSL_CERT_FILE] : [];
-  const directories = SSL_CERT_DIR ? SSL_CERT_DIR.split(":") : [];
+  const directories = SSL_CERT_DIR ? SSL_CERT_DIR.split(delimiter) : [];
   return [...files, ...directories.flatMap((directory) => filesIn(directory, /./))].flatMap(
     (path) => readOptional(path) ?? [],
   );
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-certs.d.5.md: the first directory of the host counts. */
-function findForHost(host: string, { HOME, XDG_CONFIG_HOME }: Environment, system: string): Tls | undefined {
-  const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
-  const parents = [
-    ...(config ? [join(config, "containers/certs.d")] : []),
-    join(system, "containers/certs.d"),
-    join(system, "docker/certs.d"),
+function findForHost(host: string, environment: Environment, system: string | undefined): Tls | undefined {
+  const { XDG_CONFIG_HOME, DOCKER_CONFIG } = environment;
+  const parents: [string | undefined, string][] = [
+    [XDG_CONFIG_HOME || inHome(environment, ".config"), "containers/certs.d"],
+    [system, "containers/certs.d"],
+    [system, "docker/certs.d"],
+    // As Docker Desktop.
+    [process.platform === "linux" ? undefined : DOCKER_CONFIG || inHome(environment, ".docker"), "certs.d"],
   ];
+  // As docker: no file name on Windows has a colon.
+  const name = process.platform === "win32" ? host.replaceAll(":", "") : host;
   const found = parents
-    .map((parent) => filesIn(join(parent, host), /\.(crt|cert)$/))
+    .flatMap(([parent, directory]) => (parent === undefined ? [] : join(parent, directory, name)))
+    .map((directory) => filesIn(directory, /\.(crt|cert)$/))
     .find((files) => files.length > 0);
   if (found === undefined) return undefined;
   const authorities = found.filter((path) => path.endsWith(".crt")).map(read);

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
+import { inHome } from "../home-directory.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
@@ -47,20 +48,18 @@ export async function findLogin(
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md */
-function credentialFiles({
-  REGISTRY_AUTH_FILE,
-  XDG_RUNTIME_DIR,
-  XDG_CONFIG_HOME,
-  DOCKER_CONFIG,
-  HOME,
-}: Environment): string[] {
+function credentialFiles(environment: Environment): string[] {
+  const { REGISTRY_AUTH_FILE, XDG_RUNTIME_DIR, XDG_CONFIG_HOME, DOCKER_CONFIG } = environment;
   if (REGISTRY_AUTH_FILE) return [REGISTRY_AUTH_FILE];
-  const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
-  const docker = DOCKER_CONFIG || (HOME && join(HOME, ".docker"));
+  const config = XDG_CONFIG_HOME || inHome(environment, ".config");
+  const docker = DOCKER_CONFIG || inHome(environment, ".docker");
+  const user = process.getuid?.();
   return [
     XDG_RUNTIME_DIR
       ? join(XDG_RUNTIME_DIR, "containers/auth.json")
-      : `/run/containers/${process.getuid?.()}/auth.json`,
+      : user === undefined
+        ? undefined
+        : `/run/containers/${user}/auth.json`,
     config && join(config, "containers/auth.json"),
     docker && join(docker, "config.json"),
   ].filter((path): path is string => path !== undefined && path !== "");

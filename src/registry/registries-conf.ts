@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../errors.ts";
+import { inHome } from "../home-directory.ts";
 import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
@@ -15,6 +16,9 @@ export interface Place {
   /** What is asked of it: a mirror's tags may be older. */
   reads: "all" | "digests" | "tags";
 }
+
+/** The directory of the machine's settings. Windows has none: each user may make `\etc` there. */
+export const machineSettings = process.platform === "win32" ? undefined : "/etc";
 
 interface RegistrySettings {
   isBlocked: boolean;
@@ -30,7 +34,7 @@ interface RegistrySettings {
 export function findSettings(
   repository: Repository,
   environment: Environment,
-  system = "/etc",
+  system = machineSettings,
 ): RegistrySettings {
   const entries = new Map<string, JsonRecord>();
   for (const path of configurationFiles(environment, system)) {
@@ -109,13 +113,12 @@ function matchedLength(prefix: string, written: string): number {
   return isEnd && !written.slice(0, end - prefix.length + 1).includes("/") ? end : 0;
 }
 
-function configurationFiles(
-  { HOME, XDG_CONFIG_HOME, CONTAINERS_REGISTRIES_CONF }: Environment,
-  system: string,
-): string[] {
+function configurationFiles(environment: Environment, system: string | undefined): string[] {
+  const { XDG_CONFIG_HOME, CONTAINERS_REGISTRIES_CONF } = environment;
   if (CONTAINERS_REGISTRIES_CONF) return [CONTAINERS_REGISTRIES_CONF];
-  const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
-  const parents = [join(system, "containers"), ...(config ? [join(config, "containers")] : [])];
+  const parents = [system, XDG_CONFIG_HOME || inHome(environment, ".config")]
+    .filter((parent) => parent !== undefined)
+    .map((parent) => join(parent, "containers"));
   // Of the main files, the user's replaces the machine's; of the others, all count.
   const main = parents.map((parent) => join(parent, "registries.conf")).findLast((path) => existsSync(path));
   const others = parents.flatMap((parent) => filesIn(join(parent, "registries.conf.d"), /\.conf$/));

@@ -1,4 +1,4 @@
-import { BoughError, exitCodes, messageOf } from "../errors.ts";
+import { BoughError, exitCodes, messageOf, primaryOf } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";
 import { truncate, visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
@@ -52,7 +52,8 @@ export function exitCodeOfDocker(error: unknown): number {
 
 /** Returns anything that was thrown as an error for users. */
 export function failureOf(error: unknown): BoughError {
-  return error instanceof BoughError ? error : (stateFailure(error) ?? defect(error));
+  const primary = primaryOf(error);
+  return primary instanceof BoughError ? primary : (stateFailure(primary) ?? defect(primary));
 }
 
 function defect(error: unknown): BoughError {

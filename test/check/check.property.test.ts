@@ -6,6 +6,7 @@ import { dialects } from "../../src/builder/dialect.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport, renderReport } from "../../src/check/report.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
+import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { defaultPlatform, parsePlatform } from "../../src/image/platform.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -104,6 +105,7 @@ test("a check of random instructions ends with a report in both formats", async 
           text,
           path: "Dockerfile",
           context,
+          files: localFileSystem,
           ignore,
           contexts: new Map(),
           buildArgs: new Map([["A", "x"]]),

@@ -78,21 +78,32 @@ test("--list has the targets and groups, but not those that only others inherit"
   const list = async (...words: string[]) => (await bake(join(cases, "monorepo"), words)).stdout;
   expect(await list("--list", "targets")).toBe(
     [
-      "TARGET    DESCRIPTION",
-      "api",
-      "default   docs, services",
-      "docs      The manual",
-      "services  What runs (api, web)",
-      "web",
+      "TARGET\t\tDESCRIPTION",
+      "api\t\t",
+      "default\t\tdocs, services",
+      "docs\t\tThe manual",
+      "services\tWhat runs (api, web)",
+      "web\t\t",
       "",
     ].join("\n"),
   );
-  expect(JSON.parse(await list("--list=type=variables,format=json"))).toEqual([
-    { name: "IMAGE", value: "ghcr.io/example/app" },
-    { name: "REGISTRY", description: "Where images go", value: "ghcr.io/example" },
-    { name: "TAG", value: "latest" },
-    { name: "WORKERS", type: "number", value: "2" },
-  ]);
+  expect(await list("--list=type=variables,format=json")).toBe(
+    `${JSON.stringify(
+      [
+        { name: "IMAGE", value: "ghcr.io/example/app" },
+        { name: "REGISTRY", description: "Where images go", value: "ghcr.io/example" },
+        { name: "TAG", value: "latest" },
+        { name: "WORKERS", type: "number", value: "2" },
+      ],
+      undefined,
+      2,
+    )}\n`,
+  );
+});
+
+test("--list=variables has the types and values that docker buildx names", async () => {
+  const { stdout } = await bake(join(cases, "hcl-variables"), ["--list", "variables"]);
+  expect(stdout).toBe(readFileSync(join(cases, "hcl-variables", "variables.txt"), "utf8"));
 });
 
 describe("a file that can't be used is refused with its place", () => {

@@ -53,8 +53,8 @@ const runtime = {
   environment: {},
   stdout: { isTerminal: false },
 } as unknown as Runtime;
-const outputOf = (text: string) =>
-  readBuildOutputs({ values: valuesOf(`-o ${text}`), runtime }, ["app:1"])[0];
+const outputOf = (text: string, tag = "app:1") =>
+  readBuildOutputs({ values: valuesOf(`-o ${text} --tag ${tag}`), runtime }, [tag])[0];
 
 test("-o type=image keeps the image with the service, under further names", () => {
   expect(outputOf('type=image,"name=b:1,c",push=false,unpack=true')).toMatchObject({
@@ -77,9 +77,23 @@ test.each([
 
 test.each([
   ["type=oci,dest=x,oci-mediatypes=false", "oci-mediatypes=false: images have the media types of OCI"],
-  ["type=registry,push-by-digest=true", "push-by-digest=true: a push needs a tag"],
+  ["type=registry,push-by-digest=true", "can't push tagged ref localhost:5000/app:1 by digest"],
   ["type=oci,dest=x,annotation.a=b", "annotations are given with --annotation"],
-])("-o %s is refused", (text, message) => expect(() => outputOf(text)).toThrow(message));
+])("-o %s is refused", (text, message) =>
+  expect(() => outputOf(text, "localhost:5000/app:1")).toThrow(message),
+);
+
+test.each([
+  ["type=image,name=localhost:5000/a,push=true", "app:1", "localhost:5000/a"],
+  // What docker's manual has: the name is that of -t.
+  ["type=image,push=true,name-canonical=true", "localhost:5000/b", "localhost:5000/b"],
+  ["type=registry", "localhost:5000/c", "localhost:5000/c"],
+])("-o %s,push-by-digest=true -t %s pushes to a repository, without a tag", (text, tag, reference) =>
+  expect(outputOf(`${text},push-by-digest=true`, tag)).toMatchObject({
+    destinations: [{ kind: "registry", reference, byDigest: true }],
+    tags: [],
+  }),
+);
 
 test.each([
   ["ARG SOURCE_DATE_EPOCH=1704067200\nFROM scratch", 1704067200],

@@ -36,13 +36,15 @@ beforeAll(async () => {
 });
 afterAll(() => registry.stop());
 
-async function imagetools(...words: string[]) {
-  const child = Bun.spawn([plugin, "imagetools", ...words], {
-    env: { PATH: process.env.PATH ?? "", HOME: files, BOUGH_HOME: join(files, "state") },
+async function run(words: readonly string[], environment: Record<string, string> = {}) {
+  const child = Bun.spawn([...words], {
+    env: { PATH: process.env.PATH ?? "", HOME: files, BOUGH_HOME: join(files, "state"), ...environment },
     ...({ stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const),
   });
   return endOf(child);
 }
+
+const imagetools = (...words: string[]) => run([plugin, "imagetools", ...words]);
 
 async function manifest(name: string, method = "GET") {
   const [, repository = "", reference = ""] = /^(.*?)[:@]([^:]+|sha256:.+)$/.exec(name) ?? [];
@@ -143,4 +145,77 @@ describe("create", () => {
     expect(stderr).toStartWith("ERROR: ");
     expect(stderr).toContain(given(message));
   });
+});
+
+describe("inspect", () => {
+  test("--format {{.Manifest.Digest}} is the digest, as in newer releases of buildx", async () => {
+    const digest = await digestOf("app:1");
+    const name = `${registry.host}/app:1`;
+    expect((await imagetools("inspect", name, "--format", "{{.Manifest.Digest}}")).stdout).toBe(digest ?? "");
+  });
+
+  test.each<[string[], string, string]>([
+    [["HOST/app:nope"], "HOST/app:nope: not found", ""],
+    [["--raw", "--format", "{{.}}", "HOST/app:1"], "format and raw cannot be used together", ""],
+    [["--format", "{{nope}}", "HOST/app:1"], 'template: :1: function "nope" not defined', ""],
+    // What comes before is printed.
+    [
+      ["--format", "{{.Name}} {{.Nope}}", "HOST/app:1"],
+      'template: :1:12: executing "" at <.Nope>: can\'t evaluate field Nope in type imagetools.tplInputs',
+      "HOST/app:1 ",
+    ],
+    [
+      ["--format", "{{.Image.Nope}}", "HOST/app:amd64"],
+      'executing "" at <.Image.Nope>: can\'t evaluate field Nope in type *v1.Image',
+      "",
+    ],
+    [
+      ["--format", "{{(index .Manifest.Manifests 9).Digest}}", "HOST/app:1"],
+      "error calling index: index out of range: 9",
+      "",
+    ],
+  ])("%j is an error", async (words, message, output) => {
+    const { stdout, stderr, exitCode } = await imagetools("inspect", ...words.map(given));
+    expect({ stdout, exitCode }).toEqual({ stdout: given(output), exitCode: 1 });
+    expect(stderr).toStartWith("ERROR: ");
+    expect(stderr).toContain(given(message));
+  });
+});
+
+test("docker's recipe: a machine for each platform pushes by digest, and imagetools joins them", async () => {
+  writeFiles(files, { "app/Dockerfile": "FROM scratch\nARG TARGETARCH\nCOPY $TARGETARCH /f\n" });
+  writeFiles(files, { "app/amd64": "1", "app/arm64": "2", "digests/.keep": "" });
+  const name = given("HOST/recipe");
+  for (const architecture of ["amd64", "arm64"]) {
+    const state = join(files, `state-${architecture}`);
+    const metadata = join(files, `${architecture}.json`);
+    const built = await run(
+      [
+        plugin,
+        "build",
+        "--platform",
+        `linux/${architecture}`,
+        "-t",
+        name,
+        "--metadata-file",
+        metadata,
+      ].concat(["-o", "type=image,push-by-digest=true,name-canonical=true,push=true", join(files, "app")]),
+      { BOUGH_HOME: state },
+    );
+    expect(built).toMatchObject({ exitCode: 0, stdout: "" });
+    const { "image.name": known, "containerimage.digest": digest } = JSON.parse(
+      readFileSync(metadata, "utf8"),
+    );
+    expect(known).toBe(name);
+    writeFiles(join(files, "digests"), { [digest.slice("sha256:".length)]: "" });
+  }
+  // No tag until all are joined.
+  expect((await fetch(`http://${registry.host}/v2/recipe/tags/list`)).status).toBe(404);
+  const digests = readdirSync(join(files, "digests")).filter((each) => each !== ".keep");
+  const sources = digests.map((digest) => `${name}@sha256:${digest}`);
+  const joined = await imagetools("create", "-t", `${name}:1`, "-t", `${name}:latest`, ...sources);
+  expect(joined).toMatchObject({ exitCode: 0, stdout: "" });
+  const format = "{{range .Manifest.Manifests}}{{.Platform.Architecture}} {{end}}";
+  const { stdout } = await imagetools("inspect", "--format", format, `${name}:latest`);
+  expect(stdout.trim().split(" ").toSorted()).toEqual(["amd64", "arm64"]);
 });

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { checkLocalName } from "../../src/cli/images/extract.ts";
 import { endingSignals } from "../../src/cli/process/interrupts.ts";
 import { stateDirectory } from "../../src/cli/process/runtime.ts";
+import { checkLocalNames } from "../../src/context/file-system/local-name.ts";
 import { runBough } from "../support/bough.ts";
 
 const home = { HOME: "/home/ann" };
@@ -49,16 +49,22 @@ describe("names in an image that mean something else on Windows", () => {
     "a ",
     "a\nb",
     "a?",
+    "conin$",
+    "com0",
+    "lpt\u00b2.txt",
+    "nul .txt",
   ])("%j", (name) => {
-    expect(() => checkLocalName(name, "win32")).toThrow("can't be the name of a file on Windows");
-    expect(() => checkLocalName(name, "linux")).not.toThrow();
-    expect(() => checkLocalName(name, "darwin")).not.toThrow();
+    expect(() => checkLocalNames([name], "win32", "advice")).toThrow(
+      "can't be the name of a file on Windows",
+    );
+    expect(() => checkLocalNames([name], "linux", "advice")).not.toThrow();
+    expect(() => checkLocalNames([name], "darwin", "advice")).not.toThrow();
   });
 
   test.each(["a", ".hidden", "a b", "console", "com", "naïve.txt", "lpt10"])(
     "%j is an ordinary name",
     (name) => {
-      expect(() => checkLocalName(name, "win32")).not.toThrow();
+      expect(() => checkLocalNames([name], "win32", "advice")).not.toThrow();
     },
   );
 });

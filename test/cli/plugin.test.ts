@@ -146,7 +146,8 @@ describe("docker-buildx", () => {
 
   test.each([
     ["ls", "NAME/NODE     DRIVER/ENDPOINT   STATUS    BUILDKIT"],
-    ["ls --format {{.Name}}", "default\n"],
+    ["ls --format {{.Name}}", "default\ndefault\n"],
+    ["ls --format {{.Name}}:{{.DriverEndpoint|upper}}", "default:BOUGH\ndefault:DEFAULT\n"],
     ["ls --format json", '{"Current":true,"Driver":"bough"'],
     // As docker/setup-buildx-action calls them.
     [
@@ -176,7 +177,8 @@ describe("docker-buildx", () => {
   test.each([
     ["history ls", "bough session list"],
     ["dial-stdio", "no BuildKit to talk to"],
-    ["ls --format {{.Nodes}}", "--format takes table, json or {{.Name}}"],
+    ["ls --format {{.Nodes}}", "can't evaluate field Nodes in type *commands.lsContext"],
+    ["ls --format {{nope}}", 'template parsing error: template: :1: function "nope" not defined'],
     ["prune --filter type=regular", "--filter takes until=AGE"],
     ["imagetools create x", "can't push with no tags specified"],
     ["imagetools inspct", 'unknown command: "inspct". Did you mean inspect?'],

@@ -121,7 +121,7 @@ test.each<[string, string, keyof FileSystem, string]>([
   const root = makeTree(tree);
   const context = await openBuildContext(root, "/");
   const sub = join(context.realPath, "sub");
-  const swapBefore = <Name extends keyof FileSystem>(name: Name): FileSystem[Name] =>
+  const swapBefore = <Name extends "readDirectory" | "stat" | "readLink">(name: Name): FileSystem[Name] =>
     ((asked: string) => {
       if (name === call && asked === join(context.realPath, path)) {
         renameSync(sub, `${sub}.elsewhere`);

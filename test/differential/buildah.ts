@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Builder, BuildRequest } from "./builder.ts";
 import { readTree } from "./tree.ts";
@@ -49,6 +49,7 @@ export function makeBuildah(directory: string): Builder {
         "--layers=false",
         "--pull-never",
         "--quiet",
+        `--ulimit=nofile=${openFilesLimit()}`,
         `--file=${request.dockerfile}`,
         ...(request.ignoreFile === undefined ? [] : [`--ignorefile=${request.ignoreFile}`]),
         ...Object.entries(buildArgs).map(([key, value]) => `--build-arg=${key}=${value}`),
@@ -75,4 +76,11 @@ export function makeBuildah(directory: string): Builder {
       // Each command releases its mounts itself.
     },
   };
+}
+
+/** Returns this process's limits of open files, soft and hard: buildah from 1.36 on raises its own, which containers forbid. */
+function openFilesLimit(): string {
+  const [, soft, hard] =
+    /^Max open files +(\d+) +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+  return `${soft}:${hard}`;
 }

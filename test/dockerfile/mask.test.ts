@@ -53,8 +53,9 @@ describe("masking takes linear time for a line of many", () => {
     ["letters", "a".repeat(size * 4)],
     ["question marks", "?a=".repeat(size)],
   ])("%s", (_, text) => {
-    const started = performance.now();
+    const started = process.cpuUsage();
     maskSecrets(text);
-    expect(performance.now() - started).toBeLessThan(20_000);
+    const { user, system } = process.cpuUsage(started);
+    expect(user + system).toBeLessThan(20_000_000);
   });
 });

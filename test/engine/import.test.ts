@@ -79,7 +79,9 @@ describe("from a registry", () => {
   test("an index without the machine's platform is an error", async () => {
     const operation = await importing(`docker://${open.host}/foreign:1.0`);
     expect(operation.status).toBe("FAILED");
-    expect(operation.error).toContain(`no image found in image index for architecture ${machine}`);
+    expect(operation.error).toMatch(
+      new RegExp(`no image found in (image index|manifest list) for architecture "?${machine}`),
+    );
     const single = await makeBusyboxLayout(join(engine.directory, "single"), { architectures: [other] });
     const nested = JSON.parse(await Bun.file(join(engine.directory, "single/index.json")).text());
     const inner = JSON.parse(await Bun.file(blob("single", nested.manifests[0].digest)).text());
@@ -128,10 +130,11 @@ describe("from a registry with a password", () => {
   });
 
   test("a wrong or missing password fails", async () => {
-    expect((await importing(url(), {}, { ...credentials, password: "wrong" })).error).toContain(
-      "unauthorized",
-    );
-    expect((await importing(url())).error).toContain("unauthorized");
+    // By skopeo 1.9, and by later ones.
+    const refused = /unauthorized|authentication required/;
+    const wrong = { ...credentials, password: "wrong" };
+    expect((await importing(url(), {}, wrong)).error).toMatch(refused);
+    expect((await importing(url())).error).toMatch(refused);
   });
 });
 

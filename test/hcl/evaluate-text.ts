@@ -8,14 +8,18 @@ import { jsonText, parseJson, valueOfJson } from "../../src/hcl/values/json-text
 const library = standardLibrary({ now: () => new Date("2026-01-31T15:04:05Z"), homeDirectory: "/home/user" });
 
 /** Evaluates an expression with variables, and returns its value as JSON. */
-export function evaluateText(text: string, variables: Readonly<Record<string, unknown>> = {}): string {
+export function evaluateText(
+  text: string,
+  variables: Readonly<Record<string, unknown>> = {},
+  budget = new Budget(),
+): string {
   const scope: Scope = {
     lookUp: (name) =>
       Object.hasOwn(variables, name) ? valueOfJson(parseJson(JSON.stringify(variables[name]))) : undefined,
     names: () => Object.keys(variables),
     functionOf: (name) => library.get(name),
     functionNames: () => library.keys(),
-    budget: new Budget(),
+    budget,
   };
   return jsonText(evaluate(parseExpressionText({ name: "test.hcl", text }), scope));
 }

@@ -141,6 +141,22 @@ describe.each([
     );
     expect(config.rootfs.diff_ids).toHaveLength(3);
   }, 60_000);
+
+  test("what comes from pipes and here-documents arrives", async () => {
+    const dockerfile = "FROM base\nRUN --mount=type=secret,id=t,required wc -c < /run/secrets/t\n";
+    const lines = [
+      `printf '${dockerfile}' | ${build} --secret id=t,src=/dev/fd/7 --dockerfile - one 7<<X`,
+      ...["six", "X"],
+      `printf '${dockerfile}' | ${build} --secret id=t,src=one/Dockerfile -`,
+      `printf '{"target": {"default": {"context": "one", "contexts": {"base": "oci-layout:///work/base"}}}}' |`,
+      "bough bake --progress plain -f -",
+    ];
+    const { exitCode, stderr } = await inContainer(flags, lines.join("\n"));
+    expect(exitCode === 0 || stderr).toBe(true);
+    expect(stderr).toMatch(/^4$/m);
+    expect(stderr).toContain("came from standard input");
+    expect(stderr).toContain("RUN echo one");
+  }, 60_000);
 });
 
 describe("in row user", () => {

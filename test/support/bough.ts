@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInputs } from "../../src/cli/process/inputs.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { requestedFormat, runCommandLine } from "../../src/cli/program/run.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
@@ -42,6 +43,12 @@ export async function runBough(words: readonly string[], options: BoughOptions):
   const stdout: Uint8Array[] = [];
   let stderr = "";
   const text = () => Buffer.concat(stdout).toString();
+  const stdin = {
+    isTerminal: options.hasInputTerminal === true,
+    isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,
+    stream: () => piped(options.stdin),
+    setRawMode() {},
+  };
   const runtime: Runtime = {
     environment: {
       PATH: process.env.PATH,
@@ -52,12 +59,8 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
     userId: options.onEnter === undefined ? 0 : 1000,
-    stdin: {
-      isTerminal: options.hasInputTerminal === true,
-      isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,
-      stream: () => piped(options.stdin),
-      setRawMode() {},
-    },
+    stdin,
+    inputs: createInputs(stdin),
     stdout: {
       write: (data) => void stdout.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
       writeAlone: (render) =>

@@ -10,6 +10,8 @@ import { startWindows, type WindowsMachine } from "./machine.ts";
 export interface WindowsBough extends WindowsMachine {
   /** Runs a command line of bough. Services have the image `busybox:1`. */
   bough(words: readonly string[], options?: Parameters<WindowsMachine["run"]>[1]): Promise<Ended>;
+  /** Runs a command line of Windows' shell. */
+  shell(line: string, options?: Parameters<WindowsMachine["run"]>[1]): Promise<Ended>;
 }
 
 export async function startWindowsBough(): Promise<WindowsBough> {
@@ -24,13 +26,12 @@ export async function startWindowsBough(): Promise<WindowsBough> {
   const server = await startServer({ BOUGH_HOME });
   linkSync(compileBoughFor("windows-x64"), join(machine.drive, "bough.exe"));
   const service = { CONTREE_URL: server.url, CONTREE_TOKEN: server.token ?? "" };
+  const run = (command: readonly string[], options: Parameters<WindowsMachine["run"]>[1] = {}) =>
+    machine.run(command, { ...options, environment: { ...service, ...options.environment } });
   return {
     ...machine,
-    bough: (words, { environment, ...options } = {}) =>
-      machine.run(["D:\\bough.exe", ...words], {
-        ...options,
-        environment: { ...service, ...environment },
-      }),
+    bough: (words, options) => run(["D:\\bough.exe", ...words], options),
+    shell: (line, options) => run(["cmd", "/c", line], options),
     async stop() {
       await Promise.all([machine.stop(), server.stop()]);
     },

@@ -1,4 +1,5 @@
 import type { BuildContext } from "../../context/build-context.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { CopyInstruction, FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
@@ -26,6 +27,8 @@ interface ContextUse {
 
 export interface ContextFiles {
   context: BuildContext;
+  /** Reads them. */
+  files: FileSystem;
   /** The rules of the directory's own `.dockerignore`. */
   ignore: IgnoreRules;
 }

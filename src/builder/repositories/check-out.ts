@@ -1,12 +1,23 @@
-import { existsSync, lstatSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import {
+  type FileSystem,
+  keepsModes,
+  localFileSystem,
+  localPath,
+} from "../../context/file-system/file-system.ts";
+import { type RecordedModes, withModes } from "../../context/file-system/recorded-modes.ts";
 import type { GitEnd } from "../addresses/git-program.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import { type GitClient, tooLarge } from "./git-client.ts";
 
 interface Checkout {
-  /** The directory to copy. */
+  /** The directory to copy, with `/` on every system. */
   directory: string;
+  /** Reads it, with the modes of the commit. */
+  files: FileSystem;
+  /** The modes, on a system that keeps none. */
+  modes: RecordedModes | undefined;
   /** The time of the commit, in seconds. */
   commitTime: number;
 }
@@ -43,7 +54,23 @@ export async function checkOut(
   await git("checkout", "--quiet", "--detach", commit);
   if (address.hasSubmodules && existsSync(join(tree, ".gitmodules"))) await updateSubmodules(tree, client);
   if (keepsGitDirectory({ address })) await tidy(join(tree, ".git"), git);
-  return { directory: findDirectory(tree, address.subdirectory, client), commitTime: fetched.time };
+  const modes = keepsModes
+    ? undefined
+    : readModes(await git("ls-files", "--stage", "--recurse-submodules", "-z"));
+  return {
+    directory: localPath(findDirectory(tree, address.subdirectory, client)),
+    files: modes === undefined ? localFileSystem : withModes(localFileSystem, localPath(tree), modes),
+    modes,
+    commitTime: fetched.time,
+  };
+}
+
+/** Reads `MODE OBJECT STAGE<tab>PATH`. A submodule itself is a directory. */
+function readModes(list: string): RecordedModes {
+  const modes = new Map<string, number | "link">();
+  for (const [, mode = "", path = ""] of list.matchAll(/(\d+) [^\t]+\t([^\0]+)\0/g))
+    if (mode !== "160000") modes.set(path, mode === "120000" ? "link" : Number.parseInt(mode, 8) & 0o777);
+  return modes;
 }
 
 /** Returns true if the copy has a `.git`, which a subdirectory never has. */
@@ -150,8 +177,10 @@ function sizeOf(list: string): number {
 function findDirectory(tree: string, subdirectory: string, { refuse }: Pick<GitClient, "refuse">): string {
   let at = tree;
   for (const name of subdirectory.split("/").filter((part) => part !== "")) {
+    const isDirectory = readdirSync(at, { withFileTypes: true }).some(
+      (entry) => entry.name === name && entry.isDirectory(),
+    );
     at = join(at, name);
-    const isDirectory = lstatSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
     if (isDirectory && name !== ".git") continue;
     throw refuse(`the repository has no directory ${subdirectory}`, "Links in its path are not followed.");
   }

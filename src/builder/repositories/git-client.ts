@@ -1,3 +1,4 @@
+import { keepsModes } from "../../context/file-system/file-system.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import type { GitEnd } from "../addresses/git-program.ts";
@@ -99,20 +100,23 @@ export function refuser(
 
 /** Keeps out the user's settings, which could name programs and rewrite addresses. */
 const plain = {
-  HOME: "/dev/null",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_ATTR_NOSYSTEM: "1",
   GIT_TERMINAL_PROMPT: "0",
   // Keys come only from the agent, and the host's key must be known already.
   GIT_SSH_COMMAND:
-    "ssh -F /dev/null -o BatchMode=yes -o IdentityFile=none -o ConnectTimeout=30 -o ServerAliveInterval=15",
+    "ssh -F none -o BatchMode=yes -o IdentityFile=none -o ConnectTimeout=30 -o ServerAliveInterval=15",
   GIT_SSH_VARIANT: "ssh",
   LC_ALL: "C",
 };
 
-const fixedSettings = [
-  ["core.hooksPath", "/dev/null"],
+/** What is not there: no file on Windows can have this name. */
+const nowhere = keepsModes ? "/dev/null" : "<nowhere>";
+
+const fixedSettings: readonly (readonly [string, string])[] = [
+  ["core.hooksPath", nowhere],
+  ["core.attributesFile", nowhere],
   ["core.fsmonitor", "false"],
   ["core.logAllRefUpdates", "false"],
   ["credential.helper", ""],
@@ -123,7 +127,14 @@ const fixedSettings = [
   ["http.lowSpeedLimit", "1"],
   ["http.lowSpeedTime", String(stalledSeconds)],
   ["init.defaultBranch", "master"],
-] as const;
+  // Links are files with their targets, and paths may be longer than those of old programs.
+  ...(keepsModes
+    ? []
+    : ([
+        ["core.symlinks", "false"],
+        ["core.longPaths", "true"],
+      ] as const)),
+];
 
 /** Passes settings in the environment: every user of a machine can read command lines. */
 function settings(pairs: readonly (readonly [string, string])[]): Record<string, string> {

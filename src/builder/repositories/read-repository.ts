@@ -1,5 +1,5 @@
 import { createReadStream, realpathSync } from "node:fs";
-import { localFileSystem } from "../../context/file-system/file-system.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry } from "../../context/sources/entry.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
@@ -41,13 +41,13 @@ export async function sendRepository(
   const access = accessForAdd(build);
   const client = createGitClient(address, access);
   using place = await build.services.git.makeDirectory();
-  const { directory, commitTime } = await checkOut(repository, {
+  const { directory, files, commitTime } = await checkOut(repository, {
     ...{ client, place: realpathSync(place.path), maxBytes: build.asked.maxAddBytes },
     adviceIfGone: adviceIfGone(address, access),
   });
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
   const entries: CopiedEntry[] = [];
-  for (const entry of await findEntries(directory, repository, build.services.signal)) {
+  for (const entry of await findEntries({ directory, files }, repository, build.services.signal)) {
     if (entry.relativePath === "") continue;
     build.services.signal.throwIfAborted();
     const owned = { path: entry.relativePath, uid: 0, gid: 0 };
@@ -72,7 +72,7 @@ function wordsOf({ address, shown, ref, exclude }: ResolvedRepository): string {
 }
 
 async function findEntries(
-  directory: string,
+  { directory, files }: { directory: string; files: FileSystem },
   repository: ResolvedRepository,
   signal: AbortSignal,
 ): Promise<readonly ContextEntry[]> {
@@ -83,7 +83,7 @@ async function findEntries(
     context: { path: repository.shown, absolutePath: directory, realPath: directory },
     ignore: ignoreRules([], { defaultExcludes: false }),
     sources: ["."],
-    files: localFileSystem,
+    files,
     exclude,
     signal,
   });

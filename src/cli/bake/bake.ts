@@ -1,11 +1,8 @@
 import { usageError } from "../../errors.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { splitCsv } from "../command-line/option-values.ts";
-import { printResult } from "../command-line/result.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
 import { registryOptions } from "../service/registry-options.ts";
-import type { Definition } from "./target.ts";
 
 export const bake = command({
   name: "bake",
@@ -136,6 +133,7 @@ async function runBake(invocation: Invocation): Promise<number> {
   const { requireAllowed } = await import("./entitlements.ts");
   const { definition, files } = await readDefinition(invocation);
   if (list !== undefined) {
+    const { printList } = await import("./list.ts");
     printList(list, definition, invocation);
     return 0;
   }
@@ -149,59 +147,4 @@ async function runBake(invocation: Invocation): Promise<number> {
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);
   return 0;
-}
-
-/** Prints targets or variables: as docker buildx does, `--list=type=targets,format=json` is `--list targets -f json`. */
-function printList(given: string, { targets, groups, variables }: Definition, invocation: Invocation): void {
-  const fields = new Map(splitCsv(given).map((word) => word.split("=") as [string, string | undefined]));
-  const type = fields.get("type") ?? given;
-  const format = fields.get("format");
-  const isKnown = ["targets", "variables"].includes(type) && ["table", "json", undefined].includes(format);
-  if (!isKnown) throw usageError(`--list takes targets or variables, not ${JSON.stringify(given)}`);
-  const globals =
-    format === undefined ? invocation.globals : { ...invocation.globals, format: format as "json" };
-  if (type === "variables") {
-    printResult(
-      { ...invocation, globals },
-      {
-        id: variables.map(({ name }) => name),
-        json: variables.map(({ value, ...others }) => (value === null ? others : { ...others, value })),
-        table: () => ({
-          header: ["VARIABLE", "TYPE", "VALUE", "DESCRIPTION"],
-          rows: variables.map(({ name, type: kind, value, description }) => [
-            name,
-            kind ?? "",
-            value ?? "<null>",
-            description ?? "",
-          ]),
-        }),
-      },
-    );
-    return;
-  }
-  const shown = [
-    ...targets.map(({ name, fields: { description = "" } }) => ({ name, description, group: false })),
-    ...groups.map(({ name, targets: members, description }) => {
-      const names = [...members].sort().join(", ");
-      return { name, description: description ? `${description} (${names})` : names, group: true };
-    }),
-  ]
-    // A leading underscore marks what only others inherit.
-    .filter(({ name }) => !name.startsWith("_"))
-    .sort((one, other) => (one.name < other.name ? -1 : 1));
-  printResult(
-    { ...invocation, globals },
-    {
-      id: shown.map(({ name }) => name),
-      json: shown.map(({ name, description, group }) => ({
-        name,
-        ...(description !== "" && { description }),
-        ...(group && { group }),
-      })),
-      table: () => ({
-        header: ["TARGET", "DESCRIPTION"],
-        rows: shown.map(({ name, description }) => [name, description]),
-      }),
-    },
-  );
 }

@@ -144,7 +144,7 @@ function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): v
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = invocationOf(target, () => placeholder, invocation);
   inTarget(target, () => {
-    const { call = "build" } = target.fields;
+    const call = target.fields.call || "build";
     if (call !== "build")
       throw usageError(
         `call=${call}: bough bake builds`,
@@ -161,7 +161,7 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
       keepsContext: false,
     });
     await readCheckedDockerfile(inputs, own);
-    inputs.secrets.load();
+    await inputs.secrets.load();
     await readSharing(own, inputs);
   } catch (error) {
     throw withTarget(error, target);

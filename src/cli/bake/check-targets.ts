@@ -7,7 +7,7 @@ import { invocationOf, placeholder, withTarget } from "./target-command.ts";
 
 /** True for a target with `call = "lint"`, as `docker compose build --check` makes them. */
 export function isOnlyChecked({ fields }: ResolvedTarget): boolean {
-  return ["check", "lint"].includes(fields.call ?? "build");
+  return ["check", "lint"].includes(fields.call || "build");
 }
 
 /** Checks the Dockerfile of each target as `bough build --check` does. Returns the highest of the exit codes. */

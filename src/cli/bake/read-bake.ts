@@ -1,11 +1,11 @@
-import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, resolve } from "node:path";
-import { fileError } from "../../context/file-system/file-error.ts";
+import { fileError, isMissing } from "../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import { readAtMost } from "../../streams.ts";
-import { errorCode } from "../../system-error.ts";
+import { readRegularFile } from "../../open-for-reading.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
 import type { BakeText } from "./bake-text.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
@@ -124,12 +124,7 @@ async function readFiles({ values, runtime }: Invocation): Promise<(BakeText & {
     );
   for (const path of paths) {
     const file = path.replace(/^cwd:\/\//, "");
-    const text = file === "-" ? await readAll(runtime.stdin.stream()) : readIfThere(file, workingDirectory);
-    if (text === undefined)
-      throw usageError(
-        `-f ${file}: there is no such file`,
-        /^(json|table|csv|tsv)$/.test(file) ? `How results are printed is --format ${file} here.` : undefined,
-      );
+    const text = await readNamed(file, runtime);
     files.push({ file: file === "-" ? "standard input" : file, text });
   }
   return files.map((each) => ({ ...each, kind: kindOf(each) }));
@@ -158,22 +153,35 @@ function isCompose(value: unknown): boolean {
   return isMap(value) && isMap(value.services);
 }
 
+/** The maximum that is read of a file. */
+const maxBytes = 16 * 1024 * 1024;
+
+/** Reads what `-f` names, which may be a pipe. */
+async function readNamed(
+  file: string,
+  { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
+): Promise<string> {
+  try {
+    const path = file === "-" ? file : resolve(workingDirectory, file);
+    return (await inputs.read(path, { maxBytes, signal })).toString();
+  } catch (error) {
+    signal.throwIfAborted();
+    const hint = /^(json|table|csv|tsv)$/.test(file)
+      ? `How results are printed is --format ${file} here.`
+      : undefined;
+    const reason = isMissing(error) ? "there is no such file" : reasonOf(error);
+    throw new BoughError(`-f ${file}: ${reason}`, { kind: "usage", cause: error, ...(hint && { hint }) });
+  }
+}
+
+/** Reads a file with a usual name, or one that another file names: that can't be a pipe or a device. */
 function readIfThere(path: string, workingDirectory: string): string | undefined {
   try {
-    return readFileSync(resolve(workingDirectory, path), "utf8");
+    return readRegularFile(resolve(workingDirectory, path), maxBytes).toString();
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
     throw new BoughError(fileError("read", path, error).message, { kind: "usage", cause: error });
   }
-}
-
-/** The maximum that is read of standard input. */
-const maxBytes = 16 * 1024 * 1024;
-
-async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const { bytes, isWhole } = await readAtMost(maxBytes, stream);
-  if (isWhole) return bytes.toString();
-  throw usageError(`-f -: there are more than ${maxBytes} bytes on standard input`);
 }
 
 function readVariables(given: readonly string[]): Map<string, string> {

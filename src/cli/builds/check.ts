@@ -32,7 +32,7 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const report = await checkInputs(inputs, invocation, opened);
   // A build, too, reports errors of the Dockerfile before these.
   if (report.errors.length === 0) {
-    inputs.secrets.load();
+    await inputs.secrets.load();
     await readSharing(invocation, inputs);
     await requireOptions(inputs.platforms, annotations, invocation);
   }

@@ -6,6 +6,7 @@ import type { Dialect } from "../../builder/dialect.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
 import type { PlatformImage } from "../../builder/result.ts";
 import { openBuildContext } from "../../context/build-context.ts";
+import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
@@ -86,7 +87,7 @@ export async function readBuildInputs(
   const allowsLocalFrom = values.flag("allow-local-from");
   const platforms = readPlatforms(values.text("platform"));
   const target = values.text("target");
-  const uncachedStages = readUncachedStages(values);
+  const uncachedStages = readUncachedStages(values, runtime);
   const secrets = readSecretOptions(given);
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
@@ -109,9 +110,10 @@ export async function readBuildInputs(
     if (!places.isFetched) {
       const { source, dockerfile, ignore } = places;
       const context = await openBuildContext(source.path, runtime.workingDirectory);
-      const text = await readDockerfile(dockerfile, runtime.signal);
+      const text = await readDockerfile(dockerfile, runtime);
       return {
         context,
+        files: localFileSystem,
         place: context.absolutePath,
         fetched: undefined,
         dockerfile: { ...dockerfile, text },
@@ -219,8 +221,10 @@ function readLabels(given: readonly string[], dialect: Dialect): Map<string, str
 }
 
 /** Reads `--no-cache-filter STAGE[,STAGE...]`. As in buildx, it can't be used with `--no-cache`. */
-function readUncachedStages(values: Values): string[] {
-  const names = values.list("no-cache-filter").flatMap((text) => text.split(","));
+function readUncachedStages(values: Values, { isPlugin }: Pick<Runtime, "isPlugin">): string[] {
+  const given = values.list("no-cache-filter").flatMap((text) => text.split(","));
+  // buildx leaves out empty ones.
+  const names = isPlugin === true ? given.filter((name) => name !== "") : given;
   if (names.includes(""))
     throw usageError(
       "--no-cache-filter takes the names of stages, separated by commas: one is empty",

@@ -7,7 +7,6 @@ import type { BuildResult } from "../../builder/result.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
 import { type Finding, lineOf, textOf } from "../../check/rules.ts";
-import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
@@ -90,7 +89,7 @@ export async function performBuild(
   const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
-  const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
+  const { context, contexts, files, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
     inputs;
   const chosen = chooseServices(invocation, platforms);
   const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
@@ -103,7 +102,7 @@ export async function performBuild(
 
   const isFound = reportFindings(findings, progress.emit);
 
-  const secrets = inputs.secrets.load();
+  const secrets = await inputs.secrets.load();
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));
@@ -182,7 +181,7 @@ export async function performBuild(
           facts: createImageFacts(service, supports, store.facts),
           ...machineOf(runtime),
         },
-        source: { context, ignore, files: localFileSystem, ...tables },
+        source: { context, ignore, files, ...tables },
         inputs: attesting?.inputsFor(each.platforms[0]),
         lock: opened?.lock,
         stop(reason) {

@@ -123,15 +123,20 @@ export function metadataOf({
 function asInBuildx(
   tags: readonly string[],
   isIndex: boolean,
-  [first]: BuildResult["exported"],
+  exported: BuildResult["exported"],
 ): Record<string, unknown> {
+  const [first] = exported;
+  const pushed = exported.flatMap(({ destination }) =>
+    destination.startsWith("docker://") ? [destination.slice("docker://".length)] : [],
+  );
+  const names = pushed.length > 0 ? pushed : tags;
   return {
     ...(first && {
       ...(!isIndex && { "containerimage.config.digest": first.configDigest }),
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),
-    ...(tags.length > 0 && { "image.name": tags.map(wholeName).join(",") }),
+    ...(names.length > 0 && { "image.name": names.map(wholeName).join(",") }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { usageError } from "../../errors.ts";
+import { CommandLineError, usageError } from "../../errors.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, isUndefined, readTokens } from "./definitions.ts";
 import { type ForeignOptions, noForeignOptions, refuseUnknown } from "./foreign-options.ts";
 
@@ -53,8 +53,7 @@ export function parseArguments(
   /** How each option was written: -f or --dockerfile. */
   const spellings = new Map<string, string>();
   const positionals: string[] = [];
-  const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
-    usageError(message, hint);
+  const hint = `\`${command} -h\` shows how it is used.`;
 
   const { own, rest } = splitRest(raw, definitions, takesRest, foreign);
   const tokens = readTokens(own, definitions, foreign.shapes);
@@ -75,8 +74,9 @@ export function parseArguments(
     if (definition.type === "boolean") {
       const isSet = token.inlineValue === true ? parseBoolean(token.value) : true;
       if (isSet === undefined)
-        throw usage(
+        throw new CommandLineError(
           `${command}: ${token.rawName} takes no value but true or false, not ${JSON.stringify(token.value)}`,
+          hint,
         );
       if (isSet) flags.set(token.name, true);
       else flags.delete(token.name);
@@ -86,11 +86,11 @@ export function parseArguments(
     // `--dockerfile "$FILE"` without FILE.
     const isEmpty = value === "" && definition.refusesEmpty === true;
     if (value === undefined || isEmpty)
-      throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
+      throw new CommandLineError(`${command}: ${token.rawName} needs a value${hintOf(definition)}`, hint);
     const earlier = texts.get(token.name) ?? [];
     // To take only the last would silently drop the others.
     if (earlier.length > 0 && definition.multiple !== true)
-      throw usage(`${command}: ${describeTwice(spellings.get(token.name), token.rawName)}`);
+      throw usageError(`${command}: ${describeTwice(spellings.get(token.name), token.rawName)}`, hint);
     texts.set(token.name, [...earlier, value]);
     spellings.set(token.name, token.rawName);
   }
@@ -101,8 +101,8 @@ export function parseArguments(
   if (surplus !== undefined) {
     const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
     throw takesRest === undefined || takesRest === "hidden"
-      ? usage(message)
-      : usage(message, `Give the command after --: ${command} -- ...`);
+      ? usageError(message, hint)
+      : usageError(message, `Give the command after --: ${command} -- ...`);
   }
 
   return {
@@ -128,7 +128,7 @@ export function hasUndefinedOption(
 }
 
 /** Parses `--flag=true` as docker does (Go, `strconv.ParseBool`). */
-function parseBoolean(text: string | undefined): boolean | undefined {
+export function parseBoolean(text: string | undefined): boolean | undefined {
   if (/^(1|t|T|true|TRUE|True)$/.test(text ?? "")) return true;
   return /^(0|f|F|false|FALSE|False)$/.test(text ?? "") ? false : undefined;
 }

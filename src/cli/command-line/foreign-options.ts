@@ -1,4 +1,4 @@
-import { usageError } from "../../errors.ts";
+import { CommandLineError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { type ArgumentDefinitions, isUndefined } from "./definitions.ts";
 import type { OptionShape, Token } from "./tokens.ts";
@@ -69,7 +69,7 @@ export function refuseUnknown(
   }
   const names = [...hints.keys()];
   if (names.length === 0) return;
-  throw usageError(
+  throw new CommandLineError(
     `${command}: unknown option${names.length === 1 ? "" : "s"} ${names.join(", ")}`,
     names.length === 1
       ? [...hints.values()].join()

@@ -1,10 +1,9 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
-import { BoughError, usageError } from "../../errors.ts";
-import { abandonable } from "../../service/http/deadline.ts";
-import { readAtMost } from "../../streams.ts";
+import { BoughError } from "../../errors.ts";
+import { readRegularFile } from "../../open-for-reading.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { formats, reportFormats } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
 
 export interface DockerfilePlace {
   /** The path as given, for messages. */
@@ -32,58 +31,24 @@ export function dockerfileName(isThere: (name: string) => boolean): string {
 }
 
 /** @throws BoughError of kind `usage` */
-export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
-  if (place.text !== undefined) return place.text;
+export async function readDockerfile(
+  { text, absolutePath, path, isNamed }: DockerfilePlace,
+  { inputs, signal }: Pick<Runtime, "inputs" | "signal">,
+): Promise<string> {
+  if (text !== undefined) return text;
   try {
-    return readFile(place) ?? (await abandonable(signal, readPipe(place.absolutePath)));
+    return decodeDockerfile(
+      isNamed
+        ? await inputs.read(absolutePath, { maxBytes: maxDockerfileBytes, signal, mayBeEmpty: true })
+        : readRegularFile(absolutePath, maxDockerfileBytes),
+    );
   } catch (error) {
     signal.throwIfAborted();
-    throw unreadable(place, error);
+    throw unreadable(path, error);
   }
 }
 
-/** Returns `undefined` for a pipe or a character device, which must be read until it ends. */
-function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefined {
-  // Checked before opening it: to open and close a pipe would unblock its writer, and then break the pipe.
-  if (isNamed && isStream(statSync(absolutePath))) return undefined;
-  // Non-blocking: to open a pipe would hang until a writer opens it.
-  const descriptor = openSync(absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const stats = fstatSync(descriptor);
-    if (stats.isDirectory()) throw usageError("it is a directory");
-    if (!stats.isFile()) throw usageError("it is not a regular file");
-    const bytes = Buffer.alloc(Math.min(stats.size, maxDockerfileBytes));
-    return decodeDockerfile(bytes.subarray(0, readSync(descriptor, bytes)));
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function isStream(stats: Stats): boolean {
-  return stats.isFIFO() || stats.isCharacterDevice();
-}
-
-async function readPipe(path: string): Promise<string> {
-  try {
-    const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
-    return decodeDockerfile(Buffer.from(bytes));
-  } catch (error) {
-    // Bun can't poll a device, but /dev/null must read as an empty file, as in other programs.
-    if (errorCode(error) === "EPERM" && isEmpty(path)) return "";
-    throw error;
-  }
-}
-
-function isEmpty(path: string): boolean {
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    return readSync(descriptor, Buffer.alloc(1)) === 0;
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
+function unreadable(path: string, error: unknown): BoughError {
   const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",

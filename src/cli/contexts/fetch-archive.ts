@@ -11,6 +11,7 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
+import { openTree } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 import { createDecompress } from "./programs.ts";
 import { unpackContext } from "./unpack-context.ts";
@@ -19,7 +20,7 @@ export interface Fetching {
   access: RemoteAccess;
   contexts: KeptContexts;
   log: Log;
-  runtime: Pick<Runtime, "stdin" | "environment" | "workingDirectory">;
+  runtime: Pick<Runtime, "stdin" | "inputs" | "environment" | "workingDirectory">;
 }
 
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
@@ -60,13 +61,13 @@ const interruptionMilliseconds = 50;
 /** Reads an archive or a Dockerfile from standard input. The session is that of the path `-`. */
 export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
   const { clock, signal } = fetching.access;
-  const { stdin, workingDirectory } = fetching.runtime;
+  const { stdin, inputs, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
     throw usageError(
       "the build context is read from standard input, and nothing is piped in",
       "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
     );
-  const content = interruptible(stdin.stream(), signal);
+  const content = interruptible(inputs.takeStandardInput("the build context"), signal);
   const place = resolve(workingDirectory, "-");
   try {
     return await keep(content, { shown: "-", name: "standard input", place }, fetching);
@@ -94,7 +95,7 @@ async function keep(
   const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
   const alone = dockerfile === undefined ? {} : { dockerfile };
-  return { held, tree: join(held.path, "tree"), place, name, shown, sha256, ...alone };
+  return { held, ...openTree(held.path), place, name, shown, sha256, ...alone };
 }
 
 function readIfThere(path: string): string | undefined {

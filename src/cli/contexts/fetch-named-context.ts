@@ -1,11 +1,10 @@
-import { existsSync, mkdirSync, realpathSync, utimesSync } from "node:fs";
+import { existsSync, mkdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { modifiedSeconds, redactUrl } from "../../builder/addresses/source-url.ts";
 import { createHashedStream, isHeader, peek } from "../../builder/archives/open-archive.ts";
 import type { ContextFiles } from "../../builder/contexts/named-context.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
 import { wrongContent } from "../../builder/remote-files/download.ts";
-import { localPath } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";
@@ -16,6 +15,7 @@ import { contextGroup, type RemoteSource } from "./context-source.ts";
 import { download, type Fetching } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import { accessFor, type FetchedContext, type FetchSettings, placeForContexts } from "./fetched-context.ts";
+import { openTree, treeName } from "./fetched-tree.ts";
 import { keptForSession, onDisk } from "./kept-contexts.ts";
 import { requireSize, writeContent } from "./unpack-context.ts";
 
@@ -45,27 +45,27 @@ export async function fetchNamedContext(
   const { settings, holder } = fetching;
   const fetched = await fetchSource(address, fetching);
   holder.use(fetched.held);
-  const { tree, place: path } = fetched;
-  const realPath = localPath(realpathSync(tree));
+  const { tree, files, place: path } = fetched;
   const isFile = address.source.kind === "url";
   // As in BuildKit, an ignore file applies only in a directory of this machine.
-  if (existsSync(join(realPath, ".dockerignore")))
+  if (existsSync(join(tree, ".dockerignore")))
     settings.log.warn(`.dockerignore is not applied to ${fetched.name}, as in Docker`);
   return {
     files: {
-      context: { name: address.name, path, absolutePath: tree, realPath, isFile, isTakenWhole: true },
+      context: { name: address.name, path, absolutePath: tree, realPath: tree, isFile, isTakenWhole: true },
+      files,
       ignore: ignoreRules([], { defaultExcludes: false }),
     },
     fetched,
   };
 }
 
-function fetchSource(
+async function fetchSource(
   { name, source, signal }: NamedAddress,
   { settings, runtime, holder, mainPlace, lock }: NamedFetching,
 ): Promise<FetchedContext> {
   const subject = `the build context ${name} at`;
-  const access = { ...accessFor(source, settings, runtime, { subject, signal }), lock };
+  const access = { ...(await accessFor(source, settings, runtime, { subject, signal })), lock };
   const contexts = keptForSession(placeForContexts(settings, runtime, holder), contextGroup(mainPlace()));
   const fetching = { access, contexts, log: settings.log };
   switch (source.kind) {
@@ -114,7 +114,7 @@ function fetchFile(
   log.info(`downloading ${shown}`);
   return download(url, access, async (content, headers) => {
     using started = contexts.begin(group);
-    const tree = join(started.path, "tree");
+    const tree = join(started.path, treeName);
     onDisk(tree, () => mkdirSync(tree));
     const modified = modifiedSeconds(headers.get("last-modified"));
     const limits = { name, maxBytes: access.maxAddBytes };
@@ -126,7 +126,7 @@ function fetchFile(
     log.info(
       `the file \`${fileName}\` came from ${shown} (${formatBytes(bytes)}, sha256:${sha256})${unpacked}`,
     );
-    return { held, tree: join(held.path, "tree"), place: shown, name, shown, sha256 };
+    return { held, ...openTree(held.path), place: shown, name, shown, sha256 };
   });
 }
 

@@ -16,6 +16,7 @@ import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
 import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
+import { openTree, treeName, writeModes } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 
 /** Checks out the commit that the address refers to now, unless it is kept already: a commit never changes. */
@@ -38,19 +39,26 @@ export async function fetchRepository(
   );
   const held = known ?? (await fetchCommit({ address, ...found }));
   // The fetch has checked that the subdirectory exists: a kept context is of a session with the same subdirectory.
-  const tree = join(held.path, "tree", address.subdirectory);
-  return { held, tree, place, name: `${access.subject} ${place}`, shown, repository: found };
+  return {
+    held,
+    ...openTree(held.path, address.subdirectory),
+    place,
+    name: `${access.subject} ${place}`,
+    shown,
+    repository: found,
+  };
 
   async function fetchCommit(wanted: { address: RepositoryAddress } & FoundCommit) {
     using started = contexts.begin(group);
     const client = createGitClient(address, access);
     const directory = realpathSync(started.path);
-    const { commitTime } = await checkOut(wanted, {
+    const { commitTime, modes } = await checkOut(wanted, {
       ...{ client, place: directory, maxBytes: access.maxAddBytes },
       adviceIfGone: adviceIfGone(address, access),
     });
     const isKept = keepsGitDirectory({ address });
-    await normalize(join(directory, "tree"), { commitTime, isKept, pace: createPace(access.signal) });
+    if (modes !== undefined) writeModes(directory, modes);
+    await normalize(join(directory, treeName), { commitTime, isKept, pace: createPace(access.signal) });
     return started.keep(key);
   }
 }

@@ -3,20 +3,20 @@ import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { BuildContext } from "../../context/build-context.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { Log } from "../../terminal/log.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
 import type { FetchedSource } from "./context-source.ts";
 import type { DockerfileText } from "./dockerfile-file.ts";
+import type { FetchedTree } from "./fetched-tree.ts";
 import { type HeldContext, type KeptContexts, openKeptContexts } from "./kept-contexts.ts";
 import { createGit } from "./programs.ts";
 
 /** A context that was fetched, on this machine's disk for as long as it is held. */
-export interface FetchedContext {
+export interface FetchedContext extends FetchedTree {
   held: HeldContext;
-  /** The directory with its files. */
-  tree: string;
   /** The address that names the build session, as the absolute path does for a directory. */
   place: string;
   /** The name in messages. */
@@ -43,6 +43,7 @@ export function reportOrigin(
 /** A build context on this machine, with its Dockerfile and ignore rules. It must be disposed of after the last read. */
 export interface OpenedContext extends Disposable {
   context: BuildContext;
+  files: FileSystem;
   /** The context's absolute path, or the address that it was fetched from. It names the build session. */
   place: string;
   /** `undefined` if the context is a directory of this machine. */
@@ -53,23 +54,23 @@ export interface OpenedContext extends Disposable {
 
 /** The options of a build that concern its fetched contexts. */
 export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
-  secrets: { load(): GivenSecrets };
+  secrets: { load(): Promise<GivenSecrets> };
   /** True to keep the contexts for the next build. */
   keepsContext: boolean;
   log: Log;
 }
 
 /** Returns what fetching from the address of a context needs. */
-export function accessFor(
+export async function accessFor(
   source: FetchedSource,
   { buildArgs, maxAddBytes, secrets, log }: FetchSettings,
   runtime: Runtime,
   own: Pick<RemoteAccess, "subject" | "signal">,
-): RemoteAccess {
+): Promise<RemoteAccess> {
   return {
     ...{ buildArgs, maxAddBytes, git: createGit(runtime), clock: runtime.clock },
     // Secrets may come from a pipe: they are read only if they are needed.
-    secrets: source.kind === "repository" ? secrets.load() : { values: new Map(), agents: new Map() },
+    secrets: source.kind === "repository" ? await secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     warn: (message) => log.warn(message),
     ...own,

@@ -1,9 +1,9 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { localFileSystem, localPath } from "../../context/file-system/file-system.ts";
+import { type FileSystem, localPath } from "../../context/file-system/file-system.ts";
 import {
   type IgnoreRules,
   ignoreFileCandidates,
@@ -56,17 +56,17 @@ export async function openFetchedContext(
   stack.use(fetched.held);
   const dockerfile =
     named === undefined
-      ? await readOwn(fetched, values.text("dockerfile"), runtime.signal)
-      : await readNamed(named, fetched, runtime.signal);
+      ? await readOwn(fetched, values.text("dockerfile"), runtime)
+      : await readNamed(named, fetched, runtime);
   const ignore = readRules(fetched, dockerfile.path, settings);
-  const { tree, place } = fetched;
+  const { tree, files, place } = fetched;
   const context: BuildContext = {
-    ...{ path: fetched.name, absolutePath: tree, realPath: localPath(realpathSync(tree)) },
+    ...{ path: fetched.name, absolutePath: tree, realPath: tree },
     isRepository: fetched.repository !== undefined,
     isTakenWhole: !settings.dialect.filtersContexts,
   };
   const opened = stack.move();
-  return { context, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
+  return { context, files, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
 }
 
 interface FetchOptions extends Pick<Fetching, "contexts"> {
@@ -74,12 +74,12 @@ interface FetchOptions extends Pick<Fetching, "contexts"> {
   runtime: Runtime;
 }
 
-function fetchContext(
+async function fetchContext(
   source: FetchedSource,
   { settings, contexts, runtime }: FetchOptions,
 ): Promise<FetchedContext> {
   const { log } = settings;
-  const access = accessFor(source, settings, runtime, {
+  const access = await accessFor(source, settings, runtime, {
     subject: "the build context",
     signal: runtime.signal,
   });
@@ -105,33 +105,32 @@ function requireOtherFile({ absolutePath }: DockerfilePlace): void {
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,
-  signal: AbortSignal,
+  runtime: Runtime,
 ): Promise<DockerfileText> {
   if (dockerfile !== undefined) throw twoDockerfiles(place.path, name);
-  return { ...place, text: await readDockerfile(place, signal) };
+  return { ...place, text: await readDockerfile(place, runtime) };
 }
 
 /** Reads the context's own Dockerfile. No link leads out of the context. */
 async function readOwn(
-  { name, tree, dockerfile }: FetchedContext,
+  { name, tree, files, dockerfile }: FetchedContext,
   named: string | undefined,
-  signal: AbortSignal,
+  runtime: Runtime,
 ): Promise<DockerfileText> {
-  const root = realpathSync(tree);
-  const isThere = (file: string) => resolveInContext(root, file, localFileSystem).kind !== "missing";
-  const path = contextPathOf(named ?? dockerfileName(isThere));
+  const isThere = (file: string) => resolveInContext(tree, file, files).kind !== "missing";
+  const path = contextPathOf(named === undefined ? dockerfileName(isThere) : localPath(named));
   if (dockerfile !== undefined) {
     if (named !== undefined) throw twoDockerfiles(named, name);
     return { path, absolutePath: join(tree, path), text: dockerfile };
   }
-  const found = resolveInContext(root, path, localFileSystem);
+  const found = resolveInContext(tree, path, files);
   if (found.kind === "missing")
     throw usageError(
       `cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`,
       "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
     );
   const { absolutePath } = found;
-  const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
+  const text = await readDockerfile({ path, absolutePath, isNamed: false }, runtime);
   return { path, absolutePath, text };
 }
 
@@ -144,11 +143,11 @@ function twoDockerfiles(path: string, name: string): BoughError {
 
 /** Reads the ignore rules. Docker reads an ignore file only in a directory of its client's machine. */
 function readRules(
-  { name, tree }: FetchedContext,
+  { name, tree, files }: FetchedContext,
   dockerfilePath: string,
   { dialect, defaultExcludes, log }: Settings,
 ): IgnoreRules {
-  const locate = (path: string) => locateIn(tree, path);
+  const locate = (path: string) => locateIn(tree, path, files);
   const places = { contextPath: "", dockerfilePath };
   if (dialect.filtersContexts) return readIgnoreRules({ ...places, defaultExcludes, locate });
   const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
@@ -158,8 +157,8 @@ function readRules(
 }
 
 /** Returns the path of a file of the context, links followed; `undefined` if there is none. Absolute paths are this machine's. */
-function locateIn(tree: string, path: string): string | undefined {
+function locateIn(tree: string, path: string, files: FileSystem): string | undefined {
   if (isAbsolute(path)) return path;
-  const found = resolveInContext(realpathSync(tree), contextPathOf(path), localFileSystem);
+  const found = resolveInContext(tree, contextPathOf(localPath(path)), files);
   return found.kind === "found" ? found.absolutePath : undefined;
 }

@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import type { GitProgram } from "../../builder/addresses/git-program.ts";
 import type { Decompress } from "../../builder/job.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -12,7 +13,11 @@ const endMilliseconds = 1000;
 const blockBytes = 512;
 
 /** Returns the machine's git. It is killed when this process dies, and can write no file larger than `maxFileBytes`. */
-export function createGit({ clock, environment }: Pick<Runtime, "clock" | "environment">): GitProgram {
+export function createGit({
+  clock,
+  environment,
+  platform,
+}: Pick<Runtime, "clock" | "environment" | "platform">): GitProgram {
   const { PATH } = environment;
   const find = (program: string) => Bun.which(program, PATH === undefined ? {} : { PATH });
   return {
@@ -21,20 +26,16 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
       if (git === null) {
         throw usageError(
           "git is not installed, but fetching a repository needs it",
-          "Install it: apt-get install git; or use the URL of an archive of the repository.",
+          `Install it${debianAdvice("git")}, or use the URL of an archive of the repository.`,
         );
       }
       // Loaded only if git is run.
       const { beforeDeadline, endHelper, startHelper } = await import("../../programs/helper.ts");
-      const shell = find("sh");
-      const setpriv = find("setpriv");
-      const words = [
-        ...(setpriv === null ? [] : [setpriv, "--pdeathsig", "KILL"]),
-        ...(shell === null ? [] : [shell, "-c", limited(maxFileBytes), shell]),
-        git,
-        ...args,
-      ];
-      const helper = startHelper(words, { environment: { ...passedOn(environment), ...own } });
+      // Windows has no limits, and the shell of Git Bash, which may be in the PATH, changes arguments that look like paths.
+      const limits = platform === "win32" ? [] : limitedBy(find, maxFileBytes);
+      const helper = startHelper([...limits, git, ...args], {
+        environment: { HOME: gitHome(environment, platform), ...passedOn(environment), ...own },
+      });
       const end = async () => {
         const read = Promise.all([
           readAtMost(maxOutputBytes, helper.stdout),
@@ -65,13 +66,29 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
   };
 }
 
+/** Returns the beginning of a command line that ends with bough, and writes no larger files. */
+function limitedBy(find: (program: string) => string | null, maxFileBytes: number): string[] {
+  const setpriv = find("setpriv");
+  const shell = find("sh");
+  return [
+    ...(setpriv === null ? [] : [setpriv, "--pdeathsig", "KILL"]),
+    ...(shell === null ? [] : [shell, "-c", limited(maxFileBytes), shell]),
+  ];
+}
+
+/** git's settings in it are not read, in any case. On Windows ssh finds known hosts there, elsewhere by the user's account. */
+function gitHome(environment: Runtime["environment"], platform: NodeJS.Platform): string {
+  return platform === "win32" ? homeDirectory(environment, platform) : "/dev/null";
+}
+
 /** Returns the shell script that limits git. With its umask, files get the modes of a checkout by root. */
 function limited(maxFileBytes: number): string {
   const limit = Number.isFinite(maxFileBytes) ? `ulimit -f ${Math.ceil(maxFileBytes / blockBytes)} && ` : "";
   return `umask 022 && ${limit}exec "$@"`;
 }
 
-const names = /^(PATH|TMPDIR|GIT_SSL_CA(INFO|PATH)|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
+const names =
+  /^(PATH|TMPDIR|TE?MP|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|PROGRAM(DATA|FILES)|GIT_SSL_CA(INFO|PATH)|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
 
 /** Returns the variables for git: without bough's own settings, and without any that make git prompt or run programs. */
 function passedOn(environment: Runtime["environment"]): Record<string, string> {
@@ -84,6 +101,11 @@ function passedOn(environment: Runtime["environment"]): Record<string, string> {
 
 const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
 
+/** Returns the command that installs a package; "" on systems that have another one for each user. */
+function debianAdvice(name: string): string {
+  return process.platform === "linux" ? ` (apt-get install ${name})` : "";
+}
+
 /** Decompresses formats that Bun does not support, with the machine's programs. */
 export function createDecompress(PATH: string | undefined): Decompress {
   return (compression, content, name) => {
@@ -91,7 +113,7 @@ export function createDecompress(PATH: string | undefined): Decompress {
     if (program !== null) return pass([program, "-dc"], content, name);
     throw usageError(
       `${name} is compressed with ${compression}, but that program is not installed`,
-      `Install it: apt-get install ${packages[compression]}; or copy the archive unchanged, with --unpack=false.`,
+      `Install it${debianAdvice(packages[compression])}, or copy the archive unchanged, with --unpack=false.`,
     );
   };
 }

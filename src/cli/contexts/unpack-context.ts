@@ -18,6 +18,9 @@ import type { Decompress } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { fileTime } from "../../clock.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
+import { keepsModes } from "../../context/file-system/file-system.ts";
+import { checkLocalNames, otherSpelling } from "../../context/file-system/local-name.ts";
+import type { RecordedModes } from "../../context/file-system/recorded-modes.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";
@@ -27,6 +30,7 @@ import type { CopiedEntry } from "../../store/copies.ts";
 import { readAtMost, tap } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { maxDockerfileBytes } from "./dockerfile-file.ts";
+import { treeName, writeModes } from "./fetched-tree.ts";
 import { cannotKeep, onDisk } from "./kept-contexts.ts";
 
 interface Unpacking {
@@ -56,7 +60,7 @@ export async function unpackContext(
   await using hashed = createHashedStream(counted);
   const peeked = await peek(hashed, blockBytes);
   const { beginning } = peeked;
-  onDisk(place, () => mkdirSync(join(place, "tree")));
+  onDisk(place, () => mkdirSync(join(place, treeName)));
   if (beginning.byteLength === 0) throw refuse(name, "is empty");
   const isPacked = detectCompression(beginning) !== "none";
   const archive = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
@@ -106,6 +110,8 @@ async function writeDockerfile(
   onDisk(dirname(path), () => writeFileSync(path, bytes));
 }
 
+const unpackAdvice = "Pack files, directories and links only, with names in UTF-8.";
+
 /**
  * Unpacks an archive, at first to numbered files. Then each is linked into the tree after its directory, and before any symbolic
  * link exists, so that no link is ever followed.
@@ -114,8 +120,7 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
   const { name, signal } = unpacking;
   const contents = join(place, "contents");
   mkdirSync(contents);
-  const hint = "Pack files, directories and links only, with names in UTF-8.";
-  const tree = createArchiveTree(name, hint);
+  const tree = createArchiveTree(name, unpackAdvice);
   let count = 0;
   let size = 0;
   for await (const entry of readTar(bytes, name)) {
@@ -124,7 +129,7 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
     if (entry.type === "other")
       throw new BoughError(
         `${name} contains a ${entry.isDevice ? "device" : "pipe"}: ${displayPath(entry.name)}`,
-        { hint },
+        { hint: unpackAdvice },
       );
     if (entry.type !== "file") {
       tree.add(entry, undefined);
@@ -136,7 +141,11 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
     await writeContent(contentOf(entry), join(contents, number), place);
     tree.add(entry, number);
   }
-  await putInPlace(tree.entries(), { root: join(place, "tree"), contents, signal, name });
+  const entries = tree.entries();
+  const advice = "Pack the context's files under other names, or build it on a system that allows them.";
+  for (const { path } of entries) checkLocalNames(path.split("/"), process.platform, advice);
+  await putInPlace(entries, { root: join(place, treeName), contents, signal, name, advice });
+  if (!keepsModes) writeModes(place, modesOf(entries));
   rmSync(contents, { recursive: true });
 }
 
@@ -158,7 +167,13 @@ export async function writeContent(
 
 async function putInPlace(
   entries: readonly CopiedEntry[],
-  { root, contents, signal, name }: { root: string; contents: string; signal: AbortSignal; name: string },
+  {
+    root,
+    contents,
+    signal,
+    name,
+    advice,
+  }: { root: string; contents: string; signal: AbortSignal; name: string; advice: string },
 ): Promise<void> {
   const pace = createPace(signal);
   const put = (entry: CopiedEntry, write: (path: string) => void) => {
@@ -166,6 +181,8 @@ async function putInPlace(
     try {
       write(path);
     } catch (error) {
+      // The tree was empty, and no two entries have the same name.
+      if (errorCode(error) === "EEXIST") throw otherSpelling(`${name}: ${entry.path}`, advice);
       if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
       throw refuse(name, `contains an entry that can't be written: ${shown(entry.path)}: ${reasonOf(error)}`);
     }
@@ -176,17 +193,27 @@ async function putInPlace(
       if (entry.type === "directory") mkdirSync(path, { mode: 0o700 });
       if (entry.type !== "file") return;
       linkSync(join(contents, entry.sha256), path);
-      chmodSync(path, entry.mode);
+      if (keepsModes) chmodSync(path, entry.mode);
       utimesSync(path, fileTime(entry.mtime ?? 0), fileTime(entry.mtime ?? 0));
     });
   }
   for (const entry of entries.toReversed()) {
     put(entry, (path) => {
-      if (entry.type === "symlink") symlinkSync(entry.target, path);
+      if (entry.type === "symlink") putLink(entry.target, path);
       // Only now, since the mode may forbid its owner to add entries.
-      if (entry.type === "directory") chmodSync(path, entry.mode);
+      if (entry.type === "directory" && keepsModes) chmodSync(path, entry.mode);
     });
   }
+}
+
+/** Writes the target into a file where not every user may make links: see `RecordedModes`. */
+function putLink(target: string, path: string): void {
+  if (keepsModes) symlinkSync(target, path);
+  else writeFileSync(path, target, { flag: "wx" });
+}
+
+function modesOf(entries: readonly CopiedEntry[]): RecordedModes {
+  return new Map(entries.map((entry) => [entry.path, entry.type === "symlink" ? "link" : entry.mode]));
 }
 
 /** Error codes that are the archive's fault: names and links that are too long, empty links, too many links to a file. */

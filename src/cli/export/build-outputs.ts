@@ -9,6 +9,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { splitCsv } from "../command-line/option-values.ts";
 import {
   type Destination,
+  digestDestination,
   goesToStandardOutput,
   type OutputDestination,
   pushDestination,
@@ -37,7 +38,6 @@ const ignoredFields: Readonly<Record<string, string>> = {
   "attestation-prefix": "attestations are in the image's index",
   "compression-level": "the level is fixed, so that the same image is always the same bytes",
   "dangling-name-prefix": "an image without a tag has an id",
-  "name-canonical": "an image is found by its digest in any case",
   "platform-split": "files of several platforms always have a directory each",
   store: "the image stays with the service in any case",
   unpack: "images are always unpacked",
@@ -46,7 +46,6 @@ const ignoredFields: Readonly<Record<string, string>> = {
 /** Fields that ask for something impossible if they have this value. */
 const impossibleFields: Readonly<Record<string, readonly [value: string, reason: string]>> = {
   "oci-mediatypes": ["false", "images have the media types of OCI, which docker and all registries read"],
-  "push-by-digest": ["true", "a push needs a tag; --metadata-file has the digest"],
 };
 
 /**
@@ -73,7 +72,11 @@ export function readBuildOutputs(
     const type = take("type") ?? "";
     const [dest, name] = [take("dest"), take("name")];
     const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
-    const given = name === undefined ? tags : name.split(",");
+    const byDigest = isTrue("push-by-digest");
+    // Asks for what is so in any case: an image is found by its digest.
+    isTrue("name-canonical");
+    // A push by digest needs the names as they are given: none has a tag.
+    const given = name?.split(",") ?? (byDigest ? values.list("tag") : tags);
     // Where users write docker's command line, a name without a host is one of Docker Hub.
     const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
     const names = isForHub ? given.map(wholeName) : given;
@@ -85,9 +88,14 @@ export function readBuildOutputs(
         throw unusable(text, `${field}=${value}: ${reason}`);
     const output = {
       ignored,
-      tags: type === "image" ? given.map(parseTag) : [],
+      // The name of an image that is pushed by its digest is that of a repository.
+      tags: type === "image" && !byDigest ? given.map(parseTag) : [],
       recompresses: isTrue("force-compression"),
-      destinations: destinationsOf({ type, path, names, dest, isArchive: isTrue("tar", true) }, text, isTrue),
+      destinations: destinationsOf(
+        { type, path, names, dest, byDigest, isArchive: isTrue("tar", true) },
+        text,
+        isTrue,
+      ),
       compression: readCompression(take("compression"), text),
       times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
       isInsecure: isTrue("registry.insecure"),
@@ -183,11 +191,12 @@ interface Place {
   path: string | undefined;
   names: readonly string[];
   dest: string | undefined;
+  byDigest: boolean;
   isArchive: boolean;
 }
 
 function destinationsOf(
-  { type, path, names, dest, isArchive }: Place,
+  { type, path, names, dest, byDigest, isArchive }: Place,
   text: string,
   isTrue: (name: string) => boolean,
 ): BuildOutput["destinations"] {
@@ -217,17 +226,21 @@ function destinationsOf(
       return [];
     case "image":
       if (!isTrue("push")) return [];
-      return registries(names, text);
+      return registries(names, byDigest, text);
     case "registry":
-      return registries(names, text);
+      return registries(names, byDigest, text);
     default:
       throw unusable(text, "type must be oci, docker, tar, local, image or registry");
   }
 }
 
-function registries(names: readonly string[], text: string): Destination[] {
-  if (names.length === 0) throw unusable(text, "no name to push to: give --tag HOST/NAME:TAG");
-  return names.map((name) => pushDestination(name, name));
+function registries(names: readonly string[], byDigest: boolean, text: string): Destination[] {
+  if (names.length === 0)
+    throw unusable(
+      text,
+      byDigest ? "no name to push to: give name=HOST/NAME" : "no name to push to: give --tag HOST/NAME:TAG",
+    );
+  return names.map((name) => (byDigest ? digestDestination(name) : pushDestination(name, name)));
 }
 
 /** Parses `key=value,...`. As in docker, a single word is a directory, and `-` is an archive on standard output. */

@@ -89,7 +89,7 @@ export async function deliverImage(
     const shared = { compression, runtime, facts: store.facts, onProgress: progress.message, onReused };
     switch (destination.kind) {
       case "registry":
-        return pushImage(destination.reference, {
+        return pushImage(destination, {
           ...shared,
           content: await content(),
           isInsecure,

@@ -18,8 +18,8 @@ export type Destination =
   | { kind: "dir" | "rootfs"; path: string }
   /** Docker's daemon; without names, the image has only its id there. */
   | { kind: "daemon"; names: readonly string[] }
-  /** `HOST/NAME:TAG`, as skopeo takes it. */
-  | { kind: "registry"; reference: string };
+  /** `HOST/NAME:TAG`, as skopeo takes it; `HOST/NAME` for an image that is pushed by its digest alone. */
+  | { kind: "registry"; reference: string; byDigest?: boolean };
 
 /** `local`: only the files, owned by this user, in a directory that may have others. */
 export type OutputDestination = Destination | { kind: "local"; path: string };
@@ -52,6 +52,19 @@ export function registryDestination(name: string): Destination {
   throw new BoughError(`${JSON.stringify(name)} is not a place in a registry: expected HOST/NAME:TAG`, {
     kind: "usage",
   });
+}
+
+/** Returns the repository that an image is pushed to without a tag. Throws if the name has one. */
+export function digestDestination(name: string): Destination {
+  const destination = pushDestination(name, name);
+  if (withLatest(name) === `${name}:latest`) return { kind: "registry", reference: name, byDigest: true };
+  throw new BoughError(
+    `can't push tagged ref ${nameDestination(destination).slice("docker://".length)} by digest`,
+    {
+      kind: "usage",
+      hint: "Give HOST/NAME without a tag: the image is found by its digest.",
+    },
+  );
 }
 
 /** Returns the registry that an image's own tag names. Throws if the tag has no host, which docker would take for Docker Hub. */

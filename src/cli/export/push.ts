@@ -36,10 +36,13 @@ interface PushJob {
 }
 
 /**
- * Pushes an image to a registry. A layer that the registry has is not even compressed. The registry has to return the manifest at
+ * Pushes an image to a registry, as `HOST/NAME:TAG`, or by its digest alone to `HOST/NAME`. A layer that the registry has is not even compressed. The registry has to return the manifest at
  * the end.
  */
-export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
+export async function pushImage(
+  { reference, byDigest = false }: { reference: string; byDigest?: boolean },
+  job: PushJob,
+): Promise<WrittenImage> {
   const { facts, compression, credentials, runtime } = job;
   const [, name = reference, tag = "latest"] = /^(.*):([^:/]*)$/.exec(reference) ?? [];
   const { fetch, clock, environment, signal } = runtime;
@@ -56,7 +59,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
     let pushed = await push();
     if (pushed.isStale) pushed = await push();
     const { reused, description } = pushed;
-    const image = await description.name(tag, signal);
+    const image = await description.name(byDigest ? undefined : tag, signal);
     job.onReused(reused);
     const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);
     if (reason !== undefined) job.onUnverified(reason);
@@ -89,11 +92,11 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
       };
       await Promise.all(blobs.map(send));
     },
-    /** The last manifest, which names the others, gets the tag. */
-    async name(tag: string, signal: AbortSignal): Promise<WrittenImage> {
+    /** The last manifest, which names the others, gets the tag, if there is one. */
+    async name(tag: string | undefined, signal: AbortSignal): Promise<WrittenImage> {
       for (const { mediaType, digest, bytes } of manifests)
         await store.putManifest(
-          digest === image?.descriptor.digest ? tag : digest,
+          digest === image?.descriptor.digest ? (tag ?? digest) : digest,
           { mediaType, bytes },
           signal,
         );

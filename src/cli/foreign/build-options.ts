@@ -20,7 +20,7 @@ const pushes = "Give the destination as the tag, and --push: bough build --tag H
 /** `docker buildx build`, and the older `docker build`. */
 export const dockerBuild: readonly ForeignOption[] = [
   ["--builder NAME", "refused", services, "default"],
-  ["--cgroup-parent NAME", "refused", "Leave it out: the engine makes the control groups itself."],
+  ["--cgroup-parent NAME", "ignored", "the engine makes the control groups itself, below its own"],
   ["--compress", "ignored", "the context is not sent: the engine reads it where it is"],
   ["-c, --cpu-shares N", "ignored", cpus],
   ["--cpu-period N", "ignored", cpus],

@@ -3,6 +3,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, posix, resolve } from "node:path";
 import { relativeEntries } from "../../builder/staging/image-archive.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
+import { checkLocalNames } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import type { Service } from "../../service/client.ts";
@@ -14,7 +15,7 @@ import { cannotWrite, writeChunks } from "../process/write-error.ts";
 import { type ImagePath, pathDescription, resolveImagePath, withRunHint } from "../references/image-path.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { checkLocalName, type Extracted, extractArchive, refuseFile } from "./extract.ts";
+import { type Extracted, extractArchive, localNameAdvice, refuseFile } from "./extract.ts";
 
 export const cp = command({
   name: "cp",
@@ -107,7 +108,7 @@ async function copyFile(
   const isDirectory = statsOf(local)?.isDirectory() === true;
   if (!isDirectory && endsWithSlash) throw usageError(`${local} is not a directory`);
   const name = posix.basename(path);
-  if (isDirectory) checkLocalName(name, runtime.platform);
+  if (isDirectory) checkLocalNames([name], runtime.platform, localNameAdvice);
   const to = isDirectory ? join(local, name) : local;
   const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
   try {
@@ -146,7 +147,7 @@ export async function copyDirectory(
   refuseFile(local, stats, path);
   const name = posix.basename(path);
   const isNamed = stats !== undefined && !meansContents;
-  if (isNamed) checkLocalName(name, runtime.platform);
+  if (isNamed) checkLocalNames([name], runtime.platform, localNameAdvice);
   const to = isNamed ? join(local, name) : local;
   makeRoot(to, to === local);
   const entries = relativeEntries(readTar(archive), path, () => service.listFiles(image, path));

@@ -11,6 +11,7 @@ import {
 import { type FileHandle, open } from "node:fs/promises";
 import { fileTime } from "../../clock.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
+import { checkLocalNames, createSpellingCheck, otherSpelling } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { cannotWrite } from "../process/write-error.ts";
@@ -25,7 +26,10 @@ export interface Extracted {
  * that would take minutes. Directories that extraction creates get the mode and time of their archive entry; existing ones stay
  * unchanged.
  */
-type Directories = Map<string, Directory>;
+interface Written {
+  directories: Map<string, Directory>;
+  hasOtherSpelling(path: string): boolean;
+}
 
 interface Directory {
   isMade: boolean;
@@ -43,18 +47,18 @@ export async function extractArchive(
   options: { signal: AbortSignal; platform: NodeJS.Platform; warn: (message: string) => void },
 ): Promise<Extracted> {
   const extracted: Extracted = { files: 0, bytes: 0 };
-  const directories: Directories = new Map();
+  const written: Written = { directories: new Map(), hasOtherSpelling: createSpellingCheck() };
   for await (const entry of entries) {
     options.signal.throwIfAborted();
     const names = partsOf(entry.name);
     if (names.length === 0) continue;
-    for (const name of names) checkLocalName(name, options.platform);
+    checkLocalNames(names, options.platform, localNameAdvice);
     if (entry.type === "other") {
       options.warn(`${displayPath(entry.name)} is a device or a pipe, which is left out`);
       continue;
     }
     try {
-      await extract(entry, root, names, directories, options.signal);
+      await extract(entry, root, names, written, options.signal);
     } catch (error) {
       throw options.signal.aborted ? error : cannotWrite([root, ...names].join("/"), error);
     }
@@ -62,7 +66,7 @@ export async function extractArchive(
     extracted.files += 1;
     if (entry.type === "file") extracted.bytes += entry.size;
   }
-  restoreDirectories(directories);
+  restoreDirectories(written);
   return extracted;
 }
 
@@ -70,26 +74,26 @@ async function extract(
   entry: TarEntry,
   root: string,
   names: readonly string[],
-  directories: Directories,
+  written: Written,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = makeParents(root, names, directories);
+  const path = makeParents(root, names, written);
   switch (entry.type) {
     case "directory":
-      makeDirectory(path, directories, entry.mode).entry = entry;
+      makeDirectory(path, written, entry.mode).entry = entry;
       break;
     case "file":
-      removeOld(path);
+      removeOld(path, written);
       await writeFile(path, entry, signal);
       break;
     case "symlink":
-      removeOld(path);
+      removeOld(path, written);
       symlinkSync(entry.target, path);
       break;
     case "hardlink": {
-      const target = existingFile(root, entry, directories);
+      const target = existingFile(root, entry, written);
       if (target === path) break;
-      removeOld(path);
+      removeOld(path, written);
       linkSync(target, path);
     }
   }
@@ -106,27 +110,28 @@ function partsOf(name: string): string[] {
 }
 
 /** Returns the entry's path, after making its parents: real directories, not links to directories. */
-function makeParents(root: string, names: readonly string[], directories: Directories): string {
+function makeParents(root: string, names: readonly string[], written: Written): string {
   const above = names.slice(0, -1);
-  if (!directories.has([root, ...above].join("/"))) {
+  if (!written.directories.has([root, ...above].join("/"))) {
     let path = root;
     for (const name of above) {
       path = `${path}/${name}`;
-      makeDirectory(path, directories, 0o777);
+      makeDirectory(path, written, 0o777);
     }
   }
   return [root, ...names].join("/");
 }
 
 /** Makes a directory that its owner can write until it is filled. */
-function makeDirectory(path: string, directories: Directories, mode: number): Directory {
-  const known = directories.get(path);
+function makeDirectory(path: string, written: Written, mode: number): Directory {
+  const known = written.directories.get(path);
   if (known !== undefined) return known;
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
+  else if (written.hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
   else if (!stats.isDirectory()) throw notDirectory(path, stats);
   const directory = { isMade: stats === undefined };
-  directories.set(path, directory);
+  written.directories.set(path, directory);
   return directory;
 }
 
@@ -137,17 +142,18 @@ function notDirectory(path: string, stats: Stats): BoughError {
   });
 }
 
-function removeOld(path: string): void {
+function removeOld(path: string, { hasOtherSpelling }: Written): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
+  if (hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
   if (stats.isDirectory())
     throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
   rmSync(path);
 }
 
 /** Returns the file below the root that a hard link leads to. */
-function existingFile(root: string, { name, target }: TarEntry, directories: Directories): string {
-  const path = makeParents(root, partsOf(target), directories);
+function existingFile(root: string, { name, target }: TarEntry, written: Written): string {
+  const path = makeParents(root, partsOf(target), written);
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
   throw new BoughError(
     `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is not a file in it`,
@@ -183,8 +189,8 @@ async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSigna
  * Restores modes and times at the end, the deepest directories first: files can't be created in a directory that is read-only or
  * can't be entered.
  */
-function restoreDirectories(directories: Directories): void {
-  const deepestFirst = [...directories].sort(([one], [other]) => other.length - one.length);
+function restoreDirectories(written: Written): void {
+  const deepestFirst = [...written.directories].sort(([one], [other]) => other.length - one.length);
   for (const [path, { isMade, entry }] of deepestFirst) {
     if (!isMade || entry === undefined) continue;
     try {
@@ -203,16 +209,9 @@ function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }
 
-/** Characters that are special in Windows paths and patterns, names of its devices, and endings that it drops. */
-const notOnWindows = /[<>:"\\|?*\u0000-\u001f]|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)|[. ]$/i;
-
-/** Rejects a file name from an image that means something else on this system: a path, a device, another file. */
-export function checkLocalName(name: string, platform: NodeJS.Platform): void {
-  if (platform !== "win32" || !notOnWindows.test(name)) return;
-  throw new BoughError(`${displayPath(name)} can't be the name of a file on Windows`, {
-    hint: "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.",
-  });
-}
+/** What to do about a name of an image that this system has no file of. */
+export const localNameAdvice =
+  "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.";
 
 /** Throws if a directory of an image is to be copied to what is a file here. */
 export function refuseFile(local: string, stats: Stats | undefined, path: string): void {

@@ -3,6 +3,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { CommandTable, Invocation } from "../command-line/command.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
+import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
 import { warningForAgent } from "./hints.ts";
 import type { Root } from "./root.ts";
@@ -67,10 +68,13 @@ export function invocationFor(
     rest,
   };
   const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
+  const input = inputOf(stdin);
   const runtime: Runtime = {
     ...invocation.runtime,
     signal,
-    stdin: inputOf(stdin),
+    stdin: input,
+    // A pipe in the agent's directory would hold up a thread of the server.
+    inputs: createInputs(input, { readsPipes: false }),
     stdout: collectOutput().output,
     stderr: collectOutput().output,
     ...streams,

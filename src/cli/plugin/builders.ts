@@ -7,6 +7,7 @@ import { loadProfiles } from "../auth/profiles.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { type FormattedRow, formatted } from "./format.ts";
 
 const common: ArgumentDefinitions = {
   builder: { type: "string", description: "A profile of bough; other names are taken, and mean the engine" },
@@ -38,36 +39,46 @@ export async function list(words: readonly string[], { name, runtime }: BuilderC
   const values = parseArguments(words, { ...common, format: text, "no-trunc": flag }, name);
   const builders = await findBuilders(runtime);
   const format = values.text("format") ?? "table";
-  if (format === "json") {
+  if (format === "json")
     for (const builder of builders) runtime.stdout.write(`${JSON.stringify(asInBuildx(builder))}\n`);
-    return 0;
-  }
-  if (/^\{\{\s*\.Name\s*\}\}$/.test(format)) {
-    runtime.stdout.write(builders.map((builder) => `${builder.name}\n`).join(""));
-    return 0;
-  }
-  if (format !== "table")
-    throw usageError(`${name}: --format takes table, json or {{.Name}}, not ${JSON.stringify(format)}`);
-  const rows = builders.flatMap((builder) => [
-    [`${builder.name}${builder.isCurrent ? "*" : ""}`, builder.driver, "", "", ""],
-    [
-      ` \\_ ${builder.name}`,
-      ` \\_ ${builder.endpoint}`,
-      "running",
-      `bough ${version}`,
-      builder.platforms.join(", "),
-    ],
-  ]);
-  const all = [["NAME/NODE", "DRIVER/ENDPOINT", "STATUS", "BUILDKIT", "PLATFORMS"], ...rows];
-  const widths = [0, 1, 2, 3].map((at) => Math.max(...all.map((row) => (row[at] ?? "").length)) + 3);
-  for (const row of all)
+  else
     runtime.stdout.write(
-      `${row
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join("")
-        .trimEnd()}\n`,
+      formatted(format === "table" ? defaultTable : format, headers, builders.flatMap(rowsOf)),
     );
   return 0;
+}
+
+const defaultTable = "table {{.Name}}\t{{.DriverEndpoint}}\t{{.Status}}\t{{.Buildkit}}\t{{.Platforms}}";
+
+/** The fields of `docker buildx ls`, with their titles in a table. */
+const headers = {
+  ...{
+    Name: "NAME/NODE",
+    DriverEndpoint: "DRIVER/ENDPOINT",
+    LastActivity: "LAST ACTIVITY",
+    Status: "STATUS",
+  },
+  ...{ Buildkit: "BUILDKIT", Platforms: "PLATFORMS", Error: "Error" },
+};
+
+/** A builder, and its one node. */
+function rowsOf({ name, isCurrent, driver, endpoint, platforms }: Builder): FormattedRow[] {
+  const nothing = { LastActivity: "", Error: "" };
+  return [
+    {
+      ...{
+        plain: { ...nothing, Name: name, DriverEndpoint: driver, Status: "", Buildkit: "", Platforms: "" },
+      },
+      inTable: { Name: `${name}${isCurrent ? "*" : ""}` },
+    },
+    {
+      plain: {
+        ...{ ...nothing, Name: name, DriverEndpoint: endpoint, Status: "running" },
+        ...{ Buildkit: `bough ${version}`, Platforms: platforms.join(", ") },
+      },
+      inTable: { Name: ` \\_ ${name}`, DriverEndpoint: ` \\_ ${endpoint}` },
+    },
+  ];
 }
 
 /** Prints one of them. A name that bough does not know is the engine's: scripts make builders of their own. */

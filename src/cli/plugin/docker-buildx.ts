@@ -1,9 +1,9 @@
 /** bough in the place of docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
 import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
-import { type BoughError, usageError } from "../../errors.ts";
+import { type BoughError, CommandLineError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import { describeForDocker, exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
+import { describeForDocker, exitCodeOfDocker } from "../../terminal/failure.ts";
 import { commit, version } from "../../version.ts";
 import { type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
@@ -11,7 +11,8 @@ import { type GlobalOptions, globalDefinitions } from "../command-line/globals.t
 import type { Runtime } from "../process/runtime.ts";
 import { readArguments } from "../program/read-arguments.ts";
 import { definitionsOf, runCommand } from "../program/run.ts";
-import { defaultWords, dockerEnvironment, dockerProxies, readPluginLine, readWords } from "./docker-words.ts";
+import { readWords } from "./buildx-words.ts";
+import { defaultWords, dockerEnvironment, dockerProxies, readPluginLine } from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -180,8 +181,7 @@ export async function runPlugin(
     return 0;
   }
   const builder =
-    values.findLast((before) => before.text("builder") !== undefined)?.text("builder") ??
-    environment.BUILDX_BUILDER;
+    values.findLast((before) => before.text("builder"))?.text("builder") || environment.BUILDX_BUILDER;
   return found.run(rest, { name: `docker buildx ${name}`, builder, runtime: called, onGlobals });
 }
 
@@ -214,7 +214,8 @@ async function read(command: Command, words: readonly string[], { name }: Call):
 
 async function runAsPlugin(command: Command, words: readonly string[], call: Call): Promise<number> {
   const { name, runtime, onGlobals } = call;
-  const { builder = call.builder, others } = await readWords(words, command);
+  const { builder = call.builder, others, warnings } = await readWords(words, command);
+  for (const warning of warnings) runtime.stderr.write(`WARNING: ${warning}\n`);
   const { profileOf } = await import("./builders.ts");
   const profile = profileOf(builder, runtime);
   const before = parseArguments(profile === undefined ? [] : ["--profile", profile], globalDefinitions, name);
@@ -248,6 +249,7 @@ function callWords(words: readonly string[]): string[] {
     const [, method] =
       word === "--check" ? [word, "check"] : (/^--call(?:=(.*))?$/.exec(word) ?? [undefined, undefined]);
     const called = word === "--call" ? words[at + 1] : method;
+    if (called === "") return [];
     return called === undefined ? [word] : [`--set=*.call=${called === "check" ? "lint" : called}`];
   });
 }
@@ -289,12 +291,8 @@ function overview(): string {
 
 /** Returns an error as buildx prints it, so that what reads buildx's output finds it, and the exit code that buildx has for it. */
 export function describePluginFailure(error: unknown): { text: string; exitCode: number } {
-  const { kind, message } = failureOf(error);
   const { details, reason } = describeForDocker(error);
-  // docker's command line has 125 for options that are wrong, and for values that it parses itself.
-  const isOption =
-    kind === "usage" &&
-    /\boptions?\b| needs a value(:|$)| takes no value but |^--(shm-size|ulimit|memory)\b/.test(message);
-  if (isOption) return { text: details + reason, exitCode: 125 };
+  // docker's command line has a code of its own for options that are wrong, and for values that it parses itself.
+  if (error instanceof CommandLineError) return { text: details + reason, exitCode: 125 };
   return { text: details + reason, exitCode: exitCodeOfDocker(error) };
 }

@@ -5,21 +5,13 @@ import { usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
-import type { Command } from "../command-line/command.ts";
-import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { asInDocker } from "../program/read-arguments.ts";
-import { definitionsOf } from "../program/run.ts";
-
-/** Options of buildx that each of its commands has. */
-const common: ArgumentDefinitions = {
-  builder: { type: "string" },
-  debug: { type: "boolean", alias: "D" },
-};
+import { commonOptions } from "./buildx-words.ts";
 
 /** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
 const options: ArgumentDefinitions = {
-  ...common,
+  ...commonOptions,
   config: { type: "string" },
   context: { type: "string", alias: "c" },
   host: { type: "string", alias: "H" },
@@ -87,43 +79,6 @@ const certificates = [
   ["tlscert", "cert.pem"],
   ["tlskey", "key.pem"],
 ] as const;
-
-interface DockerWords {
-  builder: string | undefined;
-  others: string[];
-}
-
-/**
- * Takes out what bough's commands do not have: `--builder`, since bough's builders are profiles, and `-D`; and all but the last of
- * an option with one value, since docker takes the last: `docker compose build -q` adds a second `--progress`.
- */
-export async function readWords(words: readonly string[], command: Command): Promise<DockerWords> {
-  const foreign = await command.foreign?.();
-  const own = asInDocker(words, definitionsOf(command), foreign);
-  const definitions: ArgumentDefinitions = { ...own, ...common };
-  const removed = new Set<number>();
-  const latest = new Map<string, number[]>();
-  // In docker, the only one of bough's options with one value that adds to the earlier ones.
-  const platforms: string[] = [];
-  let builder: string | undefined;
-  for (const token of readTokens(words, definitions, foreign?.shapes)) {
-    if (token.kind !== "option") continue;
-    const isApart = token.value !== undefined && token.inlineValue === false;
-    const places = isApart ? [token.index, token.index + 1] : [token.index];
-    const definition = own[token.name];
-    if (token.name === "builder") builder = token.value;
-    if (token.name === "platform" && token.value !== undefined) platforms.push(token.value);
-    if (token.name === "builder" || /^(-D|--debug)$/.test(words[token.index] ?? ""))
-      for (const place of places) removed.add(place);
-    else if (definition !== undefined && definition.type !== "boolean" && definition.multiple !== true) {
-      for (const place of latest.get(token.name) ?? []) removed.add(place);
-      latest.set(token.name, places);
-    }
-  }
-  if (platforms.length > 1) for (const place of latest.get("platform") ?? []) removed.add(place);
-  const joined = platforms.length > 1 ? [`--platform=${platforms.join(",")}`] : [];
-  return { builder, others: [...joined, ...words.filter((_, index) => !removed.has(index))] };
-}
 
 /** Returns the options of a command that the environment, or docker's configuration, gives where the command line does not. */
 export function defaultWords(given: ParsedValues, { environment }: Pick<Runtime, "environment">): string[] {

@@ -5,6 +5,7 @@ import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { type JsonRecord, parseRecord } from "../../service/http/json.ts";
+import { mentionedFields } from "../../templates/nodes.ts";
 import { createLog } from "../../terminal/log.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { parseBoolean } from "../bake/names.ts";
@@ -17,7 +18,9 @@ import { type IndexSource, makeIndex, writeIndex } from "../indexes/make-index.t
 import { MissingImageError, readEntries } from "../indexes/platform-index.ts";
 import { openDestination, openSource } from "../indexes/registries.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { imageFunctions, readTemplate, writeTemplate } from "./format.ts";
 import { listing } from "./image-listing.ts";
+import { inspectImage } from "./inspected-image.ts";
 
 const common: ArgumentDefinitions = {
   builder: { type: "string", description: "Taken, and makes no difference" },
@@ -164,42 +167,19 @@ export async function inspect(
   const [reference] = values.positionals;
   if (reference === undefined)
     throw usageError(`docker: '${name}' requires 1 argument`, `\nUsage:  ${name} [OPTIONS] NAME`);
-  const { address, reference: wanted, full: fullName } = parseImageName(reference);
-  const read = await asInBuildx(readEntries(openSource(address, runtime), wanted, runtime.signal));
-  const { manifest } = read;
-  const entries = read.isIndex ? read.entries.map(({ entry }) => entry) : [];
-  if (values.flag("raw")) {
-    runtime.stdout.write(manifest.bytes);
-    return 0;
+  const format = values.text("format") || undefined;
+  if (values.flag("raw") && format !== undefined) throw usageError("format and raw cannot be used together");
+  const { stdout, signal } = runtime;
+  const { address, reference: wanted, full } = parseImageName(reference);
+  const read = await asInBuildx(readEntries(openSource(address, runtime), wanted, signal));
+  if (values.flag("raw")) stdout.write(read.manifest.bytes);
+  // In buildx before 0.33, each format that begins so means the same, also {{.Manifest.Digest}}.
+  else if (format === undefined || /^\s*\{\{\s*\.Manifest\s*\}\}\s*$/.test(format))
+    stdout.write(listing(full, read));
+  else {
+    const template = readTemplate(format, imageFunctions);
+    const data = await inspectImage(reference, read, mentionedFields(template), signal);
+    writeTemplate(template, data, imageFunctions, (text) => stdout.write(text));
   }
-  const { mediaType, digest, bytes } = manifest;
-  const size = bytes.byteLength;
-  const described = { mediaType, digest, size };
-  const format = values.text("format");
-  if (format !== undefined) {
-    const index = { schemaVersion: 2, ...described, ...(entries.length > 0 && { manifests: entries }) };
-    runtime.stdout.write(`${render(format, { Name: fullName, Manifest: index }, name)}\n`);
-    return 0;
-  }
-  runtime.stdout.write(listing(fullName, read));
   return 0;
-}
-
-/** Renders the templates that scripts use. There are no others. */
-function render(format: string, shown: { Name: string; Manifest: object }, name: string): string {
-  const [, json, path] = /^\{\{\s*(json\s+)?\.([\w.]*)\s*\}\}$/.exec(format) ?? [];
-  const known: Readonly<Record<string, unknown>> = {
-    "": { name: shown.Name, manifest: shown.Manifest },
-    Name: shown.Name,
-    Manifest: shown.Manifest,
-    "Manifest.Digest": "digest" in shown.Manifest ? shown.Manifest.digest : "",
-    "Manifest.MediaType": "mediaType" in shown.Manifest ? shown.Manifest.mediaType : "",
-  };
-  const value = path === undefined || !Object.hasOwn(known, path) ? undefined : known[path];
-  if (value === undefined || (json === undefined && typeof value !== "string"))
-    throw usageError(
-      `${name}: --format ${JSON.stringify(format)} is not supported`,
-      "{{json .}}, {{json .Manifest}}, {{.Manifest.Digest}}, {{.Manifest.MediaType}} and {{.Name}} are; --raw prints the manifest.",
-    );
-  return json === undefined ? String(value) : JSON.stringify(value);
 }

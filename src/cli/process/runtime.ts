@@ -4,6 +4,7 @@ import type { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Fetch } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
+import type { Inputs } from "./inputs.ts";
 import type { Interrupt } from "./interrupts.ts";
 
 /** Everything that a command gets from outside. Made once, in `start.ts`. */
@@ -15,6 +16,8 @@ export interface Runtime {
   /** 0 for root; `undefined` if the system has no user ids. */
   userId: number | undefined;
   stdin: Input;
+  /** The files and pipes that options name. */
+  inputs: Inputs;
   stdout: Output;
   stderr: Output;
   clock: Clock;
@@ -33,7 +36,7 @@ export interface Runtime {
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
    * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command
-   * line's words into the new one's.
+   * line's words into the new one's. Of other descriptors, those that the words name.
    */
   runInBackground(
     environment: Readonly<Record<string, string>>,

@@ -22,7 +22,7 @@ const keptMilliseconds = 24 * 60 * 60 * 1000;
 export function openScratch(
   purpose: Purpose,
   environment: Readonly<Record<string, string | undefined>>,
-  usual = "/var/tmp",
+  usual = usualPlace(environment),
 ): Scratch {
   const parent = environment.TMPDIR || (isWritable(usual) ? usual : ownDirectory(environment));
   for (const name of namesIn(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
@@ -40,6 +40,11 @@ export function withScratchHint(error: unknown, { path }: Scratch): unknown {
     hint: "TMPDIR=DIRECTORY names another place for temporary files.",
     cause: error,
   });
+}
+
+/** Windows has one for each user. */
+function usualPlace({ TEMP }: Readonly<Record<string, string | undefined>>): string {
+  return process.platform === "win32" ? (TEMP ?? "") : "/var/tmp";
 }
 
 function isWritable(directory: string): boolean {

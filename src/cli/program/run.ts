@@ -149,9 +149,19 @@ async function prepareEngine(
 ): Promise<BoughError | undefined> {
   const needed = typeof needs === "function" ? needs(values) : needs;
   if (needed === undefined || runtime.platform !== "linux") return undefined;
-  const { isEmbedded } = await import("../service/choice.ts");
-  if (needed === "service" && !isEmbedded(runtime, globals)) return undefined;
+  if (needed === "service" && !(await choosesEngine(runtime, globals))) return undefined;
   return (await import("../process/user-namespace.ts")).enterUserNamespace(runtime);
+}
+
+/** Returns false as well for a choice that is an error: the command reports it, after what it says of its own options. */
+async function choosesEngine(runtime: Runtime, globals: GlobalOptions): Promise<boolean> {
+  const { isEmbedded } = await import("../service/choice.ts");
+  try {
+    return isEmbedded(runtime, globals);
+  } catch (error) {
+    if (error instanceof BoughError) return false;
+    throw error;
+  }
 }
 
 async function withDockersLetters(command: Command): Promise<Command> {

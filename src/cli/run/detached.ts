@@ -12,14 +12,15 @@ import { secretsByEnvironment } from "./surroundings-options.ts";
 /** Set for the background process that contains the engine. */
 const marker = "BOUGH_BACKGROUND";
 
-/**
- * Starts the command and returns without waiting for it. The embedded engine ends with its process: so with it, the same command
- * line runs again in the background, prints the operation's id, and stays until the operation has ended.
- */
+/** True if the command line has to run again in the background, since the embedded engine ends with its process. */
+export function needsBackground({ runtime, globals }: Invocation): boolean {
+  return runtime.environment[marker] === undefined && isEmbedded(runtime, globals);
+}
+
+/** Starts the command and returns without waiting for it, except in the background, where the engine has to stay. */
 export async function runDetached(asked: AskedRun, invocation: Invocation): Promise<number> {
-  const { runtime, globals } = invocation;
-  if (runtime.environment[marker] !== undefined) return await runInBackgroundProcess(asked, invocation);
-  if (isEmbedded(runtime, globals)) return await startBackgroundProcess(asked, invocation);
+  if (invocation.runtime.environment[marker] !== undefined)
+    return await runInBackgroundProcess(asked, invocation);
   await using connection = await connectQuietly(invocation);
   report(await start(asked, invocation, connection), asked, invocation);
   return 0;
@@ -34,12 +35,12 @@ async function start(given: AskedRun, invocation: Invocation, connection: Connec
   );
 }
 
-function report(operation: string, asked: AskedRun, invocation: Invocation): void {
+function report(operation: string, { isDisposable }: AskedRun, invocation: Invocation): void {
   const { globals, log, runtime } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
   const id = runtime.stderr.isTerminal ? shortId(operation) : operation;
   log.info(`\`${line("logs", "--follow", id)}\` shows its output, \`${line("kill", id)}\` cancels it`);
-  if (!asked.isDisposable) {
+  if (!isDisposable) {
     log.info(`the session's image does not change: \`${line("show", id)}\` shows the resulting image`);
   }
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
@@ -55,19 +56,22 @@ async function runInBackgroundProcess(asked: AskedRun, invocation: Invocation): 
   return 0;
 }
 
-/** Returns the exit code of the background process if that ends before it starts an operation. */
-async function startBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
+/**
+ * Runs the command line again in the background, which prints the operation's id and stays until the operation has ended. It reads what
+ * the command line names: a pipe can be read only once. Returns the exit code of the background process if that starts no operation.
+ */
+export async function startBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
   const { environment, rewrite } = secretsByEnvironment(
     values.list("env"),
     asked.env,
     values.rest?.length ?? 0,
   );
-  const child = runtime.runInBackground({ ...environment, [marker]: "1" }, (words) => [
+  const child = runtime.runInBackground(
+    { ...environment, [marker]: "1" },
     // The command's own variables may be those that choose a service, such as CONTREE_TOKEN.
-    "--local",
-    ...rewrite(words),
-  ]);
+    (words) => ["--local", ...rewrite(words)],
+  );
   const warnings = passOn(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);
   if (operation === undefined) {

@@ -1,5 +1,4 @@
 /** What a command reads: a `--script`, run by a shell or by the interpreter in its first line, or what is piped in. */
-import { readFileSync } from "node:fs";
 import { posix, resolve } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
@@ -11,23 +10,25 @@ import type { Runtime } from "../process/runtime.ts";
 export interface Script {
   /** The interpreter and its arguments. */
   words: readonly string[];
-  /** `undefined` if the script is the piped input. */
-  text: Uint8Array | undefined;
+  text: Uint8Array;
 }
 
 /** @param given a path, or `-` for standard input */
-export function readScript(given: string, { stdin, workingDirectory }: Runtime): Script {
+export async function readScript(given: string, runtime: Runtime, log: Log): Promise<Script> {
+  const { inputs, signal, workingDirectory } = runtime;
   if (given === "-") {
-    if (stdin.isPiped) return { words: ["sh", ...fromInput], text: undefined };
+    const text = await readPipedInput(runtime, log);
+    if (text !== undefined) return { words: ["sh", ...fromInput], text };
     throw usageError(
       "--script - reads standard input, and nothing is piped in",
       "For example: bough run -I - < script.sh",
     );
   }
   try {
-    const text = readFileSync(resolve(workingDirectory, given));
+    const text = await inputs.read(resolve(workingDirectory, given), { maxBytes, signal });
     return { words: interpreterOf(text), text };
   } catch (error) {
+    signal.throwIfAborted();
     throw new BoughError(`cannot read --script ${given}: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,
@@ -57,17 +58,20 @@ function interpreterOf(text: Buffer): string[] {
 const maxBytes = 64 * 1024 * 1024;
 const noticedMilliseconds = 2000;
 
-/** Reads all of standard input if it is piped, else returns `undefined`. Logs a message if its end takes long to come. */
+/**
+ * Reads all of standard input if it is piped, else returns `undefined`, also if an option has named it. Logs a message if its end
+ * takes long to come.
+ */
 export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8Array | undefined> {
-  const { stdin, clock, signal } = runtime;
-  if (!stdin.isPiped) return undefined;
+  const { stdin, inputs, clock, signal } = runtime;
+  if (!stdin.isPiped || inputs.hasReadStandardInput) return undefined;
   const done = new AbortController();
   clock.sleep(noticedMilliseconds, done.signal).then(
     () => log.info("reading standard input until it ends; use </dev/null if the command reads none"),
     () => undefined,
   );
   try {
-    return await abandonable(signal, readAll(stdin.stream()));
+    return await abandonable(signal, readAll(inputs.takeStandardInput("the input of the command")));
   } finally {
     done.abort();
   }

@@ -1,6 +1,6 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
 import { supportOf } from "../../builder/service-support.ts";
-import { usageError } from "../../errors.ts";
+import { CommandLineError, usageError } from "../../errors.ts";
 import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
 import {
@@ -99,7 +99,10 @@ function readSize(
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
   if (bytes >= min.bytes && Number.isSafeInteger(bytes)) return bytes;
-  throw usageError(`${option} takes a size of at least ${min.shown}, not ${JSON.stringify(text)}`, hint);
+  throw new CommandLineError(
+    `${option} takes a size of at least ${min.shown}, not ${JSON.stringify(text)}`,
+    hint,
+  );
 }
 
 function readCpus(text: string | undefined): number | undefined {
@@ -127,15 +130,18 @@ function readUlimit(text: string): [UlimitName, Ulimit] {
   const [, given, softText = "", hardText = softText] = /^(\w+)=(-1|\d+)(?::(-1|\d+))?$/.exec(text) ?? [];
   const [soft, hard] = [Number(softText), Number(hardText)];
   if (given === undefined || !Number.isSafeInteger(soft) || !Number.isSafeInteger(hard))
-    throw usageError(
+    throw new CommandLineError(
       `--ulimit takes NAME=SOFT[:HARD], not ${JSON.stringify(text)}`,
       "For example: --ulimit nofile=1024:4096, --ulimit core=-1.",
     );
   const name = ulimitNames.find((each) => each === given);
   if (name === undefined)
-    throw usageError(`--ulimit ${text}: unknown limit ${given}`, `There are ${ulimitNames.join(", ")}.`);
+    throw new CommandLineError(
+      `--ulimit ${text}: unknown limit ${given}`,
+      `There are ${ulimitNames.join(", ")}.`,
+    );
   if (comparableLimit(soft) > comparableLimit(hard))
-    throw usageError(
+    throw new CommandLineError(
       `--ulimit ${text}: the soft limit is above the hard limit`,
       "For example: --ulimit nofile=1024:4096.",
     );

@@ -6,7 +6,7 @@ import { timeoutOption } from "../command-line/definitions.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { readTimeout } from "../service/timeout.ts";
-import { runDetached } from "./detached.ts";
+import { needsBackground, runDetached, startBackgroundProcess } from "./detached.ts";
 import { type AskedRun, refuseInteractiveShell, whichCommand } from "./image-command.ts";
 import { readScript } from "./input.ts";
 import { pullPolicies, readPullPolicy } from "./pull.ts";
@@ -115,14 +115,21 @@ export const run = command({
 });
 
 async function runCommand(invocation: Invocation): Promise<number> {
-  const request = readRequest(invocation);
-  if (invocation.values.flag("detach")) return await runDetached(request, invocation);
+  const isDetached = invocation.values.flag("detach");
+  if (isDetached && needsBackground(invocation))
+    return await startBackgroundProcess(await readRequest(invocation, { readsInputs: false }), invocation);
+  const request = await readRequest(invocation, { readsInputs: true });
+  if (isDetached) return await runDetached(request, invocation);
   // Quiet, because the command's output is the result: the service's name would be in the middle of it.
   await using connection = await connectQuietly(invocation);
   return await runToItsEnd(request, invocation, connection);
 }
 
-function readRequest(invocation: Invocation): AskedRun {
+/** `readsInputs`: false to leave files and pipes alone, which another process reads. */
+async function readRequest(
+  invocation: Invocation,
+  { readsInputs }: { readsInputs: boolean },
+): Promise<AskedRun> {
   const { values, runtime } = invocation;
   const hasTerminal = values.flag("tty");
   if (hasTerminal) checkTerminal(invocation);
@@ -130,18 +137,19 @@ function readRequest(invocation: Invocation): AskedRun {
   if (file !== undefined && (hasTerminal || values.flag("shell"))) {
     throw usageError(`bough run: --script cannot be used with ${hasTerminal ? "-it" : "--shell"}`);
   }
-  const script = file === undefined ? undefined : readScript(file, runtime);
+  const script =
+    file === undefined || !readsInputs ? undefined : await readScript(file, runtime, invocation.log);
   const place = readFailedStep(values) ?? readPlace(values);
   return {
     key: sessionKey(invocation),
     place,
     command:
-      script === undefined
+      file === undefined
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
-        : { form: "exec", words: [...script.words, ...argumentsOfScript(values)] },
+        : { form: "exec", words: [...(script?.words ?? []), ...argumentsOfScript(values)] },
     input: script?.text,
     originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
-    ...readSurroundings(invocation),
+    ...(await readSurroundings(invocation, { readsFiles: readsInputs })),
     timeout: readTimeout(values, "It takes seconds. For a terminal, write -it in one word."),
     isDisposable: isDisposable(invocation, place),
     hasTerminal,

@@ -54,7 +54,7 @@ async function openShell(invocation: Invocation): Promise<number> {
     );
   }
   const step = readFailedStep(values);
-  const surroundings = readSurroundings(invocation);
+  const surroundings = await readSurroundings(invocation);
   const isDisposable = !values.flag("keep");
   await using connection = await connectQuietly(invocation);
   const asked: AskedRun = {

@@ -1,6 +1,5 @@
 /** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
 
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
@@ -134,14 +133,18 @@ type AskedSurroundings = Pick<
   | "hosts"
 >;
 
-export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
+/** `readsFiles`: false to leave out the variables of `--env-file`. */
+export async function readSurroundings(
+  { values, runtime }: Invocation,
+  { readsFiles = true } = {},
+): Promise<AskedSurroundings> {
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
     throw usageError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`);
   }
   return {
     env: {
-      ...readEnvironmentFiles(values.list("env-file"), runtime),
+      ...(readsFiles && (await readEnvironmentFiles(values.list("env-file"), runtime))),
       ...readEnvironment(values.list("env"), runtime.environment),
     },
     cwd,
@@ -189,31 +192,41 @@ export function readEnvironment(
  * Reads `--env-file` as docker does, one variable a line. `KEY` alone takes the value of this process's variable, or is left out
  * if there is none. Empty lines and lines that begin with `#` are skipped. Quotes are part of a value.
  */
-function readEnvironmentFiles(
+async function readEnvironmentFiles(
   paths: readonly string[],
-  { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
-): Record<string, string> {
-  return Object.fromEntries(
-    paths.flatMap((path) =>
-      readLines(path, workingDirectory).flatMap((line, index): [string, string][] => {
-        const text = line.trimStart();
-        if (text === "" || text.startsWith("#")) return [];
-        const [name, value = environment[text]] = splitPair(text);
-        if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
+  runtime: Pick<Runtime, "environment" | "workingDirectory" | "inputs" | "signal">,
+): Promise<Record<string, string>> {
+  const variables: [string, string][] = [];
+  for (const path of paths)
+    for (const [index, line] of (await readLines(path, runtime)).entries()) {
+      const text = line.trimStart();
+      if (text === "" || text.startsWith("#")) continue;
+      const [name, value = runtime.environment[text]] = splitPair(text);
+      if (name === "" || /\s/.test(name))
         throw usageError(
           `--env-file ${path}: line ${index + 1} does not begin with a variable name`,
           "Each line is KEY=VALUE or KEY, without spaces in KEY.",
         );
-      }),
-    ),
-  );
+      if (value !== undefined) variables.push([name, value]);
+    }
+  return Object.fromEntries(variables);
 }
 
-function readLines(path: string, workingDirectory: string): string[] {
+const maxEnvironmentBytes = 16 * 1024 * 1024;
+
+async function readLines(
+  path: string,
+  { workingDirectory, inputs, signal }: Pick<Runtime, "workingDirectory" | "inputs" | "signal">,
+): Promise<string[]> {
   try {
-    const text = readFileSync(resolve(workingDirectory, path), "utf8");
-    return text.replace(/^\uFEFF/, "").split(/\r?\n/);
+    const place = resolve(workingDirectory, path);
+    const bytes = await inputs.read(place, { maxBytes: maxEnvironmentBytes, signal });
+    return bytes
+      .toString()
+      .replace(/^\uFEFF/, "")
+      .split(/\r?\n/);
   } catch (error) {
+    signal.throwIfAborted();
     throw new BoughError(`cannot read --env-file ${path}: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,

@@ -11,6 +11,11 @@ export interface FileSystem {
   /** Returns facts about the path itself: a link is not followed. */
   stat(path: string): Stats;
   readLink(path: string): string;
+  /**
+   * True if it gives a file under other names than its directory lists: with another case of letters, or another form of accents.
+   * In an image only the one that is listed counts, and ignore rules are about that.
+   */
+  isLoose?: boolean;
 }
 
 const nativeFileSystem: FileSystem = {
@@ -22,7 +27,12 @@ const nativeFileSystem: FileSystem = {
 
 /** The machine's file system, with `/` in paths on every platform. Directories in paths must not be links. */
 export const localFileSystem: FileSystem =
-  process.platform === "win32" ? windowsFileSystem(nativeFileSystem) : nativeFileSystem;
+  process.platform === "win32"
+    ? windowsFileSystem(nativeFileSystem)
+    : { ...nativeFileSystem, isLoose: process.platform === "darwin" };
+
+/** False on Windows, where neither files have modes, nor every user may make links. */
+export const keepsModes: boolean = process.platform !== "win32";
 
 /** Converts a path that comes from the system or from a user to that form. */
 export const localPath: (path: string) => string =
@@ -41,6 +51,7 @@ export function windowsFileSystem(files: FileSystem): FileSystem {
     readDirectory: (path) => files.readDirectory(checked(path)),
     stat: (path) => withPermissions(files.stat(checked(path))),
     readLink: (path) => withSlashes(files.readLink(checked(path))),
+    isLoose: true,
   };
 }
 
@@ -64,6 +75,7 @@ function withPermissions(stats: Stats): Stats {
  */
 export function rememberFiles(files: FileSystem): FileSystem {
   return {
+    ...files,
     readDirectory: remember((path) => files.readDirectory(path)),
     stat: remember((path) => files.stat(path)),
     readLink: remember((path) => files.readLink(path)),

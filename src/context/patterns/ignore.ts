@@ -55,9 +55,14 @@ const started = new WeakMap<IgnoreRules, readonly RuleCursor[]>();
  * around a pattern and a leading `/` are dropped; paths are cleaned.
  *
  * @param path of the file, for messages
+ * @param platform of the machine that the file is on: on Windows a backslash separates names, as in docker's client, and escapes nothing
  * @throws BoughError of kind `usage` that names file and line of every invalid pattern
  */
-export function parseIgnoreFile(text: string, path: string): Rule[] {
+export function parseIgnoreFile(
+  text: string,
+  path: string,
+  platform: NodeJS.Platform = process.platform,
+): Rule[] {
   const rules: Rule[] = [];
   const problems: string[] = [];
   text
@@ -67,7 +72,7 @@ export function parseIgnoreFile(text: string, path: string): Rule[] {
       if (content.startsWith("#")) return;
       const line = index + 1;
       try {
-        const rule = parseRule(content, { kind: "file", path, line });
+        const rule = parseRule(content, { kind: "file", path, line }, platform);
         if (rule !== undefined) rules.push(rule);
       } catch (error) {
         if (!(error instanceof GlobSyntaxError)) throw error;
@@ -111,11 +116,12 @@ export function describeRule(rule: Rule): string {
 }
 
 /** Parses a rule like moby's ignorefile.ReadAll and patternmatcher.New. */
-function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
+function parseRule(line: string, origin: RuleOrigin, platform?: NodeJS.Platform): Rule | undefined {
   const text = line.trim();
   if (text === "") return undefined;
   const isNegated = text.startsWith("!");
-  const written = isNegated ? text.slice(1).trim() : text;
+  const given = isNegated ? text.slice(1).trim() : text;
+  const written = platform === "win32" ? given.replaceAll("\\", "/") : given;
   const cleaned = written === "" ? "/" : cleanPath(written);
   if (isNegated && cleaned === "/")
     throw new GlobSyntaxError("a `!` must be followed by a path below the context directory");
@@ -147,8 +153,11 @@ interface ReadIgnoreRulesOptions extends IgnoreOptions {
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
   for (const path of ignoreFileCandidates(options)) {
-    const text = readText(path, options.locate === undefined ? path : options.locate(path));
-    if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path), options);
+    const isLocal = options.locate === undefined;
+    const text = readText(path, isLocal ? path : options.locate?.(path));
+    // A file that came with a fetched context was not written for this machine.
+    const platform = isLocal ? process.platform : "linux";
+    if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path, platform), options);
   }
   return ignoreRules([], options);
 }

@@ -66,7 +66,8 @@ export function resolveInContext(
     }
     const contextPath = [...at, name].join("/");
     const found = statPath(`${root}/${contextPath}`, contextPath, files);
-    if (found === undefined) return { kind: "missing", directory: at.join("/"), name, links };
+    if (found === undefined || !isListed([root, ...at].join("/"), name, files))
+      return { kind: "missing", directory: at.join("/"), name, links };
     if (found.isSymbolicLink()) {
       links.push(contextPath);
       if (links.length > maxLinks)
@@ -99,6 +100,16 @@ function statPath(absolutePath: string, contextPath: string, files: FileSystem):
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw fileError("read", contextPath, error);
+  }
+}
+
+/** The directory has just been found to have something of that name. */
+function isListed(directory: string, name: string, files: FileSystem): boolean {
+  if (files.isLoose !== true) return true;
+  try {
+    return files.readDirectory(directory).includes(name);
+  } catch (error) {
+    throw fileError("read the directory", directory, error);
   }
 }
 

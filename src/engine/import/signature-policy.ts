@@ -1,15 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { inHome } from "../../home-directory.ts";
 import { parseRepository } from "../../registry/repository.ts";
 import type { Environment } from "../system/programs.ts";
 import { asObject, asObjects, type Json, parseJson } from "./image-files.ts";
 import type { LocalSource } from "./image-source.ts";
 
 /** Returns the path of the signature policy that skopeo would use; `undefined` if there is none. */
-export function findPolicy({ HOME }: Environment): string | undefined {
-  const own = HOME ? [join(HOME, ".config/containers/policy.json")] : [];
-  return [...own, "/etc/containers/policy.json"].find((path) => existsSync(path));
+export function findPolicy(environment: Environment): string | undefined {
+  const own = inHome(environment, ".config/containers/policy.json");
+  return [own, "/etc/containers/policy.json"].find((path) => path !== undefined && existsSync(path));
 }
 
 /**

@@ -2,12 +2,16 @@ import { HclLimitError } from "../hcl-error.ts";
 import { isMappingValue, isSequenceValue, type Value } from "../values/value.ts";
 
 /** More than files need that are written by hand, and what takes a few seconds. */
-const maxUnits = 30_000_000;
+const maxUnits = 10_000_000;
 
 /** What evaluating a set of files may cost: a unit is a step, an element of a value, or some characters. */
 export class Budget {
-  #left = maxUnits;
+  #left: number;
   readonly #sizes = new WeakMap<Value, number>();
+
+  constructor(units = maxUnits) {
+    this.#left = units;
+  }
 
   spend(units: number): void {
     this.#left -= units;

@@ -29,9 +29,9 @@ export function evaluateFor(loop: ForExpression & Expression, scope: Scope, eval
     );
   const made: Value[] = [];
   const grouped = new Map<string, Value[]>();
-  for (const [key, value] of elements) {
+  for (const { key, value } of elements) {
     const variables = new Map([[loop.valueName, value]]);
-    if (loop.keyName !== undefined && loop.keyName !== loop.valueName) variables.set(loop.keyName, key);
+    if (loop.keyName !== undefined && loop.keyName !== loop.valueName) variables.set(loop.keyName, key());
     const within = withVariables(scope, variables);
     if (loop.condition !== undefined && !isIncluded(loop.condition, within, evaluate)) continue;
     if (loop.key === undefined) made.push(evaluate(loop.value, within));

@@ -11,6 +11,7 @@ import {
   infinity,
   isInteger,
   isZero,
+  toDouble,
   truncated,
 } from "../values/big-float.ts";
 import { numberType, typeName } from "../values/types.ts";
@@ -133,9 +134,28 @@ function range(values: readonly Value[]): Value {
   if (compare(end, start) * step.sign < 0)
     throw new ArgumentError(1, `the end must be ${step.sign < 0 ? "less" : "greater"} than the start`);
   const made: Value[] = [];
+  const [from, by] = [toDouble(start), toDouble(step)];
+  const isWhole =
+    start.precision <= 64 &&
+    step.precision <= 64 &&
+    Number.isInteger(from) &&
+    Number.isInteger(by) &&
+    Math.abs(from) + Math.abs(by) < 2 ** 40;
+  if (isWhole) {
+    const count = Math.ceil((toDouble(end) - from) / by);
+    if (count > maxRange) throw tooMany();
+    return listValue(
+      numberType,
+      Array.from({ length: count }, (_, index) => integerValue(from + index * by)),
+    );
+  }
   for (let next = start; compare(next, end) * step.sign < 0; next = add(next, step)) {
-    if (made.length >= maxRange) throw new HclError(`there would be more than ${maxRange} numbers`);
+    if (made.length >= maxRange) throw tooMany();
     made.push(numberValue(next));
   }
   return listValue(numberType, made);
+}
+
+function tooMany(): HclError {
+  return new HclError(`there would be more than ${maxRange} numbers`);
 }

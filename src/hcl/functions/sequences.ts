@@ -39,8 +39,7 @@ export const sequenceFunctions: FunctionTable = {
   element: define([any("list"), number("index")], (given) => elementOf(given)),
   coalesce: defineVariadic([], orNull(any("vals")), coalesce),
   coalescelist: defineVariadic([], orNull(any("vals")), (given) => {
-    const lists = given.filter((each) => each.kind !== "null");
-    const found = lists.find((each) => orderedIn(each).elements.length > 0);
+    const found = given.map(listOrNull).find((each) => each !== undefined && each.elements.length > 0);
     if (found === undefined) throw new HclError("all lists are empty or null");
     return found;
   }),
@@ -75,6 +74,11 @@ export const sequenceFunctions: FunctionTable = {
   }),
   slice: define([any("list"), number("start_index"), number("end_index")], slice),
 };
+
+function listOrNull(value: Value) {
+  const isNull = value.kind === "null" && (value.type.kind === "list" || value.type.kind === "tuple");
+  return isNull ? undefined : orderedIn(value);
+}
 
 /** Returns a list or a tuple: what has an order. */
 function orderedIn(value: Value | undefined) {

@@ -130,16 +130,18 @@ export function divide(one: BigFloat, other: BigFloat): BigFloat {
 
 /** Returns what remains of a division towards zero, as HCL has it: with the dividend's sign. */
 export function modulo(one: BigFloat, other: BigFloat): BigFloat {
-  if (one.mantissa === undefined || isZero(other)) {
-    if (one.mantissa !== undefined && !isZero(one)) return { ...one };
-    throw new HclError("can't use modulo with zero and infinity");
-  }
+  if (isZero(other)) return one;
+  if (one.mantissa === undefined) return multiply(one, other);
   if (other.mantissa === undefined) return one;
-  const quotient = fromInteger(truncated(divide(one, other)));
-  return add(
-    one,
-    negated(multiply(other, { ...quotient, precision: Math.max(quotient.precision, one.precision) })),
-  );
+  // As HCL has it, all results on the way have the dividend's precision only.
+  const whole = truncated(divide(one, other));
+  const quotient = rounded(whole, 0, one.precision);
+  const { mantissa = 0n, exponent, sign } = quotient;
+  const product = rounded(mantissa * other.mantissa, exponent + other.exponent, one.precision, {
+    sign: sign === other.sign ? 1 : -1,
+  });
+  const rest = add(one, negated(product));
+  return rounded(rest.mantissa ?? 0n, rest.exponent, one.precision, { sign: rest.sign });
 }
 
 /** Returns a negative number, 0 or a positive number, as `one` is less than, equal to or greater than `other`. */

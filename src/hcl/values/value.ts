@@ -18,7 +18,15 @@ export type MappingValue = Extract<Value, { entries: ReadonlyMap<string, Value> 
 export const nullOf = (type: Type): Value => ({ kind: "null", type });
 export const nullValue: Value = nullOf(dynamicType);
 export const numberValue = (number: BigFloat): Value => ({ kind: "number", number });
-export const integerValue = (value: number): Value => numberValue(fromInteger(value));
+/** Returns an integer. Small ones, as counts and indices are, are made once. */
+export function integerValue(value: number): Value {
+  const made = smallIntegers[value] ?? numberValue(fromInteger(value));
+  if (value >= 0 && value < maxSmall) smallIntegers[value] = made;
+  return made;
+}
+
+const maxSmall = 1024;
+const smallIntegers: Value[] = [];
 export const boolValue = (isTrue: boolean): Value => ({ kind: "bool", isTrue });
 export const tupleValue = (elements: readonly Value[]): Value => ({ kind: "tuple", elements });
 export const listValue = (element: Type, elements: readonly Value[]): Value => ({
@@ -92,15 +100,20 @@ export function isMappingValue(value: Value): value is MappingValue {
   return value.kind === "map" || value.kind === "object";
 }
 
-/** Returns what `for` and functions iterate over: keys and values, or `undefined` for a value that has no elements. */
-export function elementsOf(value: Value): (readonly [key: Value, value: Value])[] | undefined {
+/** What `for` goes through: a key and a value each. */
+export interface Element {
+  key(): Value;
+  value: Value;
+}
+
+/** Returns the elements of a value, or `undefined` for one that has none. */
+export function elementsOf(value: Value): Element[] | undefined {
   if (isMappingValue(value))
-    return [...value.entries].map(([key, each]) => [stringValue(key), each] as const);
+    return [...value.entries].map(([key, each]) => ({ key: () => stringValue(key), value: each }));
   if (!isSequenceValue(value)) return undefined;
   // An element of a set is its own key.
-  return value.elements.map(
-    (each, index) => [value.kind === "set" ? each : integerValue(index), each] as const,
-  );
+  const keyAt = (index: number, each: Value) => (value.kind === "set" ? each : integerValue(index));
+  return value.elements.map((each, index) => ({ key: () => keyAt(index, each), value: each }));
 }
 
 /** Returns the types of values, each once. */

@@ -63,7 +63,7 @@ function combinationsOf(matrix: Expression, scope: Scope): ReadonlyMap<string, V
     if (combinations.length * elements.length > maxCombinations)
       throw new HclError(`the matrix makes more than ${maxCombinations} targets`, matrix.range);
     combinations = combinations.flatMap((before) =>
-      elements.map(([, each]) => new Map([...before, [axis, each]])),
+      elements.map((each) => new Map([...before, [axis, each.value]])),
     );
   }
   return combinations;

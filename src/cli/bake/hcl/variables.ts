@@ -4,7 +4,7 @@ import type { Scope } from "../../../hcl/evaluate/scope.ts";
 import { typeNamed } from "../../../hcl/functions/type-expressions.ts";
 import { HclError, located } from "../../../hcl/hcl-error.ts";
 import { type References, referencesOf } from "../../../hcl/syntax/references.ts";
-import type { Expression } from "../../../hcl/syntax/tree.ts";
+import type { Block, Expression } from "../../../hcl/syntax/tree.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
 import { jsonText, jsonTextOfType } from "../../../hcl/values/json-text.ts";
 import {
@@ -14,7 +14,14 @@ import {
   stringType,
   type Type,
 } from "../../../hcl/values/types.ts";
-import { compareTexts, nullOf, stringValue, typeOf, type Value } from "../../../hcl/values/value.ts";
+import {
+  compareTexts,
+  nullOf,
+  nullValue,
+  stringValue,
+  typeOf,
+  type Value,
+} from "../../../hcl/values/value.ts";
 import type { ShownVariable } from "../target.ts";
 import type { Declarations, NamedBlock } from "./bodies.ts";
 import { constantText, warnOfUnknown } from "./fields.ts";
@@ -152,17 +159,17 @@ function shownText(value: Value, type: Type | undefined): string {
   return type.kind === "string" ? text.replace(/^"+|"+$/g, "") : text;
 }
 
-function validate(block: NamedBlock["body"]["blocks"][number], scope: Scope): void {
-  const [condition, message] = ["condition", "error_message"].map((name) => block.body.attributes.get(name));
-  if (condition === undefined || message === undefined)
-    throw new HclError("a validation has condition and error_message", block.typeRange);
-  const { expression } = condition;
-  const value = evaluate(expression, scope);
-  if (located(expression.range, () => isTrue(value))) return;
-  const text = evaluate(message.expression, scope);
+function validate({ body, typeRange }: Block, scope: Scope): void {
+  const [condition, message] = ["condition", "error_message"].map(
+    (name) => body.attributes.get(name)?.expression,
+  );
+  if (condition === undefined) throw new HclError("a validation needs a condition", typeRange);
+  const value = evaluate(condition, scope);
+  if (located(condition.range, () => isTrue(value))) return;
+  const text = message === undefined ? nullValue : evaluate(message, scope);
   throw new HclError(
     text.kind === "null" ? "the value is invalid" : textOf(convert(text, stringType)),
-    expression.range,
+    condition.range,
     "This validation of the variable failed.",
   );
 }

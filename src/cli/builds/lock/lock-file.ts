@@ -1,9 +1,10 @@
 /** The file of `--lock`: JSON in one form for the same references, so that a version control system shows what has moved. */
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { isCommitHash } from "../../../builder/addresses/repository-address.ts";
 import type { Pins } from "../../../builder/reference-lock.ts";
 import { BoughError, messageOf, usageError } from "../../../errors.ts";
 import { hexOf, isDigest } from "../../../image/digest.ts";
+import { readRegularFile } from "../../../open-for-reading.ts";
 import { asRecord, asText, type JsonRecord } from "../../../service/http/json.ts";
 import { errorCode, reasonOf } from "../../../system-error.ts";
 import { jsonText } from "../../../terminal/json-text.ts";
@@ -39,20 +40,9 @@ export function readLock(place: ResultPlace): LockEntry[] | undefined {
 
 function readText({ path, given }: ResultPlace): string | undefined {
   try {
-    // Non-blocking: to open a pipe would hang until a writer opens it.
-    const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const stats = fstatSync(descriptor);
-      if (!stats.isFile()) throw usageError(`--lock ${given}: this is not a file`);
-      if (stats.size > maxBytes)
-        throw usageError(`--lock ${given}: this is not a lock of bough: it is too large`);
-      return readFileSync(descriptor, "utf8");
-    } finally {
-      closeSync(descriptor);
-    }
+    return readRegularFile(path, maxBytes).toString();
   } catch (error) {
     if (errorCode(error) === "ENOENT") return undefined;
-    if (error instanceof BoughError) throw error;
     throw new BoughError(`--lock ${given}: cannot read it: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,

@@ -8,6 +8,7 @@ import {
   type NamedContexts,
 } from "../../../builder/contexts/named-context.ts";
 import { openNamedContext } from "../../../context/build-context.ts";
+import { localFileSystem } from "../../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../../context/patterns/ignore.ts";
 import { BoughError, messageOf, usageError } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
@@ -68,11 +69,9 @@ async function open(
 ): Promise<NamedContext> {
   const context = await openNamedContext(name, path, workingDirectory);
   const place = { contextPath: context.absolutePath, dockerfilePath: undefined };
-  const files = {
-    context,
-    ignore: readIgnoreRules({ ...place, defaultExcludes: false, inheritance: "effective" }),
-  };
-  return { kind: "directory", name, source: { kind: "local", context }, open: async () => files };
+  const ignore = readIgnoreRules({ ...place, defaultExcludes: false, inheritance: "effective" });
+  const opened = { context, files: localFileSystem, ignore };
+  return { kind: "directory", name, source: { kind: "local", context }, open: async () => opened };
 }
 
 /** Returns the contexts by name. As in Docker, the last of several with the same name counts. */

@@ -1,7 +1,8 @@
-import { readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BoughError } from "../../../errors.ts";
 import { nameAnnotation } from "../../../image/oci-layout.ts";
+import { readRegularFile } from "../../../open-for-reading.ts";
 import { reasonOf } from "../../../system-error.ts";
 
 /** An image in the index of a layout. */
@@ -54,9 +55,11 @@ function findLayout(path: string, option: string): string {
   return found;
 }
 
+const maxIndexBytes = 16 * 1024 * 1024;
+
 function readIndex(layout: string, option: string): LayoutImage[] {
   const path = join(layout, "index.json");
-  const text = reading(option, path, () => readFileSync(path, "utf8"));
+  const text = reading(option, path, () => readRegularFile(path, maxIndexBytes).toString());
   try {
     const { manifests } = JSON.parse(text) as { manifests?: unknown };
     if (!Array.isArray(manifests)) throw new SyntaxError("it has no manifests");

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ScopeChoice } from "../../../builder/scopes/open-scopes.ts";
 import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
@@ -96,14 +95,21 @@ function wordsIn(variable: string): string[] {
   return variable.split(/\s+/).filter((word) => word !== "");
 }
 
+const maxKeyBytes = 64 * 1024;
+
 /** Reads the keys. Loads the code that signs and verifies only if one is given. */
-async function readKeys({ values, runtime: { workingDirectory } }: Given): Promise<ScopeKeys> {
+async function readKeys({
+  values,
+  runtime: { workingDirectory, inputs, signal },
+}: Given): Promise<ScopeKeys> {
   const [signing, verifying] = [values.text("cache-sign"), values.list("cache-verify")];
   if (signing === undefined && verifying.length === 0) return { sign: undefined, verify: undefined };
-  const read = (option: string, path: string): KeyFile => {
+  const read = async (option: string, path: string): Promise<KeyFile> => {
     try {
-      return { path, content: readFileSync(resolve(workingDirectory, path), "utf8") };
+      const bytes = await inputs.read(resolve(workingDirectory, path), { maxBytes: maxKeyBytes, signal });
+      return { path, content: bytes.toString() };
     } catch (error) {
+      signal.throwIfAborted();
       throw usageError(
         `${option}: ${fileError("read", path, error).message}`,
         "It takes a file with a key in PEM format.",
@@ -112,7 +118,7 @@ async function readKeys({ values, runtime: { workingDirectory } }: Given): Promi
   };
   const { readScopeKeys } = await import("../../../builder/scopes/signature.ts");
   return readScopeKeys(
-    signing === undefined ? undefined : read("--cache-sign", signing),
-    verifying.map((path) => read("--cache-verify", path)),
+    signing === undefined ? undefined : await read("--cache-sign", signing),
+    await Promise.all(verifying.map((path) => read("--cache-verify", path))),
   );
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { quote } from "../../../builder/commands/command.ts";
 import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
@@ -9,6 +9,7 @@ import { BoughError, usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { splitCsv, splitPair } from "../../command-line/option-values.ts";
+import type { Runtime } from "../../process/runtime.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
@@ -19,7 +20,7 @@ interface SecretSources {
 
 /** The secrets and agents of the command line, loaded on demand, and only once. */
 export interface SecretOptions extends SecretSources {
-  load(): GivenSecrets;
+  load(): Promise<GivenSecrets>;
 }
 
 type SecretSource = { file: string } | { variable: string };
@@ -34,11 +35,10 @@ export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">)
   const secrets = values.list("secret").map((text) => parseSecret(text, environment));
   const agents = values.list("ssh").map((text) => parseAgent(text, environment));
   const sources = { secrets: new Map(secrets), agents: new Map(agents) };
-  let loaded: GivenSecrets | undefined;
+  let loaded: Promise<GivenSecrets> | undefined;
   return {
     ...sources,
     load() {
-      // A pipe can be read only once.
       loaded ??= loadSecrets(sources, given);
       return loaded;
     },
@@ -50,16 +50,17 @@ export function idsOf({ secrets, agents }: SecretSources): GivenIds {
 }
 
 /** Reads all secrets into memory, and writes them nowhere. */
-function loadSecrets(
+async function loadSecrets(
   { secrets, agents }: SecretSources,
-  { runtime: { workingDirectory, environment } }: Pick<Invocation, "runtime">,
-): GivenSecrets {
+  { runtime }: Pick<Invocation, "runtime">,
+): Promise<GivenSecrets> {
+  const { workingDirectory, environment } = runtime;
   const encoder = new TextEncoder();
   const values = new Map<string, Secret>();
   for (const [id, source] of secrets) {
     const value =
       "file" in source
-        ? readSecret(id, source.file, workingDirectory)
+        ? await readSecret(id, source.file, runtime)
         : // As in Docker, an unset variable is an empty secret.
           encoder.encode(environment[source.variable] ?? "");
     requireSize(id, value.byteLength);
@@ -100,15 +101,15 @@ function badSecret(what: string): BoughError {
   return usageError(`--secret: ${what}`, "Write --secret id=ID,src=FILE or --secret id=ID,env=NAME.");
 }
 
-function readSecret(id: string, path: string, workingDirectory: string): Uint8Array {
-  const absolute = resolve(workingDirectory, path);
+async function readSecret(
+  id: string,
+  path: string,
+  { workingDirectory, inputs, signal }: Pick<Runtime, "workingDirectory" | "inputs" | "signal">,
+): Promise<Uint8Array> {
   try {
-    const stats = statSync(absolute);
-    if (stats.isDirectory()) throw usageError(`--secret id=${id}: ${displayPath(path)} is a directory`);
-    requireSize(id, stats.size);
-    return readFileSync(absolute);
+    return await inputs.read(resolve(workingDirectory, path), { maxBytes, signal });
   } catch (error) {
-    if (error instanceof BoughError) throw error;
+    signal.throwIfAborted();
     throw new BoughError(`--secret id=${id}: ${fileError("read", path, error).message}`, {
       kind: "usage",
       hint: `Name its file or variable: --secret id=${id},src=FILE or --secret id=${id},env=NAME.`,

@@ -1,0 +1,136 @@
+/** The words of buildx's commands: what of them is left to bough's. */
+import { CommandLineError, usageError } from "../../errors.ts";
+import { parseBoolean } from "../command-line/arguments.ts";
+import type { Command } from "../command-line/command.ts";
+import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import type { Token } from "../command-line/tokens.ts";
+import { asInDocker } from "../program/read-arguments.ts";
+import { definitionsOf } from "../program/run.ts";
+
+/** Options of buildx that each of its commands has. */
+export const commonOptions: ArgumentDefinitions = {
+  builder: { type: "string" },
+  debug: { type: "boolean", alias: "D" },
+};
+
+interface BuildxWords {
+  builder: string | undefined;
+  others: string[];
+  warnings: string[];
+}
+
+type Option = Extract<Token, { kind: "option" }>;
+
+/** Options whose empty value buildx refuses, by command. Each other one without a value is as if it were not given. */
+const neverEmpty: Readonly<Record<string, readonly string[]>> = {
+  build: ["attest", "build-arg", "label", "platform", "tag"],
+  bake: ["allow", "file", "set"],
+};
+
+/** Those that are parsed with the command line. */
+const parsed = ["shm-size", "ulimit"];
+
+/** Sizes whose value 0 is the default. */
+const sizes = ["memory", "shm-size"];
+
+/** Options of the builder before BuildKit, and what buildx says of them. */
+const formerOptions: Readonly<Record<string, string>> = {
+  "--isolation": "isolation flag is deprecated with BuildKit.",
+  "--security-opt":
+    'security-opt flag is deprecated. "RUN --security=insecure" should be used with BuildKit.',
+  "--squash":
+    "experimental flag squash is removed with BuildKit. You should squash inside build using a multi-stage Dockerfile for efficiency.",
+};
+
+/**
+ * Takes out what bough's commands do not have: `--builder`, since bough's builders are profiles, `-D`, and what buildx itself ignores; what
+ * is empty; and all but the last of an option with one value, since docker takes the last: `docker compose build -q` adds a second
+ * `--progress`.
+ */
+export async function readWords(given: readonly string[], command: Command): Promise<BuildxWords> {
+  const foreign = await command.foreign?.();
+  const own = asInDocker(given, definitionsOf(command), foreign);
+  const definitions: ArgumentDefinitions = { ...withValues(own), ...commonOptions };
+  const words = withLongNames(given, readTokens(given, definitions, foreign?.shapes));
+  const warnings = new Set<string>();
+  const removed = new Set<number>();
+  const latest = new Map<string, number[]>();
+  // In docker, the only one of bough's options with one value that adds to the earlier ones.
+  const platforms: string[] = [];
+  let builder: string | undefined;
+  for (const token of readTokens(words, definitions, foreign?.shapes)) {
+    if (token.kind !== "option") continue;
+    const isApart = token.value !== undefined && token.inlineValue === false;
+    const places = isApart ? [token.index, token.index + 1] : [token.index];
+    const remove = (some: readonly number[]) => {
+      for (const place of some) removed.add(place);
+    };
+    const definition = own[token.name];
+    const takesOne =
+      definition !== undefined && definition.type !== "boolean" && definition.multiple !== true;
+    if (token.name === "builder") builder = token.value || undefined;
+    if (token.name === "platform" && token.value) platforms.push(token.value);
+    const shape = definition ?? definitions[token.name] ?? foreign?.shapes[token.name];
+    const isFlag = shape?.type === "boolean" || isCheck(token.name);
+    if (token.value === "" && isFlag)
+      throw new CommandLineError(`${token.rawName} takes no value but true or false, not ""`);
+    const former = formerOptions[token.rawName];
+    if (former !== undefined) warnings.add(former);
+    if (former !== undefined || token.name === "builder" || isDebug(token)) remove(places);
+    else if (isUnset(token, isFlag, command)) {
+      remove(places);
+      if (takesOne) remove(latest.get(token.name) ?? []);
+    } else if (takesOne) {
+      remove(latest.get(token.name) ?? []);
+      latest.set(token.name, places);
+    }
+  }
+  if (platforms.length > 1) for (const place of latest.get("platform") ?? []) removed.add(place);
+  const joined = platforms.length > 1 ? [`--platform=${platforms.join(",")}`] : [];
+  return {
+    builder,
+    others: [...joined, ...words.filter((_, index) => !removed.has(index))],
+    warnings: [...warnings],
+  };
+}
+
+/** In docker, an option that takes a value takes the next word for it, whatever that is: `--provenance ""`. */
+function withValues(definitions: ArgumentDefinitions): ArgumentDefinitions {
+  const entries = Object.entries(definitions).map(([name, definition]) => {
+    const { optional: _, ...others } = definition;
+    return [name, isCheck(name) ? definition : others] as const;
+  });
+  return Object.fromEntries(entries) as ArgumentDefinitions;
+}
+
+/** bough's takes a level, too. */
+function isCheck(name: string): boolean {
+  return name === "check";
+}
+
+/** Writes `-t=x` as `--tag=x`: in Go's command lines the letter of an option may be followed by `=`, too. */
+function withLongNames(words: readonly string[], tokens: readonly Token[]): string[] {
+  const written = new Map<number, string>();
+  for (const token of tokens) {
+    if (token.kind !== "option" || written.has(token.index)) continue;
+    const [, value] = /^-[A-Za-z]=(.+)$/s.exec(words[token.index] ?? "") ?? [];
+    const name = token.name.startsWith("-") ? token.name : `--${token.name}`;
+    if (value !== undefined) written.set(token.index, `${name}=${value}`);
+  }
+  return words.map((word, index) => written.get(index) ?? word);
+}
+
+function isDebug({ rawName, value }: Option): boolean {
+  const isNamed = rawName === "-D" || rawName === "--debug";
+  return isNamed && (value === undefined || parseBoolean(value) !== undefined);
+}
+
+/** True for a value that stands for none. Throws for one that buildx refuses. */
+function isUnset({ name, rawName, value }: Option, isFlag: boolean, command: Command): boolean {
+  if (isFlag || value === undefined) return false;
+  if (sizes.includes(name) && /^0+(\.0*)?([bkmgtp]?(i?b)?)$/i.test(value)) return true;
+  if (value !== "" || parsed.includes(name)) return false;
+  const { name: commandName = "" } = command.definition.meta as { name?: string };
+  if (neverEmpty[commandName]?.includes(name) !== true) return true;
+  throw usageError(`${rawName} is empty`, "Leave it out, or give it a value.");
+}

@@ -1,0 +1,180 @@
+/** What `docker buildx imagetools inspect --format` knows of an image: `.Name`, `.Manifest`, `.Image`, `.Provenance`, `.SBOM`. */
+import { readPlatform } from "../../builder/bases/remote-base.ts";
+import { BoughError } from "../../errors.ts";
+import { formatPlatform } from "../../image/platform.ts";
+import type { BlobSource } from "../../registry/blob-store.ts";
+import { readDescriptor } from "../../registry/blob-store.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
+import { readAtMost } from "../../streams.ts";
+import { GoMap, GoNil, GoStruct, type Value } from "../../templates/values.ts";
+import {
+  type IndexEntry,
+  isIndexType,
+  parseManifest,
+  type ReadImage,
+  readAnnotations,
+} from "../indexes/platform-index.ts";
+import { image, index, manifest as manifestType, provenance, sbom } from "./oci-types.ts";
+
+interface Attestations {
+  provenance: Value | undefined;
+  sbom: Value | undefined;
+}
+
+interface FoundImage {
+  manifest: JsonRecord;
+  digest: string;
+}
+
+/**
+ * Reads what a template may name. `mentioned`: the names in it, since provenance and packages are read only where they are asked for.
+ */
+export async function inspectImage(
+  name: string,
+  read: ReadImage,
+  mentioned: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<Value> {
+  const { from } = read;
+  const { images, attestations } = await findImages(read, signal);
+  const configs: [string, JsonRecord][] = [];
+  const attested: [string, Attestations][] = [];
+  const isAttestationWanted = mentioned.has("Provenance") || mentioned.has("SBOM");
+  for (const [platform, found] of images) {
+    configs.push([platform, await readBlob(from, found.manifest.config, signal)]);
+    if (isAttestationWanted)
+      attested.push([platform, await readAttestations(from, attestations.get(found.digest) ?? [], signal)]);
+  }
+  const isForSeveral = images.size > 1;
+  const [config] = configs;
+  const of = (part: keyof Attestations, none: Value): Value => {
+    const known = attested.flatMap(([platform, each]): [string, Value][] =>
+      each[part] === undefined ? [] : [[platform, each[part]]],
+    );
+    return isForSeveral ? new GoMap(known, none) : (known[0]?.[1] ?? none);
+  };
+  return new GoStruct(
+    `imagetools.tplInput${isForSeveral ? "s" : ""}`,
+    [
+      { name: "Name", key: "name", omitsEmpty: true, value: name },
+      { name: "Manifest", key: "manifest", omitsEmpty: true, value: manifestOf(read) },
+      {
+        ...{ name: "Image", key: "image", omitsEmpty: true },
+        value: isForSeveral
+          ? new GoMap(
+              configs.map(([platform, each]) => [platform, image(each)]),
+              new GoNil("pointer", "*v1.Image"),
+            )
+          : image(config?.[1]),
+      },
+    ],
+    {
+      methods: {
+        Provenance: () => of("provenance", provenance(undefined)),
+        SBOM: () => of("sbom", sbom(undefined)),
+      },
+    },
+  );
+}
+
+function manifestOf({ manifest, isIndex }: ReadImage): Value {
+  const { mediaType, digest, bytes } = manifest;
+  const described = { mediaType, digest, size: bytes.byteLength };
+  if (!isIndex) return manifestType(described);
+  const record = parseRecord(bytes) ?? {};
+  return index({ ...record, ...described, mediaType: record.mediaType });
+}
+
+/** Returns images by platform, also those of indexes in the index, and the manifests about each, by its digest. */
+async function findImages(read: ReadImage, signal: AbortSignal) {
+  const images = new Map<string, FoundImage>();
+  const attestations = new Map<string, JsonRecord[]>();
+  const visit = async (
+    manifest: JsonRecord,
+    { digest, platform, annotations }: Partial<IndexEntry> & { digest: string },
+    depth: number,
+  ): Promise<void> => {
+    if (Array.isArray(manifest.manifests)) {
+      if (depth > 4) throw new BoughError(`${read.from.address}@${digest}: indexes in indexes in indexes`);
+      for (const each of manifest.manifests) await visitEntry(each, depth + 1);
+      return;
+    }
+    const subject =
+      annotations?.["com.docker.reference.digest"] ?? annotations?.["vnd.docker.reference.digest"];
+    if (subject !== undefined) {
+      attestations.set(subject, [...(attestations.get(subject) ?? []), manifest]);
+      return;
+    }
+    const of = platform ?? (await readBlob(read.from, manifest.config, signal));
+    const known = readPlatform(asRecord(of));
+    images.set(known === undefined ? "unknown" : formatPlatform(known), { manifest, digest });
+  };
+  const visitEntry = async (value: unknown, depth: number): Promise<void> => {
+    const entry = readDescriptor(value);
+    if (entry === undefined) return;
+    const isManifest = isIndexType(entry.mediaType) || manifestTypes.includes(entry.mediaType);
+    if (!isManifest) return;
+    const { digest } = entry;
+    const found = await read.from.getManifest(digest, signal);
+    if (found === undefined) throw new BoughError(`${read.from.address} has no manifest ${digest}`);
+    const record = asRecord(value);
+    const platform = asRecord(record?.platform) as IndexEntry["platform"];
+    const annotations = readAnnotations(record);
+    await visit(
+      parseManifest(found.bytes, digest),
+      { digest, annotations, ...(platform && { platform }) },
+      depth,
+    );
+  };
+  const { manifest } = read;
+  await visit(parseManifest(manifest.bytes, manifest.digest), { digest: manifest.digest }, 0);
+  return { images, attestations };
+}
+
+const manifestTypes = [
+  "application/vnd.oci.image.manifest.v1+json",
+  "application/vnd.docker.distribution.manifest.v2+json",
+];
+
+const maxBytes = 64 * 1024 * 1024;
+
+async function readBlob(from: BlobSource, value: unknown, signal: AbortSignal): Promise<JsonRecord> {
+  const described = readDescriptor(value);
+  if (described === undefined) throw new BoughError(`${from.address} has a damaged descriptor`);
+  const { bytes, isWhole } = await readAtMost(maxBytes, await from.openBlob(described, signal));
+  const record = isWhole ? parseRecord(bytes) : undefined;
+  if (record === undefined)
+    throw new BoughError(`${from.address}@${described.digest} is no JSON that can be read`);
+  return record;
+}
+
+async function readAttestations(
+  from: BlobSource,
+  manifests: readonly JsonRecord[],
+  signal: AbortSignal,
+): Promise<Attestations> {
+  const documents: unknown[] = [];
+  let slsa: unknown;
+  for (const { layers } of manifests)
+    for (const layer of Array.isArray(layers) ? layers : []) {
+      const record = asRecord(layer);
+      const isSigned = /^application\/vnd\.in-toto\..*\+dsse/.test(asText(record?.mediaType) ?? "");
+      if (!isSigned && record?.mediaType !== "application/vnd.in-toto+json") continue;
+      const type = readAnnotations(record)["in-toto.io/predicate-type"] ?? "";
+      const isPackages = type === "https://spdx.dev/Document";
+      if (!isPackages && !(type.startsWith("https://slsa.dev/provenance/") && slsa === undefined)) continue;
+      const blob = await readBlob(from, layer, signal);
+      const statement = isSigned ? parseRecord(Buffer.from(asText(blob.payload) ?? "", "base64")) : blob;
+      const predicate = statement?.predicate ?? null;
+      if (isPackages) documents.push(predicate);
+      else slsa = predicate;
+    }
+  const [first, ...others] = documents;
+  return {
+    provenance: slsa === undefined ? undefined : provenance({ SLSA: slsa }),
+    sbom:
+      first === undefined
+        ? undefined
+        : sbom({ SPDX: first, ...(others.length > 0 && { AdditionalSPDXs: others }) }),
+  };
+}

@@ -1,0 +1,104 @@
+/** Finds out what a path names, and reads it on another thread, which a pipe without a writer may block. */
+import { close, constants, fstatSync, open, read, type Stats, stat } from "node:fs";
+import { promisify } from "node:util";
+import { usageError } from "../../errors.ts";
+import { readAtMost } from "../../streams.ts";
+import { errorCode } from "../../system-error.ts";
+
+export { abandonable as whileNotAborted } from "../../service/http/deadline.ts";
+
+/** What a path names. `descriptor`: the one of this process that it stands for, if it is such a path. */
+export type InputSource =
+  | { kind: "standard input" }
+  /** A pipe. `key` identifies it, whatever its name. */
+  | { kind: "stream"; key: string; descriptor: number | undefined }
+  /** A file or a device. `size`: 0 if nobody knows it, as for devices and files in /proc. */
+  | { kind: "file"; size: number; descriptor: number | undefined };
+
+const statOf = promisify(stat);
+
+export async function findSource(path: string): Promise<InputSource> {
+  const descriptor = descriptorOf(path);
+  if (path === "-" || (descriptor === 0 && !statsOf(0).isFile())) return { kind: "standard input" };
+  // A pipe is looked at before it is opened: that would wait for a writer, which a pipe that has been read has no more.
+  const stats = descriptor === undefined ? await statOf(path) : statsOf(descriptor);
+  if (stats.isDirectory()) throw usageError("it is a directory");
+  if (stats.isFIFO() || stats.isSocket())
+    return { kind: "stream", key: `${stats.dev}:${stats.ino}`, descriptor };
+  return { kind: "file", size: stats.isFile() ? stats.size : 0, descriptor };
+}
+
+/** Returns the number in `/dev/stdin`, `/dev/fd/7` or `/proc/self/fd/7`. */
+function descriptorOf(path: string): number | undefined {
+  if (path === "/dev/stdin") return 0;
+  const [, digits] = /^\/(?:dev|proc\/(?:self|thread-self))\/fd\/(\d{1,9})$/.exec(path) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+function statsOf(descriptor: number): Stats {
+  try {
+    return fstatSync(descriptor);
+  } catch (error) {
+    if (errorCode(error) !== "EBADF") throw error;
+    throw usageError("there is no such descriptor");
+  }
+}
+
+export async function readFile(
+  { size, descriptor }: Extract<InputSource, { kind: "file" }>,
+  path: string,
+  maxBytes: number,
+): Promise<Buffer> {
+  if (size > maxBytes) throw usageError(`it is larger than ${maxBytes} bytes`);
+  const bytes = await readOpened(descriptor, path, maxBytes);
+  if (bytes.byteLength < size) throw usageError("it has become shorter while it was read");
+  return bytes;
+}
+
+const [openFile, closeFile] = [promisify(open), promisify(close)];
+
+/** Opens a path, and reads until its end, or until there are more than `maxBytes`. */
+export async function readOpened(given: number | undefined, path: string, maxBytes: number): Promise<Buffer> {
+  let opened: number | undefined;
+  try {
+    opened = await openFile(path, constants.O_RDONLY);
+  } catch (error) {
+    // Who was given a descriptor may read from it, even if it is a socket (ENXIO), or another user's.
+    if (given === undefined || !["EACCES", "ENXIO"].includes(errorCode(error) ?? "")) throw error;
+  }
+  try {
+    return await readAll(chunksOf(opened ?? given ?? -1), maxBytes);
+  } finally {
+    if (opened !== undefined) await closeFile(opened);
+  }
+}
+
+export async function readAll(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
+  return (await readAtMost(maxBytes, chunks)).bytes;
+}
+
+const chunkBytes = 64 * 1024;
+/** Between two looks at a descriptor that does not block its reader. */
+const pollMilliseconds = 10;
+
+/** Unlike Bun's own streams, these can read a device. */
+async function* chunksOf(descriptor: number): AsyncGenerator<Uint8Array> {
+  const chunk = Buffer.alloc(chunkBytes);
+  for (;;) {
+    const bytes = await readChunk(descriptor, chunk);
+    if (bytes === undefined) await Bun.sleep(pollMilliseconds);
+    else if (bytes === 0) return;
+    else yield chunk.subarray(0, bytes);
+  }
+}
+
+/** Returns the number of bytes; `undefined` if there are none yet. */
+function readChunk(descriptor: number, chunk: Buffer): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  read(descriptor, chunk, 0, chunk.byteLength, null, (error, bytes) => {
+    if (error === null) resolve(bytes);
+    else if (errorCode(error) === "EAGAIN") resolve(undefined);
+    else reject(error);
+  });
+  return promise;
+}

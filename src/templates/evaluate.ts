@@ -1,0 +1,227 @@
+/** Evaluates pipelines of templates. */
+import { CallError } from "./call-error.ts";
+import type { Functions } from "./functions.ts";
+import { type Command, type Operand, type Pipe, textOfCommand, textOfOperand } from "./nodes.ts";
+import { TemplateError } from "./template-error.ts";
+import { GoMap, GoNil, GoStruct, GoText, isTrue, type Method, typeOf, type Value } from "./values.ts";
+
+/** What a field is of a map that does not have it, and what a field of that is. Elsewhere it is a nil. */
+const missing = Symbol("missing");
+type Result = Value | typeof missing;
+
+interface Variable {
+  name: string;
+  value: Value;
+}
+
+export interface Evaluator {
+  /** @param binds false for the pipeline of a range, whose variables are those of each item */
+  evaluate(pipe: Pipe, dot: Value, binds?: boolean): Value;
+  bind(name: string, value: Value, pipe: Pick<Pipe, "assigns">): void;
+  /** Does work whose variables end with it. */
+  scoped<Done>(work: () => Done): Done;
+  /** Does work that knows no variables but `$`. */
+  within<Done>(data: Value, work: () => Done): Done;
+  fail(at: number, context: string, message: string): TemplateError;
+  /** Returns an error at the operand that was evaluated last. */
+  failAtLatest(message: string): TemplateError;
+}
+
+export function createEvaluator(text: string, functions: Functions): Evaluator {
+  let variables: Variable[] = [];
+  /** The operand that was evaluated last, at which Go sees the errors of fields of a pipeline in parentheses. */
+  let latest: Operand | undefined;
+
+  function fail(at: number, context: string, message: string): TemplateError {
+    const lines = text.slice(0, at).split("\n");
+    const column = Buffer.byteLength(lines.at(-1) ?? "");
+    return new TemplateError(
+      `template: :${lines.length}:${column}: executing "" at <${context}>: ${message}`,
+    );
+  }
+
+  function failAtLatest(message: string): TemplateError {
+    return fail(latest?.at ?? 0, latest === undefined ? "." : textOfOperand(latest), message);
+  }
+
+  function scoped<Result>(work: () => Result): Result {
+    const before = variables.length;
+    const result = work();
+    variables.length = before;
+    return result;
+  }
+
+  function within<Done>(data: Value, work: () => Done): Done {
+    const before = variables;
+    variables = [{ name: "", value: data }];
+    const done = work();
+    variables = before;
+    return done;
+  }
+
+  function bind(name: string, value: Value, { assigns }: Pick<Pipe, "assigns">): void {
+    const known = variables.findLast((each) => each.name === name);
+    if (!assigns) variables.push({ name, value });
+    else if (known === undefined) throw failAtLatest(`undefined variable: $${name}`);
+    else known.value = value;
+  }
+
+  function evaluate(pipe: Pipe, dot: Value, binds = true): Result {
+    let value: Result | undefined;
+    for (const command of pipe.commands) value = evaluateCommand(command, dot, value);
+    const result = value ?? null;
+    if (binds) for (const name of pipe.variables) bind(name, known(result), pipe);
+    return result;
+  }
+
+  function evaluateCommand(command: Command, dot: Value, final: Result | undefined): Result {
+    const [first, ...rest] = command.operands;
+    if (first === undefined) return null;
+    if (first.kind === "word") return callFunction(first.name, command, rest, dot, final);
+    const args = () => [
+      ...rest.map((each) => known(evaluateOperand(each, dot))),
+      ...(final === undefined ? [] : [known(final)]),
+    ];
+    if (first.kind === "field" || first.kind === "variable" || first.kind === "chain")
+      return evaluateOperand(first, dot, rest.length > 0 || final !== undefined ? args() : undefined);
+    if (rest.length > 0 || final !== undefined)
+      throw fail(
+        first.at,
+        textOfOperand(first),
+        `can't give argument to non-function ${textOfOperand(first)}`,
+      );
+    if (first.kind === "nil") throw fail(first.at, textOfCommand(command), "nil is not a command");
+    return evaluateOperand(first, dot);
+  }
+
+  function callFunction(
+    name: string,
+    command: Command,
+    rest: readonly Operand[],
+    dot: Value,
+    final: Result | undefined,
+  ): Result {
+    const called = functions[name];
+    if (called === undefined)
+      throw fail(command.at, name, `${JSON.stringify(name)} is not a defined function`);
+    const steps: (() => Value)[] = rest.map((each) => () => known(evaluateOperand(each, dot)));
+    if (final !== undefined) steps.push(() => known(final));
+    const { min, max = min } = called;
+    if (steps.length < min || steps.length > max) {
+      const wanted = max === Number.POSITIVE_INFINITY ? `at least ${min}` : String(min);
+      throw fail(command.at, name, `wrong number of args for ${name}: want ${wanted} got ${steps.length}`);
+    }
+    // `and` and `or` evaluate no more than they need.
+    if (called.endsAt !== undefined) {
+      let value: Value = null;
+      for (const step of steps) {
+        value = step();
+        if (isTrue(value) === called.endsAt) break;
+      }
+      return value;
+    }
+    return calling(name, command, () => called.call(steps.map((step) => step())));
+  }
+
+  function calling(name: string, command: Command, call: () => Value): Value {
+    try {
+      return call();
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      throw fail(command.at, textOfCommand(command), `error calling ${name}: ${error.message}`);
+    }
+  }
+
+  function evaluateOperand(operand: Operand, dot: Value, args?: readonly Value[]): Result {
+    if (operand.kind !== "pipe" && operand.kind !== "chain") latest = operand;
+    switch (operand.kind) {
+      case "dot":
+        return dot;
+      case "nil":
+        return null;
+      case "boolean":
+      case "number":
+      case "string":
+        return operand.value;
+      case "word":
+        return callFunction(operand.name, { operands: [operand], at: operand.at }, [], dot, undefined);
+      case "pipe":
+        return evaluate(operand.pipe, dot);
+      case "field":
+        return fieldsOf(dot, operand.names, operand, args);
+      case "variable": {
+        const found = variables.findLast(({ name }) => name === operand.name);
+        const value = found?.value ?? null;
+        if (operand.names.length > 0) return fieldsOf(value, operand.names, operand, args);
+        if (args !== undefined)
+          throw fail(
+            operand.at,
+            textOfOperand(operand),
+            `can't give argument to non-function ${textOfOperand(operand)}`,
+          );
+        return value;
+      }
+      case "chain": {
+        const value = known(evaluateOperand(operand.of, dot));
+        return fieldsOf(value, operand.names, latest ?? operand, args);
+      }
+    }
+  }
+
+  function fieldsOf(
+    from: Value,
+    names: readonly string[],
+    operand: Operand,
+    args?: readonly Value[],
+  ): Result {
+    let value: Result = from;
+    for (const [at, name] of names.entries())
+      value = fieldOf(value, name, operand, at === names.length - 1 ? args : undefined);
+    return value;
+  }
+
+  function fieldOf(of: Result, name: string, operand: Operand, args: readonly Value[] | undefined): Result {
+    const refuse = (message: string) => fail(operand.at, textOfOperand(operand), message);
+    if (of === missing) return missing;
+    if (of === null) throw refuse(`nil pointer evaluating interface {}.${name}`);
+    const method = methodOf(of, name);
+    if (method !== undefined) return method(...(args ?? []));
+    const value =
+      of instanceof GoMap
+        ? of.entries.has(name)
+          ? (of.entries.get(name) ?? null)
+          : missing
+        : of instanceof GoStruct
+          ? of.get(name)
+          : undefined;
+    if (value !== undefined && args !== undefined)
+      throw refuse(
+        of instanceof GoMap
+          ? `${name} is not a method but has arguments`
+          : `${name} has arguments but cannot be invoked as function`,
+      );
+    if (value !== undefined) return value;
+    if (of instanceof GoNil && of.kind === "map") return missing;
+    if (of instanceof GoNil && of.kind === "pointer")
+      throw refuse(`nil pointer evaluating ${of.type}.${name}`);
+    throw refuse(`can't evaluate field ${name} in type ${typeOf(of)}`);
+  }
+
+  return {
+    evaluate: (pipe, dot, binds) => known(evaluate(pipe, dot, binds)),
+    bind,
+    scoped,
+    within,
+    fail,
+    failAtLatest,
+  };
+}
+
+function known(result: Result): Value {
+  return result === missing ? null : result;
+}
+
+function methodOf(of: Value, name: string): Method | undefined {
+  if (!(of instanceof GoStruct || of instanceof GoText) || !Object.hasOwn(of.methods, name)) return undefined;
+  return of.methods[name];
+}

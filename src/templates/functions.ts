@@ -1,0 +1,153 @@
+/** The functions that each template has: https://pkg.go.dev/text/template#hdr-Functions */
+import { CallError } from "./call-error.ts";
+import { isEqual, isLess } from "./compare.ts";
+import { sprint, sprintf } from "./printf.ts";
+import { GoMap, GoNil, GoText, isTrue, lengthOf, typeOf, type Value } from "./values.ts";
+
+export interface TemplateFunction {
+  /** The number of arguments; `min` alone: just as many. */
+  min: number;
+  max?: number;
+  call(args: readonly Value[]): Value;
+  /** The truth of an argument behind which no other is evaluated. The result is the last that was. */
+  endsAt?: boolean;
+}
+
+export type Functions = Readonly<Record<string, TemplateFunction>>;
+
+const any = Number.POSITIVE_INFINITY;
+
+/** A function of texts. */
+export function ofTexts(count: number, call: (...texts: string[]) => Value): TemplateFunction {
+  return { min: count, call: (args) => call(...args.map(requireText)) };
+}
+
+export function requireText(value: Value): string {
+  if (typeof value === "string") return value;
+  if (value instanceof GoText) return value.text;
+  throw new CallError(`wrong type for value; expected string; got ${typeOf(value)}`);
+}
+
+export function requireInteger(value: Value): number {
+  if (typeof value === "bigint") return Number(value);
+  throw new CallError(`cannot index slice/array with type ${typeOf(value)}`);
+}
+
+const last = (args: readonly Value[]): Value => args.at(-1) ?? null;
+const sprintln = (args: readonly Value[]) => `${args.map((each) => sprint([each])).join(" ")}\n`;
+
+export const builtinFunctions: Functions = {
+  and: { min: 1, max: any, call: last, endsAt: false },
+  or: { min: 1, max: any, call: last, endsAt: true },
+  not: { min: 1, call: ([value = null]) => !isTrue(value) },
+  len: {
+    min: 1,
+    call([value = null]) {
+      const length = lengthOf(value);
+      if (length !== undefined) return BigInt(length);
+      throw new CallError(
+        value === null ? "reflect: call of reflect.Value.Type on zero Value" : `len of type ${typeOf(value)}`,
+      );
+    },
+  },
+  index: { min: 1, max: any, call: ([value = null, ...keys]) => keys.reduce(itemAt, value) },
+  slice: { min: 1, max: 4, call: slice },
+  print: { min: 0, max: any, call: sprint },
+  println: { min: 0, max: any, call: sprintln },
+  printf: { min: 1, max: any, call: ([format = "", ...args]) => sprintf(requireText(format), args) },
+  html: { min: 0, max: any, call: (args) => escapeHtml(sprint(args)) },
+  js: { min: 0, max: any, call: (args) => escapeJs(sprint(args)) },
+  urlquery: {
+    min: 0,
+    max: any,
+    call: (args) =>
+      encodeURIComponent(sprint(args))
+        .replace(/%20/g, "+")
+        .replace(/[!'()*]/g, percent),
+  },
+  call: {
+    min: 1,
+    max: any,
+    call([value = null]) {
+      throw new CallError(`non-function of type ${typeOf(value)}`);
+    },
+  },
+  eq: {
+    min: 1,
+    max: any,
+    call([one = null, ...others]) {
+      if (others.length === 0) throw new CallError("missing argument for comparison");
+      return others.some((other) => isEqual(one, other));
+    },
+  },
+  ne: { min: 2, call: ([one = null, other = null]) => !isEqual(one, other) },
+  lt: { min: 2, call: ([one = null, other = null]) => isLess(one, other) },
+  le: { min: 2, call: ([one = null, other = null]) => isLess(one, other) || isEqual(one, other) },
+  gt: { min: 2, call: ([one = null, other = null]) => !isLess(one, other) && !isEqual(one, other) },
+  ge: { min: 2, call: ([one = null, other = null]) => !isLess(one, other) },
+};
+
+function itemAt(value: Value, key: Value): Value {
+  if (value === null) throw new CallError("index of untyped nil");
+  if (value instanceof GoMap) {
+    if (typeof key !== "string" && !(key instanceof GoText))
+      throw new CallError(
+        key === null
+          ? "value is nil; should be of type string"
+          : `value has type ${typeOf(key)}; should be string`,
+      );
+    return value.entries.get(requireText(key)) ?? value.zero;
+  }
+  if (value instanceof GoNil && value.kind === "map") return null;
+  if (value instanceof GoNil && value.kind === "pointer") throw new CallError("index of nil pointer");
+  const isText = typeof value === "string" || value instanceof GoText;
+  if (!Array.isArray(value) && !isText && !(value instanceof GoNil))
+    throw new CallError(`can't index item of type ${typeOf(value).replace(/^\*/, "")}`);
+  if (key === null) throw new CallError("cannot index slice/array with nil");
+  const at = requireInteger(key);
+  const items = isText ? [...Buffer.from(requireText(value))].map(BigInt) : listOf(value);
+  const item = at < 0 ? undefined : items[at];
+  if (item === undefined)
+    throw new CallError(isText ? "reflect: string index out of range" : `index out of range: ${at}`);
+  return item;
+}
+
+function listOf(value: Value): readonly Value[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function slice([value = null, ...bounds]: readonly Value[]): Value {
+  if (value === null) throw new CallError("slice of untyped nil");
+  const isText = typeof value === "string" || value instanceof GoText;
+  if (isText && bounds.length === 3) throw new CallError("cannot 3-index slice a string");
+  if (!isText && !Array.isArray(value) && !(value instanceof GoNil && value.kind === "slice"))
+    throw new CallError(`can't slice item of type ${typeOf(value)}`);
+  const length = lengthOf(value) ?? 0;
+  const [start = 0, end = length, capacity = length] = bounds.map(requireInteger);
+  for (const bound of [start, end, capacity])
+    if (bound < 0 || bound > length) throw new CallError(`index out of range: ${bound}`);
+  if (start > end) throw new CallError(`invalid slice index: ${start} > ${end}`);
+  if (end > capacity) throw new CallError(`invalid slice index: ${end} > ${capacity}`);
+  return isText
+    ? Buffer.from(requireText(value)).subarray(start, end).toString()
+    : listOf(value).slice(start, end);
+}
+
+const entities: Readonly<Record<string, string>> = {
+  ...{ "\0": "\uFFFD", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;" },
+};
+
+function escapeHtml(text: string): string {
+  return text.replace(/[\0"'&<>]/g, (character) => entities[character] ?? character);
+}
+
+function escapeJs(text: string): string {
+  return text.replace(/[\\'"<>&=]|[\0-\x1f]/g, (character) => {
+    if (/[\\'"]/.test(character)) return `\\${character}`;
+    return `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+  });
+}
+
+function percent(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+}

@@ -1,0 +1,219 @@
+/** Parses templates of Go: https://pkg.go.dev/text/template */
+import { lexAction, type Token } from "./lex.ts";
+import type { Node, Pipe, Template } from "./nodes.ts";
+import { parsePipe, type TokenReader, unexpected } from "./parse-pipe.ts";
+import { TemplateError } from "./template-error.ts";
+import { unquote } from "./unquote.ts";
+
+/** Parses a template that may call the given functions. Throws a TemplateError. */
+export function parseTemplate(text: string, functions: ReadonlySet<string>): Template {
+  const fail = (at: number, message: string) =>
+    new TemplateError(`template: :${text.slice(0, at).split("\n").length}: ${message}`);
+  const items = splitText(text, fail);
+  const defined = new Map<string, readonly Node[]>();
+  let next = 0;
+  /** The variables that are known, and the loops around. */
+  let scope: Scope = { variables: [""], loops: 0 };
+
+  interface Scope {
+    variables: readonly string[];
+    loops: number;
+  }
+
+  function within<Result>(change: Partial<Scope>, work: () => Result): Result {
+    const before = scope;
+    scope = { ...scope, ...change };
+    const result = work();
+    scope = before;
+    return result;
+  }
+
+  /** Parses up to `end` or `else`. */
+  function parseList(): { nodes: Node[]; end: Action | undefined } {
+    const nodes: Node[] = [];
+    for (; ; next += 1) {
+      const item = items[next];
+      if (item === undefined) return { nodes, end: undefined };
+      if (item.kind === "text") {
+        if (item.text !== "") nodes.push(item);
+        continue;
+      }
+      const word = item.tokens.find(({ kind }) => kind !== "space");
+      if (word?.kind === "word" && (word.text === "end" || word.text === "else")) return { nodes, end: item };
+      const node = parseAction(item, word);
+      if (node !== undefined) nodes.push(node);
+    }
+  }
+
+  function parseAction(item: Action, word: Token | undefined): Node | undefined {
+    const reader = readerOf(item);
+    switch (word?.kind === "word" ? word.text : "") {
+      case "if":
+      case "with":
+      case "range":
+        return parseBlock(word?.text as "if", skip(reader));
+      case "define":
+        parseDefine(skip(reader), "define clause");
+        return undefined;
+      case "block": {
+        const rest = skip(reader);
+        const at = rest.peek().at;
+        const name = readName(rest, "block clause");
+        const pipe = parsePipe(rest, "block clause");
+        defined.set(name, parseBody(item.at));
+        return { kind: "template", name, pipe, at };
+      }
+      case "template": {
+        const rest = skip(reader);
+        const at = rest.peek().at;
+        const name = readName(rest, "template clause");
+        return {
+          kind: "template",
+          name,
+          pipe: rest.peek().kind === "end" ? undefined : parsePipe(rest, "template clause"),
+          at,
+        };
+      }
+      case "break":
+      case "continue": {
+        const rest = skip(reader);
+        if (rest.peek().kind !== "end") throw unexpected(rest.peek(), `{{${word?.text}}}`, fail);
+        if (scope.loops === 0) throw fail(item.at, `{{${word?.text}}} outside {{range}}`);
+        return { kind: word?.text as "break" };
+      }
+      default: {
+        const pipe = parsePipe(reader, "command");
+        declare(pipe);
+        return { kind: "action", pipe };
+      }
+    }
+  }
+
+  function declare({ variables, assigns }: Pipe): void {
+    if (!assigns) scope = { ...scope, variables: [...scope.variables, ...variables] };
+  }
+
+  function parseBlock(kind: "if" | "with" | "range", reader: TokenReader): Node {
+    const loops = scope.loops + (kind === "range" ? 1 : 0);
+    return within({}, () => {
+      const pipe = parsePipe(reader, kind);
+      declare(pipe);
+      next += 1;
+      const { nodes: body, end } = within({ loops }, parseList);
+      const otherwise = end === undefined ? undefined : parseElse(kind, end);
+      if (otherwise === undefined) throw fail(text.length, "unexpected EOF");
+      return { kind, pipe, body, otherwise };
+    });
+  }
+
+  /** Parses what follows `else`; nothing at `end`. */
+  function parseElse(kind: "if" | "with" | "range", end: Action): readonly Node[] | undefined {
+    const reader = skip(readerOf(end));
+    if (isWord(end, "end")) return [];
+    const word = reader.peek();
+    if (word.kind === "word" && word.text === kind && kind !== "range") {
+      // `{{else if}}` ends with the same `{{end}}`.
+      reader.next();
+      return [parseBlock(kind, reader)];
+    }
+    if (word.kind !== "end") throw unexpected(word, "{{else}}", fail);
+    next += 1;
+    return parseBody(end.at, false);
+  }
+
+  /** Parses up to `end`. */
+  function parseBody(at: number, isNext = true): Node[] {
+    if (isNext) next += 1;
+    const { nodes, end } = within(isNext ? { variables: [""], loops: 0 } : {}, parseList);
+    if (end === undefined) throw fail(text.length, "unexpected EOF");
+    if (!isWord(end, "end")) throw fail(at, "expected end; found {{else}}");
+    return nodes;
+  }
+
+  function parseDefine(reader: TokenReader, context: string): void {
+    const name = readName(reader, context);
+    if (reader.peek().kind !== "end") throw unexpected(reader.peek(), context, fail);
+    defined.set(name, parseBody(reader.peek().at));
+  }
+
+  function readName(reader: TokenReader, context: string): string {
+    const token = reader.next();
+    const name = token.kind === "string" ? unquote(token.text) : undefined;
+    if (name === undefined) throw unexpected(token, context, fail);
+    return name;
+  }
+
+  function readerOf({ tokens }: Action): TokenReader {
+    let at = 0;
+    const peek = () => {
+      while (tokens[at]?.kind === "space") at += 1;
+      return tokens[at] ?? endOf(tokens);
+    };
+    return {
+      peek,
+      next() {
+        const token = peek();
+        at += 1;
+        return token;
+      },
+      peekDirectly: () => tokens[at] ?? endOf(tokens),
+      peekSecond: () => tokens.slice(at + 1).find(({ kind }) => kind !== "space") ?? endOf(tokens),
+      fail,
+      functions,
+      knows: (name) => scope.variables.includes(name),
+    };
+  }
+
+  const { nodes, end } = parseList();
+  if (end !== undefined) throw fail(end.at, `unexpected {{${isWord(end, "end") ? "end" : "else"}}}`);
+  return { text, nodes, defined };
+}
+
+type Item = { kind: "text"; text: string } | Action;
+
+interface Action {
+  kind: "action";
+  tokens: readonly Token[];
+  at: number;
+}
+
+function isWord({ tokens }: Action, text: string): boolean {
+  return tokens.find(({ kind }) => kind !== "space")?.text === text;
+}
+
+function skip(reader: TokenReader): TokenReader {
+  reader.next();
+  return reader;
+}
+
+function endOf(tokens: readonly Token[]): Token {
+  return tokens.at(-1) ?? { kind: "end", text: "}}", at: 0 };
+}
+
+/** Splits a template into texts and actions, without comments, and with `{{-` and `-}}` applied. */
+function splitText(text: string, fail: (at: number, message: string) => TemplateError): Item[] {
+  const items: Item[] = [];
+  let trimsLeft = false;
+  for (let at = 0; ; ) {
+    const start = text.indexOf("{{", at);
+    const raw = text.slice(at, start < 0 ? undefined : start);
+    const trimmed = trimsLeft ? raw.replace(/^[ \t\r\n]+/, "") : raw;
+    const trims = start >= 0 && /^\{\{-[ \t\r\n]/.test(text.slice(start, start + 4));
+    items.push({ kind: "text", text: trims ? trimmed.replace(/[ \t\r\n]+$/, "") : trimmed });
+    if (start < 0) return items;
+    const inside = start + (trims ? 4 : 2);
+    if (text.startsWith("/*", inside)) {
+      const close = text.indexOf("*/", inside);
+      if (close < 0) throw fail(start, "unclosed comment");
+      const [, dash, end] = /^([ \t\r\n]-)?(\}\})/.exec(text.slice(close + 2, close + 6)) ?? [];
+      if (end === undefined) throw fail(close, "comment ends before closing delimiter");
+      trimsLeft = dash !== undefined;
+      at = close + 2 + (dash?.length ?? 0) + 2;
+      continue;
+    }
+    const { tokens, end, trimsRight } = lexAction(text, inside, fail);
+    items.push({ kind: "action", tokens, at: start });
+    trimsLeft = trimsRight;
+    at = end;
+  }
+}
