@@ -339,7 +339,11 @@ describe("before anything is run, a target is refused by its name and place", ()
     ["a secret that is not there", { secret: ["id=s,src=nowhere"] }, "--secret id=s: cannot read nowhere"],
     ["a cache of an unknown type", { "cache-from": ["type=floppy"] }, 'unknown type "floppy"'],
     ["the machine's network", { network: "host" }, "it asks for the machine's network", ["--allow", "fs=*"]],
-    ["a check", { call: "check" }, "call=check: bough bake builds"],
+    [
+      "an unknown call",
+      { call: "floppy" },
+      "call=floppy: only check, outline, targets and build are supported",
+    ],
     ["standard input", { context: "-" }, "a bake file can't name standard input"],
   ])("%s", async (_, fields, message, words = []) => {
     const directory = makeProject({

@@ -64,6 +64,14 @@ export const bake = command({
       valueHint: "[true|false]",
       description: "Record with each image written or pushed its packages",
     },
+    check: { type: "boolean", description: "The same as --call=check" },
+    call: {
+      type: "string",
+      completes: ["check", "outline", "targets", "build"],
+      valueHint: "check|outline|targets",
+      description:
+        "Check the Dockerfiles, or list their arguments or stages, instead of building; ,format=json behind it prints JSON",
+    },
     allow: {
       type: "string",
       refusesEmpty: true,
@@ -120,7 +128,11 @@ export const bake = command({
     "Targets mean what docker buildx bake means by them: they are built as with --docker.",
     "This command is mutating, as build is; --print and --list read files, and change nothing.",
   ].join("\n"),
-  needs: (values) => (values.flag("print") || values.text("list") !== undefined ? undefined : "service"),
+  needs(values) {
+    const [call = ""] = (values.text("call") ?? "").split(",", 1);
+    const isCalled = values.flag("check") || !["", "build"].includes(call);
+    return isCalled || values.flag("print") || values.text("list") !== undefined ? undefined : "service";
+  },
   run: runBake,
 });
 

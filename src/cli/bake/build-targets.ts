@@ -32,7 +32,8 @@ import {
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
-import { checkTargets, isOnlyChecked } from "./check-targets.ts";
+import { methodOf } from "./call.ts";
+import { callTargets } from "./call-targets.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import {
@@ -53,23 +54,30 @@ type Built = BuildResult & { printsImage: boolean };
  * the service, the slots of `--jobs`, and all layers. Returns the exit code.
  */
 export async function buildTargets(
-  { targets }: ResolvedBake,
+  bake: ResolvedBake,
   files: ReadonlySet<string>,
   invocation: Invocation,
 ): Promise<number> {
   const { values, runtime, log } = invocation;
-  if (targets.size === 0) log.warn("there is nothing to build: no service has a build");
-  else if (targets.values().every(isOnlyChecked)) return checkTargets(targets, invocation);
+  const called = [...bake.targets.values()].filter((target) => methodOf(target) !== undefined);
+  const targets = builtTargets(bake);
+  if (bake.targets.size === 0) log.warn("there is nothing to build: no service has a build");
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const metadata = ["metadata-file"].flatMap((name) => {
     const given = values.text(name);
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   });
   for (const place of metadata) requireWritable(place);
-  const progress = await createProgress(invocation, { hasOneDockerfile: false });
   const results = new Map<string, Built>();
+  const writeMetadata = () =>
+    writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results, called) })));
+  if (targets.size === 0 && called.length > 0) {
+    writeMetadata();
+    return callTargets(called, bake, invocation);
+  }
+  const progress = await createProgress(invocation, { hasOneDockerfile: false });
   try {
-    for (const place of metadata) refuseInputs(place, targets, files, invocation);
+    for (const place of metadata) refuseInputs(place, bake.targets, files, invocation);
     refuseSameResults([...targets.values()], runtime.workingDirectory);
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
@@ -77,7 +85,7 @@ export async function buildTargets(
     for (const target of targets.values()) warnOfCaches(target, progress.log);
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
     if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
-    writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results) })));
+    writeMetadata();
     progress.close();
   } catch (error) {
     progress.close();
@@ -86,7 +94,19 @@ export async function buildTargets(
     throw error;
   }
   if (results.size > 0 && invocation.runtime.isPlugin !== true) printTargets(targets, results, invocation);
-  return 0;
+  return called.length === 0 ? 0 : callTargets(called, bake, invocation);
+}
+
+/** Returns the targets that are built: those without a call, and what they are made of. */
+function builtTargets({ targets }: ResolvedBake): Map<string, ResolvedTarget> {
+  const names = new Set<string>();
+  const add = (target: ResolvedTarget | undefined) => {
+    if (target === undefined || names.has(target.name)) return;
+    names.add(target.name);
+    for (const need of target.needs) add(targets.get(need));
+  };
+  for (const target of targets.values()) if (methodOf(target) === undefined) add(target);
+  return new Map([...targets].filter(([name]) => names.has(name)));
 }
 
 /** Throws for a file that would replace one that was read, or an input of a target. */
@@ -144,12 +164,6 @@ function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): v
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = invocationOf(target, () => placeholder, invocation);
   inTarget(target, () => {
-    const call = target.fields.call || "build";
-    if (call !== "build")
-      throw usageError(
-        `call=${call}: bough bake builds`,
-        "Only check and lint are supported, if all targets have them; `bough build --call` describes one Dockerfile.",
-      );
     readBuildOptions(own);
     chooseServices(own, readPlatforms(own.values.text("platform")));
   });
@@ -260,8 +274,14 @@ function reportState(
 }
 
 /** A map by target, as docker buildx bake writes it. */
-function metadataText(results: ReadonlyMap<string, Built>): string {
-  const all = Object.fromEntries([...results].sort().map(([name, result]) => [name, metadataOf(result)]));
+function metadataText(results: ReadonlyMap<string, Built>, called: readonly ResolvedTarget[]): string {
+  const names = [...new Set([...results.keys(), ...called.map(({ name }) => name)])].sort();
+  const all = Object.fromEntries(
+    names.map((name) => {
+      const result = results.get(name);
+      return [name, result === undefined ? {} : metadataOf(result)];
+    }),
+  );
   return `${jsonText(all, { indent: 2 })}\n`;
 }
 

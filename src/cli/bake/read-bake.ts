@@ -7,6 +7,7 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { BakeText } from "./bake-text.ts";
+import { readBakeCall } from "./call.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
 import { attestationText, isAddress, parseBoolean } from "./names.ts";
@@ -87,12 +88,17 @@ export function resolveTargets({ values, runtime }: Invocation, definition: Defi
       `${address}: bake files at an address are not supported`,
       "Clone the repository, and bake there.",
     );
+  const { method } = readBakeCall(values);
   const sets = [
     ...values.list("set"),
     ...(values.flag("push") ? ["*.push=true"] : []),
     ...(values.flag("load") ? ["*.load=true"] : []),
-    ...(values.flag("no-cache") ? ["*.no-cache=true"] : []),
-    ...(values.flag("pull") ? ["*.pull=true"] : []),
+    ...(method === undefined ? [] : [`*.call=${method}`]),
+    ...["no-cache", "pull"].flatMap((flag) => {
+      if (values.flag(flag)) return [`*.${flag}=true`];
+      // Given as false, it counts for targets that have true.
+      return values.off?.includes(flag) ? [`*.${flag}=false`] : [];
+    }),
     ...["sbom", "provenance"].flatMap((type) => {
       const text = values.text(type);
       return text === undefined ? [] : [`*.attest=${attestationText(type, text)}`];

@@ -122,7 +122,15 @@ export function resolveBake(
 }
 
 /** Returns what `docker buildx bake --print` prints, with the keys in its order. */
-export function printBake({ groups, targets }: ResolvedBake): string {
+export function printBake(bake: ResolvedBake): string {
+  return goJson(definitionOf(bake), 2);
+}
+
+/** Returns groups and targets as `--print` has them. */
+export function definitionOf({ groups, targets }: ResolvedBake): {
+  group: Record<string, unknown>;
+  target: Record<string, unknown>;
+} {
   const group = sortedMap(
     Object.fromEntries(
       [...groups].map(([name, { targets: members, description }]) => [
@@ -135,7 +143,7 @@ export function printBake({ groups, targets }: ResolvedBake): string {
   const target = sortedMap(
     Object.fromEntries([...targets].map(([name, { fields }]) => [name, printableFields(fields)])),
   );
-  return goJson({ group, target }, 2);
+  return { group, target };
 }
 
 function namesLike(pattern: string, { groups, targets }: Definition): string[] {

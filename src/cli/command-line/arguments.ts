@@ -13,6 +13,8 @@ export interface Values {
   /** The options that were given. */
   names: readonly string[];
   flag(name: string): boolean;
+  /** The flags that were given as false. */
+  off?: readonly string[];
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   /** Positional arguments in order, without the rest. */
@@ -49,6 +51,7 @@ export function parseArguments(
   { takesRest, foreign = noForeignOptions }: ParsingOptions = {},
 ): ParsedValues {
   const flags = new Map<string, true>();
+  const off = new Set<string>();
   const texts = new Map<string, string[]>();
   /** How each option was written: -f or --dockerfile. */
   const spellings = new Map<string, string>();
@@ -80,6 +83,8 @@ export function parseArguments(
         );
       if (isSet) flags.set(token.name, true);
       else flags.delete(token.name);
+      if (isSet) off.delete(token.name);
+      else off.add(token.name);
       continue;
     }
     const value = token.value ?? (definition.optional === undefined ? undefined : "true");
@@ -108,6 +113,7 @@ export function parseArguments(
   return {
     names: [...flags.keys(), ...texts.keys()],
     flag: (name) => flags.has(name),
+    off: [...off],
     text: (name) => texts.get(name)?.at(-1),
     list: (name) => texts.get(name) ?? [],
     positionals,

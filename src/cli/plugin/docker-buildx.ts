@@ -54,9 +54,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   },
   bake: {
     summary: "Build from a file",
-    async run(given, call) {
+    async run(words, call) {
       const { bake } = await import("../bake/bake.ts");
-      const words = callWords(given);
       const values = await read(bake, words, call);
       const progress = defaultWords(values, call.runtime).filter((word) => word.startsWith("--progress="));
       const defaultBuildArgs = dockerProxies(call.runtime.environment);
@@ -240,18 +239,6 @@ async function runOnEngine(command: Command, words: readonly string[], call: Cal
 function loads(values: ParsedValues): boolean {
   const builds = values.text("call") === undefined && !values.flag("check") && !values.flag("print");
   return builds && !values.names.some((name) => ["output", "push", "load", "help", "list"].includes(name));
-}
-
-/** Puts what buildx says for all targets of a bake by `--check` or `--call` into the targets. */
-function callWords(words: readonly string[]): string[] {
-  return words.flatMap((word, at) => {
-    if (words[at - 1] === "--call") return [];
-    const [, method] =
-      word === "--check" ? [word, "check"] : (/^--call(?:=(.*))?$/.exec(word) ?? [undefined, undefined]);
-    const called = word === "--call" ? words[at + 1] : method;
-    if (called === "") return [];
-    return called === undefined ? [word] : [`--set=*.call=${called === "check" ? "lint" : called}`];
-  });
 }
 
 function requireContext({ positionals }: ParsedValues, { name }: Call): void {

@@ -1,0 +1,62 @@
+/** `--call` and `--check`: what is said of targets instead of building them, as docker buildx bake does. */
+import { goJson } from "../../go-json.ts";
+import { runCheckCommand } from "../builds/check.ts";
+import { describeDockerfile } from "../builds/describe-dockerfile.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { type Method, methodOf, readBakeCall } from "./call.ts";
+import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
+import { invocationOf, placeholder, withTarget } from "./target-command.ts";
+
+/** Prints what is said of each target, by name. Returns the first exit code that is not 0. */
+export async function callTargets(
+  targets: readonly ResolvedTarget[],
+  bake: ResolvedBake,
+  invocation: Invocation,
+): Promise<number> {
+  const { runtime, globals } = invocation;
+  const { isJson, ignoresStatus } = readBakeCall(invocation.values);
+  const results = new Map<string, { method: Method; text: string }>();
+  let exitCode = 0;
+  let separator = "";
+  for (const target of [...targets].sort((one, other) => (one.name < other.name ? -1 : 1))) {
+    const method = methodOf(target);
+    if (method === undefined) continue;
+    let text = "";
+    const stdout = { ...runtime.stdout, write: (part: string) => (text += part) };
+    const own = isJson
+      ? { ...invocation, globals: { ...globals, format: "json" as const }, runtime: { ...runtime, stdout } }
+      : invocation;
+    if (!isJson) {
+      const { description } = target.fields;
+      runtime.stdout.write(`${separator}${target.name}\n${description ? `${description}\n` : ""}\n`);
+      separator = "\n";
+    }
+    const code = await callTarget(target, method, own);
+    if (exitCode === 0 && !ignoresStatus) exitCode = code;
+    results.set(target.name, { method, text });
+  }
+  if (isJson) runtime.stdout.write(`${goJson(resultsOf(bake, results), 2)}\n`);
+  return exitCode;
+}
+
+async function callTarget(target: ResolvedTarget, method: Method, invocation: Invocation): Promise<number> {
+  try {
+    const own = invocationOf(target, () => placeholder, invocation);
+    return method === "check" ? await runCheckCommand(own) : await describeDockerfile(method, own);
+  } catch (error) {
+    throw withTarget(error, target);
+  }
+}
+
+/** Returns the definition, as `--print` has it, with the result of each target. */
+function resultsOf(
+  bake: ResolvedBake,
+  results: ReadonlyMap<string, { method: Method; text: string }>,
+): unknown {
+  const { group, target } = definitionOf(bake);
+  const called = Object.entries(target).map(([name, build]) => {
+    const result = results.get(name);
+    return [name, { build, ...(result !== undefined && { [result.method]: JSON.parse(result.text) }) }];
+  });
+  return { group, target: Object.fromEntries(called) };
+}

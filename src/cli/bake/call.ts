@@ -1,0 +1,53 @@
+/** What is asked of targets instead of building them: `--call` and `--check`, or the field `call`. */
+import { usageError } from "../../errors.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { splitCsv, splitPair } from "../command-line/option-values.ts";
+import { parseBoolean } from "./names.ts";
+import type { ResolvedTarget } from "./resolve.ts";
+
+const methods = ["check", "outline", "targets"] as const;
+export type Method = (typeof methods)[number];
+
+/** What the command line asks of all targets. */
+interface Call {
+  /** `undefined` if they are built, or do what the files say. */
+  method: string | undefined;
+  isJson: boolean;
+  /** True if findings are no failure. */
+  ignoresStatus: boolean;
+}
+
+/** Reads `--call` and `--check`: `METHOD[,format=json][,ignorestatus=true]`. */
+export function readBakeCall(values: Invocation["values"]): Call {
+  const given = values.flag("check") ? "check" : (values.text("call") ?? "");
+  const words = splitCsv(given).map(splitPair);
+  const named = words.filter(([, value]) => value === undefined).map(([name]) => name);
+  const fields = new Map(words.filter(([, value]) => value !== undefined));
+  const unknown = [...fields.keys()].find((key) => key !== "format" && key !== "ignorestatus");
+  const [method = ""] = named;
+  if (named.length > 1 || unknown !== undefined || (method !== "" && !isCall(method)))
+    throw usageError(
+      `--call takes ${[...methods, "build"].join(", ")}, not ${JSON.stringify(given)}`,
+      "Behind it, ,format=json prints JSON.",
+    );
+  return {
+    method: method === "" || method === "build" ? undefined : method.replace(/^check$/, "lint"),
+    isJson: fields.get("format") === "json",
+    ignoresStatus: parseBoolean(fields.get("ignorestatus") ?? "") === true,
+  };
+}
+
+function isCall(text: string): boolean {
+  return text === "build" || text === "lint" || methods.some((method) => method === text);
+}
+
+/** Returns what a target does instead of being built, if it does. Throws for what bough can't do. */
+export function methodOf({ fields, name, origin }: ResolvedTarget): Method | undefined {
+  const call = (fields.call ?? "").split(",", 1)[0] || "build";
+  if (call === "build") return undefined;
+  const method = methods.find((each) => each === call.replace(/^lint$/, "check"));
+  if (method !== undefined) return method;
+  throw usageError(
+    `target ${name} (${origin}): call=${call}: only ${methods.join(", ")} and build are supported`,
+  );
+}
