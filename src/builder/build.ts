@@ -133,7 +133,7 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
     await retryAfterLoss({ layer, staged: new Map() }, job, () =>
       job.services.service.tagImage(layer.image, tag),
     );
-    rememberTag(tag, layer.image, job.services);
+    await rememberTag(tag, layer.image, job.services);
     emit({ type: "tagged", image: layer.image, tag });
   }
 }

@@ -40,6 +40,8 @@ export interface ServiceSupport {
   scratch(): Promise<boolean>;
   /** Otherwise an import had better set no such tag. */
   tag(tag: string): Promise<boolean>;
+  /** An image that its list does not show does not exist. Other services may show the first page, or nothing. */
+  listsAllImages(): Promise<boolean>;
   /** Its list says more of an image than its tags. Also true, and never rejects, if it does not say what it can do. */
   imageDetails(): Promise<boolean>;
   /** Takes images whose layers it can fetch from elsewhere when they are needed. */
@@ -118,6 +120,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
     extraHosts: () => has("extra-hosts"),
     scratch: () => has("scratch"),
     tag: (tag) => takesTag(tag, capabilities),
+    listsAllImages: () => has("image-list"),
     async imageDetails() {
       try {
         return (await has("config")) || (await has("identity"));
@@ -156,6 +159,7 @@ type Extension =
   | "home"
   | "host-network"
   | "identity"
+  | "image-list"
   | "layer-sizes"
   | "remote-layers"
   | "lent-files"

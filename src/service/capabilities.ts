@@ -1,7 +1,7 @@
 /** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
 
 import { type BoughError, usageError } from "../errors.ts";
-import { anObject } from "./http/answer.ts";
+import { anObject, type Requirement } from "./http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, ImageService, OptionalCall } from "./service.ts";
@@ -48,18 +48,28 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
   };
 }
 
-/** `undefined` if the service has no such call, or refuses it. */
+/** `undefined` if the service has no such call: if it answers anything but an account. */
 async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
-  const handles = [400, 403, 422, ...unsupportedStatuses];
-  const { status, body } = await transport.call({
+  const { body } = await transport.call({
     method: "GET",
     path: "/v1/whoami",
     repeatable: true,
     isOptional: true,
-    handles,
+    requires: anAccount,
   });
-  return status === 0 || handles.includes(status) ? undefined : asRecord(body);
+  return asRecord(body);
 }
+
+/** A service may answer every path with something. */
+const anAccount: Requirement = {
+  what: "an account",
+  isMet({ body }) {
+    const record = asRecord(body) ?? {};
+    return accountKeys.some((key) => asRecord(record[key]) !== undefined) || Array.isArray(record.extensions);
+  },
+};
+
+const accountKeys = ["permissions", "limits", "operations_stat"];
 
 /** Returns the error for options that the service does not support, but the engine does. */
 export function unsupportedOptions(

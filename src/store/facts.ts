@@ -60,8 +60,8 @@ const protocol = "protocol";
 const ofService = "";
 
 /**
- * The images that references name: imported by FROM or `bough images import`, or tagged. Used only if the service can't be asked:
- * without a list of images, a build would otherwise import again, get another UUID, and lose the whole cache.
+ * The images that references name: imported by FROM or `bough images import`, or tagged. Used if the service does not show
+ * the image: a build would otherwise import again, get another UUID, and lose the whole cache.
  */
 export interface ImportMemory {
   get(reference: string): string | undefined;

@@ -20,11 +20,12 @@ async function start(misses: number) {
     (await service.follow(await service.spawn({ ...request, image: base }))).image ?? "";
   const counts = { asked: 0 };
   const hide = (id: string) => {
-    fake.intercept = async (sent, { path }) => {
+    fake.intercept = async (sent, { path, query }) => {
       const isAbout = sent.url.includes(id) || (await sent.clone().text()).includes(id);
       if (!isAbout || counts.asked++ >= misses) return undefined;
       if (path !== "/v1/images") return Response.json({ error: `no image or file ${id}` }, { status: 404 });
-      return Response.json({ images: fake.state.imageRecords().filter(({ uuid }) => uuid !== id) });
+      const isShown = (uuid: string) => uuid !== id && uuid === (query.uuid ?? uuid);
+      return Response.json({ images: fake.state.imageRecords().filter(({ uuid }) => isShown(uuid)) });
     };
   };
   return { fake, base, clock, service, request, make, hide, counts };

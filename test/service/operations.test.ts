@@ -278,7 +278,7 @@ describe("polling", () => {
       {
         events: false,
         intercept: ({ method, url }) => {
-          const isLook = method === "GET" && !url.includes("/events");
+          const isLook = method === "GET" && /operations\/[^/]+$/.test(url);
           return isLook && left-- > 0 ? Response.json({ status: "EXECUTING" }) : undefined;
         },
       },
@@ -299,7 +299,7 @@ describe("polling", () => {
       {
         events: false,
         intercept: ({ method, url }) =>
-          method === "GET" && !url.includes("/events") && left-- > 0
+          method === "GET" && /operations\/[^/]+$/.test(url) && left-- > 0
             ? Response.json({ status: "PENDING" }, { headers: { "retry-after": "5" } })
             : undefined,
       },
@@ -426,9 +426,9 @@ describe("cancelling", () => {
     let looked = 0;
     const { fake, service, spawn } = await start({
       ...doing({ until: new Promise(() => {}) }),
-      intercept: ({ method }) => {
+      intercept: ({ method, url }) => {
         if (method === "DELETE") return new Response(null, { status: 202 });
-        if (method !== "GET") return undefined;
+        if (method !== "GET" || url.endsWith("/whoami")) return undefined;
         return Response.json({ status: ++looked < 3 ? "EXECUTING" : "CANCELLED" });
       },
     });

@@ -19,7 +19,9 @@ const refused: Failure = { kind: "connection", received: false, permanent: false
 const reset: Failure = { kind: "connection", received: true, permanent: false };
 const badCertificate: Failure = { kind: "connection", received: false, permanent: true };
 const malformed: Failure = { kind: "malformed" };
+const incomplete: Failure = { kind: "incomplete" };
 const excessive: Failure = { kind: "excessive" };
+const moved: Failure = { kind: "moved" };
 
 /** Without jitter (`random` 0) the waits are 200 ms, doubling. */
 const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [
@@ -89,6 +91,19 @@ const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expecte
   ["too large an answer", excessive, {}, "give up"],
   ["malformed answer, third time", malformed, { number: 3 }, "give up"],
   ["malformed answer of a call that must not run twice", malformed, { repeatable: false }, "give up"],
+  ["answer without what the call needs", incomplete, {}, 200],
+  [
+    "answer without what the call needs, of one that starts something",
+    incomplete,
+    { isStart: true },
+    "give up",
+  ],
+  ["redirected body", moved, { repeatable: false }, 0],
+  ["redirected body, again and again", moved, { number: 6 }, "give up"],
+  ["500 of an optional call, third time", status(500), { number: 3, isOptional: true }, "give up"],
+  ["503 of an optional call, third time", status(503), { number: 3, isOptional: true }, 800],
+  ["503 of an optional call, fourth time", status(503), { number: 4, isOptional: true }, "give up"],
+  ["429 of an optional call with a wait of a minute", status(429, "60"), { isOptional: true }, "give up"],
 ];
 
 describe("a failed call is sent again or given up:", () => {
@@ -130,7 +145,9 @@ test.each([
   [refused, false],
   [reset, true],
   [malformed, true],
+  [incomplete, true],
   [excessive, true],
+  [moved, false],
 ] as const)("after %o, is it unknown what the service did? %p", (failure, expected) => {
   expect(isOutcomeUnknown(failure)).toBe(expected);
 });

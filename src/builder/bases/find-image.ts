@@ -116,11 +116,13 @@ export async function findStored(wanted: WantedImage, build: BuildJob): Promise<
     return found;
   }
   const isFoundByTag = isTag(reference) && (await supports.tag(withLatest(reference)));
-  if (isFoundByTag && found === undefined) return other();
-  // No tag can stand for a digest or a docker:// address.
   const remembered = recall(wanted, build);
+  // Other lists may show only a part of the images: what this machine has imported is there until a call that needs it fails.
+  const isBelieved = remembered !== undefined && !(await supports.listsAllImages());
+  if (isFoundByTag && found === undefined && !isBelieved) return other();
+  // No tag can stand for a digest or a docker:// address.
   if (remembered === undefined) return undefined;
-  const again = isFoundByTag ? found : await service.findImage(remembered);
+  const again = isBelieved ? "unsupported" : await service.findImage(remembered);
   if (again === undefined) store.imports.forgetImage(remembered);
   return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
 }

@@ -92,13 +92,13 @@ export function recallImage(reference: string, { imports }: Memory, platform?: s
   );
 }
 
-/** Remembers the image of a tag that was just set, on a service without a list of images. Any other one finds it by the tag. */
-export function rememberTag(
+/** Remembers the image of a tag that was just set, unless the service certainly finds it by the tag. */
+export async function rememberTag(
   tag: string,
   image: string,
-  { supports, store }: { supports: Pick<ServiceSupport, "imageList">; store: Memory },
-): void {
-  if (!supports.imageList()) rememberImage(tag, image, store);
+  { supports, store }: { supports: Pick<ServiceSupport, "listsAllImages">; store: Memory },
+): Promise<void> {
+  if (!(await supports.listsAllImages())) rememberImage(tag, image, store);
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */

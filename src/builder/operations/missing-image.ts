@@ -65,7 +65,8 @@ export async function isImageMissing(losable: LosableImage, { service }: BuildSe
     await service.listFiles(image, "/");
     return false;
   } catch (error) {
-    if (error instanceof NotFoundError) return true;
+    // Anything but a list is no proof.
+    if (error instanceof BoughError) return true;
     throw error;
   }
 }

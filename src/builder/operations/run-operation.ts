@@ -1,4 +1,4 @@
-import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
+import { isRefusalOfCall, NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import type { ImageService, OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
@@ -93,7 +93,13 @@ async function continueOperation(
   const { emit } = build;
   const { title } = step;
   try {
-    if (!(await service.hasEnded(operation))) {
+    const hasEnded = await service.hasEnded(operation).catch((error: unknown) => {
+      // The service need not know an operation of an earlier build any more, whatever it answers instead.
+      if (isRefusalOfCall(error)) return undefined;
+      throw error;
+    });
+    if (hasEnded === undefined) return undefined;
+    if (!hasEnded) {
       emit({ type: "resumed", operation, title });
       return await followOperation(operation, step, build);
     }

@@ -39,6 +39,8 @@ export async function makeLayer(
   explainStep(step, remembered, hash, stage, build);
   // A user who asked only for the explanation has stopped the build.
   build.services.signal.throwIfAborted();
+  // A request has more fields where the service is the API: asked while files are sent.
+  build.services.supports.userNumbers().catch(() => undefined);
   const isRun = step.kind === "run";
   const user = isRun ? await resolveUser(stage, step.line, build) : undefined;
   const env = { ...(isRun ? await findHome(stage, build) : {}), ...step.env };

@@ -101,7 +101,7 @@ async function importImages(invocation: Invocation): Promise<void> {
       const tag = first?.tag;
       const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
       if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
-      if (tag !== undefined) rememberTag(tag, image, { supports: supportOf(service), store });
+      if (tag !== undefined) await rememberTag(tag, image, { supports: supportOf(service), store });
       for (const other of others) await service.tagImage(image, other.tag);
       const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
       for (const { tag } of set) imported.push({ image, tag });

@@ -48,7 +48,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const source = (await tagsOf(image, connection)).find((each) => areEqualNames(each, written));
   const images = source === undefined ? [image] : await imagesOfTag(source, image, connection);
   for (const each of images) await service.tagImage(each, name);
-  rememberTag(name, image, { supports: supportOf(service), store });
+  await rememberTag(name, image, { supports: supportOf(service), store });
   printResult(invocation, {
     id: image,
     json: { image, tag: name },
@@ -82,7 +82,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   const [reference = ""] = values.positionals;
   await using connection = await connect(invocation);
-  const { service } = connection;
+  const { service, store } = connection;
   const image = await resolveRemovedImage(connection, reference);
   const tags = await tagsOf(image, connection);
   const name = reference.replace(/^tag:/, "");
@@ -91,6 +91,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const removed = isById ? tags : [named];
   if (isById) await service.untagImage(image);
   else for (const each of await imagesOfTag(named, image, connection)) await service.removeTag(each, named);
+  store.imports.forgetImage(image);
   printResult(invocation, {
     id: image,
     json: { image, removed },

@@ -60,7 +60,7 @@ export async function findOrPull(
       invocation,
     );
     rememberImage(url, imported, store, platform);
-    if (tag !== undefined) rememberTag(tag, imported, { supports: supportOf(service), store });
+    if (tag !== undefined) await rememberTag(tag, imported, { supports: supportOf(service), store });
     return imported;
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;

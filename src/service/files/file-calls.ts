@@ -32,7 +32,8 @@ export async function findFile(
     signal,
   });
   if ([0, 405, 501].includes(answer.status)) onNoSuchRoute?.();
-  return readFile(answer) === undefined ? undefined : answer;
+  // Only what names the content is its record: a service may answer every path with something.
+  return readFile(answer)?.sha256 === sha256 ? answer : undefined;
 }
 
 interface PostOptions extends Pick<Call, "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> {

@@ -18,7 +18,7 @@ import {
   statusText,
   UnreadableAnswerError,
 } from "./errors.ts";
-import { asId, asRecord } from "./json.ts";
+import { asId, asRecord, parseRecord } from "./json.ts";
 import { type Failure, retryAfterIn } from "./retry.ts";
 
 export interface Answer {
@@ -69,8 +69,10 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
   if (handles.includes(status))
     return { answer: { status, headers, body: undefined, refusal: serverMessage(textOf(data)) } };
   if (status < 200 || status >= 300) {
-    const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
-    const message = redact(statusText(call, status, textOf(data)));
+    const text = textOf(data);
+    const isOwn = status === 500 && parseRecord(text) !== undefined;
+    const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers), isOwn };
+    const message = redact(statusText(call, status, text));
     return { failure, error: statusError(failure, message, expectation) };
   }
   if ("moreThan" in data) return excessive(expectation, status, `more than ${data.moreThan / 2 ** 20} MiB`);
@@ -84,25 +86,35 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
   const isEmpty = text.trim() === "";
   const parsed = parse(text);
   if (parsed instanceof ExcessiveJsonError) return excessive(expectation, status, parsed.message);
-  // A response needs no body if its Location header says what was made.
-  const body = parsed ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
+  // A response needs no body if its Location header says what was made, or if it only says that there is none yet.
+  const needsNone = call.method !== "GET" || emptyStatuses.includes(status);
+  const body = parsed ?? (headers.has("location") || (isEmpty && needsNone) ? {} : undefined);
   if (body === undefined) {
-    return malformed(
-      expectation,
-      status,
-      `with ${isEmpty ? "an empty body" : `a body that is not JSON: ${printable(text.slice(0, 80))}`}`,
-    );
+    const shown = isEmpty ? "an empty body" : `a body that is not JSON: ${shownAnswer(text)}`;
+    // What begins as JSON or is a page is not the service's answer, or not all of it.
+    const isDamaged = isEmpty || /^\s*[{["<]/.test(text);
+    return unreadable(expectation, `${status} with ${shown}`, isDamaged ? "malformed" : "incomplete");
   }
   const answer = { status, headers, body: body.value };
   if (requires === undefined || requires.isMet(answer)) return { answer };
-  return malformed(expectation, status, `without ${requires.what}`);
+  return unreadable(expectation, `${status} without ${requires.what}: ${shownAnswer(text)}`, "incomplete");
 }
 
-function malformed({ call, redact }: Expectation, status: number, how: string): Result {
-  const error = new UnreadableAnswerError(redact(`${callName(call)} answered ${status} ${how}`), {
+/** Accepted, and no content. */
+const emptyStatuses = [202, 204];
+
+const maxShownCharacters = 500;
+
+/** Returns an answer in one line for a message. */
+function shownAnswer(text: string): string {
+  return text.trim() === "" ? "an empty body" : printable(text.slice(0, maxShownCharacters));
+}
+
+function unreadable({ call, redact }: Expectation, what: string, kind: "malformed" | "incomplete"): Result {
+  const error = new UnreadableAnswerError(redact(`${callName(call)} answered ${what}`), {
     hint: "Is this the address of an image service?",
   });
-  return { failure: { kind: "malformed" }, error };
+  return { failure: { kind }, error };
 }
 
 /** A response is not that large by accident: a repeat would receive it all again. */

@@ -6,7 +6,7 @@ import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
 import { abandonable, childOf, DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
-import { callName } from "./errors.ts";
+import { callName, MovedError, RedirectError } from "./errors.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import type { Failure } from "./retry.ts";
 
@@ -46,7 +46,7 @@ const defaultTimeoutMilliseconds = 30_000;
 /** Time after which the user is told that the response is still awaited. */
 const slowMilliseconds = 15_000;
 
-/** Rejects with the signal's reason, or with a BoughError for a redirect that is not followed. */
+/** Rejects with the signal's reason. */
 export async function attempt(
   options: AttemptOptions,
   parts: AttemptParts,
@@ -72,9 +72,16 @@ export async function attempt(
   }
 }
 
-/** Returns the failure of a call without a response. */
-export function faultOf(exchange: Exchange, parts: RequestParts, thrown: unknown) {
-  // A refusal of our own (a redirect), not a fault of the connection.
+/** Returns the failure of a call without a response, or with a redirect that is not followed. */
+export function faultOf(
+  exchange: Exchange,
+  parts: RequestParts,
+  thrown: unknown,
+): { failure: Failure; error: BoughError } {
+  if (thrown instanceof MovedError) return { failure: { kind: "moved" } as const, error: thrown };
+  // A refusal of our own, not a fault of the connection.
+  if (thrown instanceof RedirectError)
+    return { failure: { kind: "status", status: 302, retryAfter: null } as const, error: thrown };
   if (thrown instanceof BoughError) throw thrown;
   const { reason, hint, received, permanent } = explainFault(thrown);
   const text = exchange.redact(`${callName(exchange.nameOf(parts))}: ${reason}`);

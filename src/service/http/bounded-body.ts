@@ -73,10 +73,21 @@ export class ExcessiveJsonError extends Error {
   override readonly name = "ExcessiveJsonError";
 }
 
-/** Parses JSON; throws an ExcessiveJsonError for text that is nested too deep or has too many members. */
+/**
+ * Parses JSON; throws an ExcessiveJsonError for text that is nested too deep or has too many members. An integer that is too large
+ * for a number becomes its digits: it is an id.
+ */
 export function parseBoundedJson(text: string): unknown {
   if (text.length > harmlessCharacters) checkStructure(text);
-  return JSON.parse(text);
+  return mayHaveLargeIntegers.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text);
+}
+
+/** Also true for such digits in a string, which cost only time. */
+const mayHaveLargeIntegers = /(^|[\s:,[])-?\d{16,}/;
+
+function keepDigits(_: string, value: unknown, { source }: { source?: string } = {}): unknown {
+  const isLarge = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isLarge && source !== undefined && /^-?\d+$/.test(source) ? source : value;
 }
 
 function checkStructure(text: string): void {

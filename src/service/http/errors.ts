@@ -24,6 +24,16 @@ export class UnreadableAnswerError extends BoughError {
   override readonly name = "UnreadableAnswerError";
 }
 
+/** A redirect that is not followed: it would take the token or a body to a place that the user has not named. */
+export class RedirectError extends BoughError {
+  override readonly name = "RedirectError";
+}
+
+/** The service has redirected a body that can't be sent again as it is. The next attempt goes to the new place. */
+export class MovedError extends BoughError {
+  override readonly name = "MovedError";
+}
+
 /** 411: the service takes no body of unknown length. */
 export class LengthRequiredError extends BoughError {
   override readonly name = "LengthRequiredError";
@@ -52,9 +62,23 @@ export class SpentBodyError extends BoughError {
   }
 }
 
+/** True if the service has answered, and not as such a call is answered. */
+export function isRefusalOfCall(error: unknown): boolean {
+  return [NotFoundError, StatusError, RefusedTokenError, RedirectError, UnreadableAnswerError].some(
+    (kind) => error instanceof kind,
+  );
+}
+
 /** The request may have been received, and sending it again could do its work twice. */
 export class UnknownOutcomeError extends BoughError {
   override readonly name = "UnknownOutcomeError";
+  /** True if the service has answered: it has certainly received the request. */
+  readonly isAnswered: boolean;
+
+  constructor(message: string, { isAnswered, ...options }: BoughErrorOptions & { isAnswered?: boolean }) {
+    super(message, options);
+    this.isAnswered = isAnswered === true;
+  }
 }
 
 /** The service neither ends an operation within its time nor reports its outcome. */

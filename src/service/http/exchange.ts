@@ -7,12 +7,12 @@
  */
 import { createFetch } from "ofetch";
 import { type Clock, steadyTime } from "../../clock.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import { DeadlineError } from "./deadline.ts";
-import { type CallName, callName } from "./errors.ts";
+import { type CallName, callName, MovedError, RedirectError } from "./errors.ts";
 import { type Connections, createConnections } from "./one-connection.ts";
 import { createProtocols, type KnownProtocol } from "./protocol.ts";
 
@@ -54,7 +54,7 @@ export interface Exchange {
   noteTraffic(): void;
   /**
    * Sends a request. The caller reads the response's body and limits its size; with `isWatched` it also notices a stalled body.
-   * Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
+   * Rejects with what fetch threw, with a RedirectError for a redirect that is not followed, or with a MovedError.
    */
   send(
     parts: RequestParts,
@@ -84,6 +84,8 @@ export function createExchange(options: ExchangeOptions): Exchange {
   // answer.ts decide on repeats, time limits and sizes.
   // Its type asks for Bun's whole fetch, but it only calls the function.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
+  /** Where the next request of a call has to go whose body could not follow a redirect. */
+  const moved = new Map<string, string>();
   let lastAnswer = 0;
   let idleMilliseconds = defaultIdleMilliseconds;
   const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
@@ -111,6 +113,12 @@ export function createExchange(options: ExchangeOptions): Exchange {
         return options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
       },
     };
+  }
+
+  function takeMoved(call: CallName): string {
+    const url = moved.get(keyOf(call));
+    moved.delete(keyOf(call));
+    return url ?? call.url;
   }
 
   /** Sends a request that changes nothing, and leaves the answer aside. */
@@ -178,10 +186,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
           throw error;
         }
       };
+      const call = nameOf(parts);
       const response = await followRedirect(
-        nameOf(parts),
+        call,
+        { url: takeMoved(call), canSendAgain: canSendAgain(body) },
         isShared ? overShared : overOne,
-        (text, hint) => new BoughError(redact(text), { hint }),
+        (text, hint) => new RedirectError(redact(text), { hint }),
+        (url) => moved.set(keyOf(call), url),
       );
       lastAnswer = steadyTime(clock);
       idleMilliseconds = readIdleMilliseconds(response.headers.get("keep-alive")) ?? idleMilliseconds;
@@ -221,36 +232,55 @@ function checkToken(secret: Secret): string {
   );
 }
 
-const redirectStatuses = new Set([301, 302, 303, 307, 308]);
+/** Redirects that keep the method and the body. */
+const keepingStatuses = new Set([307, 308]);
+const redirectStatuses = new Set([301, 302, 303, ...keepingStatuses]);
 const maxRedirects = 5;
 
+function keyOf({ method, url }: CallName): string {
+  return `${method} ${url}`;
+}
+
+const newAddressHint = "Give the address that it redirects to with --url or in the profile.";
+
+/** True if a body can be sent twice: the beginning of a stream is gone. */
+function canSendAgain(body: Body | undefined): boolean {
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array || body instanceof Blob;
+}
+
 /**
- * Follows redirects of a GET within the service's own origin. Throws for any other: it would take the token to another host, or a
- * request's body to a place that the user has not named.
+ * Follows redirects within the service's own origin: those of a GET, and those that keep the method. Throws for any other: it would
+ * take the token to another host, or a request's body to a place that the user has not named. `See other` is the answer to a
+ * request that has been processed: it names what was made.
  */
 async function followRedirect<R extends Response>(
   call: CallName,
+  from: { url: string; canSendAgain: boolean },
   exchange: (url: string) => Promise<R>,
-  fail: (text: string, hint: string) => BoughError,
+  fail: (text: string, hint: string) => RedirectError,
+  onMoved: (url: string) => void,
 ): Promise<R> {
-  let { url } = call;
+  let { url } = from;
+  const isGet = call.method === "GET";
   for (let count = 0; ; count++) {
     const response = await exchange(url);
     const location = response.headers.get("location");
     if (!redirectStatuses.has(response.status) || location === null) return response;
-    await response.body?.cancel();
     const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
+    const isOwn = target?.origin === new URL(url).origin;
+    if (isOwn && !isGet && response.status === 303) return response;
+    await response.body?.cancel();
     const shown = target === undefined ? "an invalid address" : `${target.origin}${target.pathname}`;
-    if (target === undefined || target.origin !== new URL(url).origin) {
+    if (target === undefined || !isOwn) {
       throw fail(
         `${callName(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
         "If the service has moved, give its new address with --url or in the profile.",
       );
     }
-    if (call.method !== "GET") {
+    if (!isGet && !keepingStatuses.has(response.status)) {
       throw fail(
-        `${callName(call)} redirects to ${shown}; bough follows redirects only for GET`,
-        "Give the address that it redirects to with --url or in the profile.",
+        `${callName(call)} redirects to ${shown} with ${response.status}; bough follows such redirects only for GET`,
+        newAddressHint,
       );
     }
     if (count === maxRedirects)
@@ -258,5 +288,8 @@ async function followRedirect<R extends Response>(
     target.username = "";
     target.password = "";
     url = target.href;
+    if (from.canSendAgain) continue;
+    onMoved(url);
+    throw new MovedError(`${callName(call)} redirects to ${shown}`, { hint: newAddressHint });
   }
 }

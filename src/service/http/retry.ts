@@ -6,11 +6,16 @@
 
 /** The failure of one attempt. */
 export type Failure =
-  | { kind: "status"; status: number; retryAfter: string | null }
+  /** `isOwn`: the service's own words are in the body, not a proxy's: it has received the request. */
+  | { kind: "status"; status: number; retryAfter: string | null; isOwn?: boolean }
   /** `received: false`: the request provably never reached the service (connection refused, unknown host). */
   | { kind: "connection"; received: boolean; permanent: boolean }
   /** The body is not what the status promises: broken JSON, a proxy's page. */
   | { kind: "malformed" }
+  /** The body is whole, but without what the call needs. */
+  | { kind: "incomplete" }
+  /** Redirected to another path of the service, to which the body has to be sent again. */
+  | { kind: "moved" }
   /** The response is too large to read. */
   | { kind: "excessive" };
 
@@ -25,8 +30,10 @@ export interface Attempt {
   /** True if the service does not know something that it has just made. */
   isTooNew?: boolean;
   elapsedMilliseconds: number;
-  /** True if the caller can do without the call: a defect is not waited for. */
+  /** True if the caller can do without the call: nothing is waited for long. */
   isOptional?: boolean;
+  /** True if an answer means that the call has started something: then it is not repeated. */
+  isStart?: boolean;
 }
 
 type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
@@ -42,14 +49,29 @@ const firstContactBudgetMilliseconds = 5_000;
 /** Rate limits take longer than faults, and waiting for them is certain to help. */
 const refusalBudgetMilliseconds = 300_000;
 const malformedAttempts = 3;
-const optionalAttempts = 3;
+/** Attempts at a call that the caller can do without: a defect stays, a service that is busy may have time soon. */
+const optionalAttempts = { defect: 3, refusal: 4 };
+const maxOptionalWaitMilliseconds = 20_000;
+/** More than any service redirects one request. */
+const maxMoves = 5;
 /** Copies of a database are late by some 100 ms. */
 const maxTooNewWaitMilliseconds = 1000;
 
 /** `random` is in [0, 1). */
 export function decide(attempt: Attempt, now: number, random: number): Decision {
   const { failure } = attempt;
-  if (attempt.isOptional === true && isDefect(failure) && attempt.number >= optionalAttempts) return giveUp;
+  const decision = decideFor(attempt, now, random);
+  if (attempt.isOptional !== true || decision.action === "give up" || !isAnswered(failure)) return decision;
+  const isRefused = failure.kind === "status" && isRefusal(failure.status);
+  const maxAttempts = isRefused ? optionalAttempts.refusal : optionalAttempts.defect;
+  // A service that has no such call may answer all the same.
+  if (failure.kind === "incomplete") return giveUp;
+  const isLong = attempt.number >= maxAttempts || decision.milliseconds > maxOptionalWaitMilliseconds;
+  return isLong ? giveUp : decision;
+}
+
+function decideFor(attempt: Attempt, now: number, random: number): Decision {
+  const { failure } = attempt;
   switch (failure.kind) {
     case "status": {
       if (attempt.isTooNew === true)
@@ -69,18 +91,20 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
       return attempt.number === 1 ? waiting(wait) : within(faultBudgetMilliseconds, attempt, wait);
     }
     case "malformed":
+    case "incomplete":
       if (!attempt.repeatable || attempt.number >= malformedAttempts) return giveUp;
+      if (failure.kind === "incomplete" && attempt.isStart === true) return giveUp;
       return within(faultBudgetMilliseconds, attempt, backoff(attempt.number, random));
+    case "moved":
+      return attempt.number > maxMoves ? giveUp : waiting(0);
     case "excessive":
       return giveUp;
   }
 }
 
-/** True for what is more likely to stay than a restart of the service. */
-function isDefect(failure: Failure): boolean {
-  return failure.kind === "connection"
-    ? failure.received
-    : failure.kind === "status" && failure.status === 500;
+/** False if the request has not reached the service: then no other call would, either. */
+export function isAnswered(failure: Failure): boolean {
+  return failure.kind !== "connection" || failure.received;
 }
 
 /** True for statuses that refuse a request before any processing. */
@@ -96,9 +120,21 @@ export function isOutcomeUnknown(failure: Failure): boolean {
     case "connection":
       return failure.received;
     case "malformed":
+    case "incomplete":
     case "excessive":
       return true;
+    case "moved":
+      return false;
   }
+}
+
+/** True if the service itself has answered, and not only a proxy in its place: it has received the call. */
+export function isOwnAnswer(failure: Failure): boolean {
+  return failure.kind === "status" ? failure.isOwn === true : isUnreadable(failure);
+}
+
+function isUnreadable({ kind }: Failure): boolean {
+  return kind === "malformed" || kind === "incomplete" || kind === "excessive";
 }
 
 /** Returns the value of `Retry-After`. A date becomes seconds by the response's own `Date`: this machine's clock may differ. */

@@ -16,7 +16,7 @@ import {
   UnreadableAnswerError,
 } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
-import { decide, type Failure, isOutcomeUnknown, isRefusal } from "./retry.ts";
+import { decide, type Failure, isAnswered, isOutcomeUnknown, isOwnAnswer } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
   signal: AbortSignal;
@@ -30,11 +30,13 @@ export interface Call extends AttemptParts {
   body?: () => Body | undefined;
   /** True if the service may process the call twice without harm. */
   repeatable: boolean;
+  /** True if the call starts an operation: it is not repeated once it has been answered. */
+  isStart?: boolean;
   /** Ids that the call needs. It is repeated while the service does not know a new one. */
   needs?: () => Iterable<string>;
   /**
-   * True if the caller can do without: a call that fails for good resolves with status 0. Not if the service can't be reached,
-   * accepts no requests at the moment, or does not accept the token.
+   * True if the caller can do without, as with all calls that a build makes on bough's own account: whatever the service answers but
+   * what is asked for, the call resolves with status 0. Only a service that can't be reached is an error.
    */
   isOptional?: boolean;
   /** Looks, before a repeat, for the result of an attempt that may have been processed. */
@@ -109,7 +111,7 @@ export function createTransport(options: TransportOptions): Transport {
           progress = error.message;
         }
         const elapsedMilliseconds = clock.now() - started;
-        const { repeatable, needs, isOptional = false } = call;
+        const { repeatable, needs, isOptional = false, isStart = false } = call;
         const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
         const facts = {
           number,
@@ -119,6 +121,7 @@ export function createTransport(options: TransportOptions): Transport {
           isTooNew,
           elapsedMilliseconds,
           isOptional,
+          isStart,
         };
         const decision = decide(facts, clock.now(), options.random());
         // A signal that is aborted here carries the caller's own deadline for this call.
@@ -166,16 +169,17 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
+/** An answer without an end is an attack, which is said. */
 function canDoWithout(failure: Failure): boolean {
-  if (failure.kind === "connection") return failure.received;
-  return failure.kind !== "status" || !(failure.status === 401 || isRefusal(failure.status));
+  return isAnswered(failure) && failure.kind !== "excessive";
 }
 
 /** Adds the number of attempts, and marks a failure after which the service may have done the work anyway. */
 function finalError(error: BoughError, call: Call, failure: Failure, attempts: number): BoughError {
   const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
   const options = { hint: error.hint };
-  if (!call.repeatable && isOutcomeUnknown(failure)) return new UnknownOutcomeError(message, options);
+  if (!call.repeatable && isOutcomeUnknown(failure))
+    return new UnknownOutcomeError(message, { ...options, isAnswered: isOwnAnswer(failure) });
   if (attempts === 1) return error;
   if (error instanceof StatusError) return new StatusError(error.status, message, options);
   if (error instanceof UnreadableAnswerError) return new UnreadableAnswerError(message, options);
@@ -217,11 +221,14 @@ const noNewIds: NewIds = { add: () => undefined, has: () => false };
 
 /** Sends requests without their optional fields to a service that refuses fields which it does not know. */
 interface PlainFields {
-  /** Sends `json`, and without the `optional` fields if it is refused as it is: then all later requests of this path, too. */
+  /**
+   * Sends `json`. A service that is known not to be the API (`isApi`) gets no `optional` fields, and neither does one that refuses
+   * them: it is sent without, and so are all later requests of this path.
+   */
   send<T extends object>(
     path: string,
     json: T,
-    optional: readonly (keyof T)[],
+    optional: { names: readonly (keyof T)[]; isApi: () => Promise<boolean> },
     post: (json: T) => Promise<Answer>,
   ): Promise<Answer>;
 }
@@ -229,11 +236,11 @@ interface PlainFields {
 function createPlainFields(onPlain: (text: string) => void): PlainFields {
   const plainPaths = new Set<string>();
   return {
-    async send(path, json, optional, post) {
-      const present = optional.filter((name) => json[name] !== undefined);
+    async send(path, json, { names, isApi }, post) {
+      const present = names.filter((name) => json[name] !== undefined);
       const plain = { ...json };
       for (const name of present) delete plain[name];
-      if (present.length === 0 || plainPaths.has(path)) return post(plain);
+      if (present.length === 0 || plainPaths.has(path) || !(await isApi())) return post(plain);
       try {
         return await post(json);
       } catch (error) {

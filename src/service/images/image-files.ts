@@ -27,8 +27,12 @@ export function createImageFiles(transport: Transport, routes: InspectRoutes): I
       expects: "stream" as const,
       handles: [404, ...noRoute, ...wrongType],
     };
-    const { status, body } = await routes.ask(image, () => transport.call(call));
+    const { status, body, headers } = await routes.ask(image, () => transport.call(call));
     if (noRoute.includes(status)) throw lacksRoute(route);
+    if (body instanceof ReadableStream && !(await routes.serveFile(image, headers))) {
+      await body.cancel();
+      throw lacksRoute(route);
+    }
     // A 404 may also mean that the path is of another type. The list tells these apart, or rejects.
     if (status === 404) await listFiles(image, path);
     return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;

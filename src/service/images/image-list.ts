@@ -44,7 +44,7 @@ export interface ImageList {
   search(filter: ImageFilter, isWanted: IsWanted): Promise<ImageRecord[]>;
   /**
    * Returns the record of an image. `"gone"` only if a list of this service would show the image if it existed: some services
-   * list only tagged images, or ignore the filter.
+   * list only tagged images, ignore the filter, or show one page.
    */
   find(uuid: string): Promise<ImageRecord | "gone" | "unsupported">;
   noteNewImage(): void;
@@ -60,7 +60,7 @@ const maxPages = 2000;
 const refusesQuery = [400, 422];
 
 /** Statuses of a service without a list of images, or without one for this token. */
-const withoutList: Lacking = { lacking: [0, 400, 403, 422, ...unsupportedStatuses], isOptional: true };
+const withoutList: Lacking = { lacking: [0, 400, 422, ...unsupportedStatuses], isOptional: true };
 const required: Lacking = { lacking: unsupportedStatuses, isOptional: false };
 
 interface Lacking {
@@ -85,8 +85,8 @@ export function createImageList({
   signal,
 }: ImageListOptions): ImageList {
   let variant = 0;
-  /** `undefined`: not asked yet, or the service may have had no image without a tag when it was asked. */
-  let untaggedRequest: Promise<boolean> | undefined;
+  /** `undefined`: not asked yet, or the service may have had no image to show when it was asked. */
+  let anythingRequest: Promise<readonly ListedImage[]> | undefined;
 
   async function readPage(
     filter: ImageFilter,
@@ -143,18 +143,13 @@ export function createImageList({
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
 
-  /** True if a list without filters shows images without a tag. Asked once, and again after there is a new image to show. */
-  function listsUntagged(): Promise<boolean> {
-    untaggedRequest ??= askForUntagged().catch((error: unknown) => {
-      untaggedRequest = undefined;
+  /** What a list without filters shows. Asked once, and again after there is a new image to show. */
+  function listAnything(): Promise<readonly ListedImage[]> {
+    anythingRequest ??= readPage({}, 0, withoutList).catch((error: unknown) => {
+      anythingRequest = undefined;
       throw error;
     });
-    return untaggedRequest;
-  }
-
-  async function askForUntagged(): Promise<boolean> {
-    if ((await capabilities.extensions()).has("image-list")) return true;
-    return (await readPage({}, 0, withoutList)).some(({ isUntagged }) => isUntagged);
+    return anythingRequest;
   }
 
   async function look(uuid: string): Promise<ImageRecord | "gone" | "unsupported"> {
@@ -166,7 +161,12 @@ export function createImageList({
       if (!seen.has(uuid)) seen.add(uuid);
       return found;
     }
-    return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unsupported";
+    if ((await capabilities.extensions()).has("image-list")) return "gone";
+    // A list that shows other images has not looked for this one. One that is always empty says nothing, either.
+    if (images.length > 0) return "unsupported";
+    const shown = await listAnything();
+    const wouldShow = seen.has(uuid) || shown.some(({ isUntagged }) => isUntagged);
+    return wouldShow && shown.length > 0 ? "gone" : "unsupported";
   }
 
   return {
@@ -174,7 +174,7 @@ export function createImageList({
     search: (filter, isWanted) => read(filter, isWanted, withoutList),
 
     noteNewImage() {
-      untaggedRequest = undefined;
+      anythingRequest = undefined;
     },
 
     async find(uuid) {

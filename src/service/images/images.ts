@@ -165,12 +165,14 @@ export function createImages(options: ImagesOptions): Images {
       };
       const path = "/v1/images/import";
       // Importing twice ends in the same image under the same tag.
-      const answer = await transport.fields.send(path, request, ["timeout"], (json) =>
+      const optional = { names: ["timeout"] as const, isApi: capabilities.takesUserNumbers };
+      const answer = await transport.fields.send(path, request, optional, (json) =>
         transport.call({
           method: "POST",
           path,
           json,
           repeatable: true,
+          isStart: true,
           requires: {
             what: "an image or an operation",
             isMet: (answer) =>

@@ -1,7 +1,7 @@
 /** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
 import { posix } from "node:path";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
-import type { Answer } from "../http/answer.ts";
+import { type Answer, aList } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
@@ -9,8 +9,8 @@ import { meansMissingImage } from "../operations/outcome.ts";
 import type { ImageService } from "../service.ts";
 import { fileName, fileType, type ImageInspector, type ListedEntry, type PathType } from "./image-file.ts";
 
-/** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
-const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
+/** Statuses of a missing route; 0 is any other answer. 404 is left out, because it may also mean a missing path. */
+const noSuchRoute = [0, ...unavailableStatuses].filter((status) => status !== 404);
 
 /** A refusal that does not say whether the path or the image is missing. */
 const saysNothing = /^\s*(404)?[\s:]*(not found)?\W*$/i;
@@ -24,6 +24,11 @@ export class NoInspectError extends NotFoundError {}
 export interface InspectRoutes {
   /** True if the routes exist. Rejects with NotFoundError if the image is missing. */
   exist(image: string): Promise<boolean>;
+  /**
+   * True if a response may be a file's content. A service without these routes may answer every path with a page, or with an object:
+   * where a file has such a type, a list proves that it is one.
+   */
+  serveFile(image: string, headers: Headers): Promise<boolean>;
   /**
    * Sends a request about a path of the image. If the service says that it has no such image, and the image is new, sends the
    * request again once the service knows it.
@@ -47,6 +52,8 @@ export function createInspectRoutes(
       repeatable: true,
       needs: () => [image],
       handles,
+      isOptional: !capabilities.has("inspect"),
+      requires: aList("files"),
     });
   }
 
@@ -85,10 +92,14 @@ export function createInspectRoutes(
   return {
     exist,
 
+    async serveFile(image, headers) {
+      const type = headers.get("content-type") ?? "";
+      return /^(text\/|application\/(\w+\+)?json)/i.test(type) ? await exist(image) : true;
+    },
+
     async ask(image, send) {
       const answer = await send();
       const { status, refusal = "" } = answer;
-      if (status === 200) capabilities.learn("inspect", true);
       const mayMeanImage = meansMissingImage(refusal) || saysNothing.test(refusal);
       const isUnknown = status === 404 && mayMeanImage && transport.newIds.has(image);
       if (!isUnknown || !(await exist(image))) return answer;
@@ -126,16 +137,20 @@ export function createInspector(
   capabilities: LearntCapabilities,
   routes: InspectRoutes,
 ): ImageInspector {
-  function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
+  async function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
     const call = {
       method: "GET",
       path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
       query: { path },
       repeatable: true,
       handles: [404, ...noSuchRoute, ...wrongType],
-      ...(route === "download" ? { expects: "bytes" as const } : {}),
+      // A route that is known to be there has to work: what it says decides what a COPY does.
+      isOptional: !capabilities.has("inspect"),
+      ...(route === "download" ? { expects: "bytes" as const } : { requires: aList("files") }),
     } as const;
-    return routes.ask(image, () => transport.call(call));
+    const answer = await routes.ask(image, () => transport.call(call));
+    if (route === "list" && answer.status === 200) capabilities.learn("inspect", true);
+    return answer;
   }
 
   /**
@@ -177,7 +192,8 @@ export function createInspector(
     },
 
     async readFile(image, path) {
-      const { status, body } = await ask(image, "download", path);
+      const { status, body, headers } = await ask(image, "download", path);
+      if (status === 200 && !(await routes.serveFile(image, headers))) return "unsupported";
       if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
       return noSuchRoute.includes(status) || !(await routes.exist(image)) ? "unsupported" : undefined;
     },

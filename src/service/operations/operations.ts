@@ -1,6 +1,6 @@
 /** Starts operations, follows them to their end, and cancels them. */
 import { withDeadline } from "../http/deadline.ts";
-import { OverdueError } from "../http/errors.ts";
+import { isRefusalOfCall, OverdueError } from "../http/errors.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
 import {
@@ -97,7 +97,12 @@ export function createOperations(options: OperationsOptions): Operations {
     },
 
     async findSpawned({ requestId, repeats, truncateAt, since }) {
-      const search = await searchSpawned(options, { limit: truncateAt + requestId, repeats, at: since });
+      const sent = { limit: truncateAt + requestId, repeats, at: since };
+      const search = await searchSpawned(options, sent).catch((error: unknown) => {
+        if (!isRefusalOfCall(error)) throw error;
+        capabilities.learn("operationList", false);
+        return { kind: "unsupported" as const };
+      });
       return search.kind === "found" ? search.operation : undefined;
     },
 

@@ -33,12 +33,19 @@ const growth = 1.5;
 /** Maximum wait, whatever the service asks for. */
 export const maxRetryAfterMilliseconds = 60_000;
 
-/** An object, or a word for the operation's status. */
+/** An object, a word for the operation's status, or nothing yet. */
 const aRecord: Requirement = {
   what: "a JSON object",
-  isMet: ({ body }) =>
-    objectIn(body) !== undefined || (typeof body === "string" && stageOf(body) !== undefined),
+  isMet: (answer) =>
+    isNotYet(answer) ||
+    objectIn(answer.body) !== undefined ||
+    (typeof answer.body === "string" && stageOf(answer.body) !== undefined),
 };
+
+/** Accepted, or no content, without a body: the operation goes on. */
+function isNotYet({ status, body }: Answer): boolean {
+  return body === undefined && (status === 202 || status === 204);
+}
 
 /** Gets an operation's record. Rejects with NotFoundError if the service knows no such operation. */
 export async function getRecord(
@@ -79,7 +86,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
   const { transport, clock, signal } = options;
   const answer = await getRecord(transport, operation, { signal });
   return {
-    view: readOperation(answer.body, operation),
+    view: readOperation(isNotYet(answer) ? { status: "running" } : answer.body, operation),
     waitMilliseconds: parseRetryAfter(retryAfterIn(answer.headers), clock.now()),
   };
 }

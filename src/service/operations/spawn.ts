@@ -34,8 +34,9 @@ const maxBlindResends = 1;
 const lastSearchMilliseconds = 5000;
 
 /**
- * Returns the operation's id. If the request may have been received, the operation is looked for by its request id. If it is not
- * found, the request is sent again if it `mayRunTwice`. Rejects with an UnknownOutcomeError if that does not help.
+ * Returns the operation's id. If the request may have been received, the operation is looked for by its request id. If its answer
+ * is lost, and the operation is not found, the request is sent again if it `mayRunTwice`. A request that has been answered is
+ * never sent again, whatever the answer. Rejects with an UnknownOutcomeError if that does not help.
  */
 export async function spawnInstance(
   options: SpawnOptions,
@@ -51,7 +52,7 @@ export async function spawnInstance(
     for (;;) {
       const operation = await post(options, identified).catch((error: unknown) => {
         if (!(error instanceof UnknownOutcomeError)) throw error;
-        return settle(options, sent, error, mayRunTwice ? resends++ : undefined);
+        return settle(options, sent, error, mayRunTwice && !error.isAnswered ? resends++ : undefined);
       });
       if (operation === undefined) continue;
       if (!signal.aborted) return operation;
@@ -69,8 +70,9 @@ export async function spawnInstance(
  * Sends the request. An interruption does not abort it immediately: what it started can only be stopped with the operation's id
  * in the response.
  */
-async function post({ transport }: SpawnOptions, request: InstanceRequest): Promise<string> {
-  const answer = await transport.fields.send(path, request, optionalFields, (json) => call(transport, json));
+async function post({ transport, capabilities }: SpawnOptions, request: InstanceRequest): Promise<string> {
+  const optional = { names: optionalFields, isApi: capabilities.takesUserNumbers };
+  const answer = await transport.fields.send(path, request, optional, (json) => call(transport, json));
   return transport.operations.read(answer, path) ?? "";
 }
 

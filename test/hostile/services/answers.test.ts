@@ -277,7 +277,8 @@ describe("other responses", () => {
     ["the number 2^32", "4294967296", "", "4294967296 is out of range for a uid or gid"],
   ])("COPY --chown of %s is refused", async (_, chown, table, message) => {
     const context = contextOf(`FROM ${image}\nCOPY --chown=${chown} a /a\n`);
-    const { stderr, service } = await attack(["build", "."], { [download]: text(table) }, context);
+    const attacks = { [list]: json({ files: [] }), [download]: text(table) };
+    const { stderr, service } = await attack(["build", "."], attacks, context);
     expect(stderr).toContain(message);
     expect(service.requests).not.toContain("POST /v1/instances");
   });

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Service } from "../../../src/service/client.ts";
 import { createManualClock } from "../../fake-service/manual-clock.ts";
 import { clientOf } from "../../service/client.ts";
-import { image, operation, startHostileService } from "./hostile-service.ts";
+import { json as answer, image, operation, startHostileService } from "./hostile-service.ts";
 
 const head = (status: string, type: string) => `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\n\r\n`;
 const json = head("200 OK", "application/json");
@@ -37,7 +37,11 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
   [
     "an image's /etc/passwd",
     bytes,
-    (service) => service.readFile(image, "/etc/passwd"),
+    // Without a list, the service may have no files of images at all, and a build goes on without.
+    async (service) => {
+      await service.pathType(image, "/");
+      await service.readFile(image, "/etc/passwd");
+    },
     /no answer within 30 s/,
   ],
   [
@@ -67,7 +71,8 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
       await Bun.sleep(2);
     }
   };
-  const hostile = await startHostileService({ "*": dribble });
+  const list = `GET /v1/inspect/${image}/list`;
+  const hostile = await startHostileService({ "*": dribble, [list]: answer({ files: [] }) });
   onTestFinished(() => hostile.close());
   const clock = createManualClock();
   let awaitedHeads = 0;
