@@ -129,3 +129,27 @@ test("a served engine does not mount directories of its machine for clients", as
     await engine.close();
   }
 });
+
+/** Gives these parts, some of them late, and then nothing more. `endless`: the last one again and again. */
+async function* input(parts: readonly string[], end: "ends" | "stays open" | "endless") {
+  for (const part of parts) {
+    yield Buffer.from(part);
+    await Bun.sleep(150);
+  }
+  while (end === "endless") {
+    yield Buffer.alloc(65_536, parts.at(-1));
+    await Bun.sleep(1);
+  }
+  if (end === "stays open") await new Promise(() => {});
+}
+
+test.each([
+  ["stays open, and is not read", input([], "stays open"), "echo done", "done\n"],
+  ["stays open after what is read", input(["a\n"], "stays open"), "read x; echo got $x", "got a\n"],
+  ["comes in parts", input(["a\n", "b", "c\n"], "ends"), "cat; echo end", "a\nbc\nend\n"],
+  ["never ends", input(["y\n"], "endless"), "head -n 3", "y\ny\ny\n"],
+  ["ends at once", input([], "ends"), "cat; echo end", "end\n"],
+])("piped input that %s", async (_, stdin, command, stdout) => {
+  const ended = await bough(["run", "base:1", "sh", "-c", command], { stdin });
+  expect(ended).toMatchObject({ exitCode: 0, stdout });
+});

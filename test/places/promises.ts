@@ -301,7 +301,7 @@ async function succeed(
 
 /** Returns the text of an image's file. */
 async function read(place: Place, image: string, path: string): Promise<string> {
-  return (await succeed(place, place.makeDirectory({}), ["run", image, "cat", path], { stdin: "" })).stdout;
+  return (await succeed(place, place.makeDirectory({}), ["run", image, "cat", path])).stdout;
 }
 
 async function contextArchive(place: Place, word: string): Promise<Uint8Array> {

@@ -58,6 +58,55 @@ function interpreterOf(text: Buffer): string[] {
 const maxBytes = 64 * 1024 * 1024;
 const noticedMilliseconds = 2000;
 
+/** Milliseconds in which most input ends: it is sent with the request. */
+const patienceMilliseconds = 100;
+const maxFirstBytes = 1024 * 1024;
+
+/** The beginning of what is piped in, and what comes later, if it has not ended by then. */
+export interface PipedInput {
+  first: Uint8Array;
+  rest: AsyncIterable<Uint8Array> | undefined;
+}
+
+/**
+ * Reads the beginning of standard input if it is piped: who starts bough may keep the pipe open without writing to it, and the
+ * command may read only a part. Returns `undefined` if nothing is piped, or an option has named standard input.
+ */
+export async function beginPipedInput(runtime: Runtime): Promise<PipedInput | undefined> {
+  const { stdin, inputs, clock, signal } = runtime;
+  if (!stdin.isPiped || inputs.hasReadStandardInput) return undefined;
+  const chunks = inputs.takeStandardInput("the input of the command")[Symbol.asyncIterator]();
+  const over = new AbortController();
+  const late = clock.sleep(patienceMilliseconds, over.signal).then(
+    () => "late" as const,
+    () => "late" as const,
+  );
+  const first: Uint8Array[] = [];
+  let size = 0;
+  let pending = chunks.next();
+  try {
+    for (;;) {
+      const next = size < maxFirstBytes ? await abandonable(signal, Promise.race([pending, late])) : "late";
+      if (next === "late") return { first: Buffer.concat(first), rest: following(pending, chunks) };
+      if (next.done === true) return { first: Buffer.concat(first), rest: undefined };
+      first.push(next.value.slice());
+      size += next.value.byteLength;
+      pending = chunks.next();
+    }
+  } finally {
+    over.abort();
+    // Nobody may wait for it any more.
+    pending.catch(() => undefined);
+  }
+}
+
+async function* following(
+  pending: Promise<IteratorResult<Uint8Array>>,
+  chunks: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  for (let next = await pending; next.done !== true; next = await chunks.next()) yield next.value;
+}
+
 /**
  * Reads all of standard input if it is piped, else returns `undefined`, also if an option has named it. Logs a message if its end
  * takes long to come.

@@ -20,7 +20,7 @@ import { requireSessionImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
-import { readPipedInput } from "./input.ts";
+import { beginPipedInput, type PipedInput, readPipedInput } from "./input.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
 import { type LentAgain, stageLocalFiles } from "./local-files.ts";
@@ -83,14 +83,16 @@ export function stepOf(place: RunPlace): FailedStep | undefined {
 
 /**
  * Builds the request, uploads the local files, reads piped input, and passes the request to `action`. If the service has lost
- * files that were uploaded before, they are sent again, and `action` is called a second time.
+ * files that were uploaded before, they are sent again, and `action` is called a second time. With `takesLaterInput`, `action` gets
+ * the input that has not come yet, and else all of it is read before.
  */
 export async function withInstance<Result>(
   request: RunRequest,
   image: string,
   invocation: Invocation,
   connection: Connection,
-  action: (instance: InstanceRequest) => Promise<Result>,
+  action: (instance: InstanceRequest, laterInput?: PipedInput["rest"]) => Promise<Result>,
+  { takesLaterInput = false }: { takesLaterInput?: boolean } = {},
 ): Promise<Result> {
   const { runtime, log } = invocation;
   const step = stepOf(request.place);
@@ -102,11 +104,12 @@ export async function withInstance<Result>(
     signal: runtime.signal,
     warn: log.warn,
   });
-  const stdin = request.input ?? (await readPipedInput(runtime, log));
+  const input = await findInput(request, takesLaterInput, invocation);
   // Only a failed step needs this code.
   const lent = step && (await (await import("./local-files.ts")).lendAgain(step, connection, invocation));
   const whole = { ...request, surroundings, lent };
-  const attempt = async () => action(await makeInstance(whole, image, staged, stdin, invocation, connection));
+  const attempt = async () =>
+    action(await makeInstance(whole, image, staged, input, invocation, connection), input?.rest);
   try {
     return await attempt();
   } catch (error) {
@@ -119,11 +122,21 @@ export async function withInstance<Result>(
   }
 }
 
+async function findInput(
+  { input }: RunRequest,
+  takesLaterInput: boolean,
+  { runtime, log }: Invocation,
+): Promise<PipedInput | undefined> {
+  if (input === undefined && takesLaterInput) return await beginPipedInput(runtime);
+  const first = input ?? (await readPipedInput(runtime, log));
+  return first && { first, rest: undefined };
+}
+
 async function makeInstance(
   request: RunRequest & { surroundings: Surroundings; lent: LentAgain | undefined },
   image: string,
   staged: Staged,
-  stdin: Uint8Array | undefined,
+  input: PipedInput | undefined,
   { runtime, log }: Invocation,
   { service }: Connection,
 ): Promise<InstanceRequest> {
@@ -149,9 +162,7 @@ async function makeInstance(
     ...(await historyOf(request, service)),
     truncate_output_at: outputLimit,
     ...instanceNetwork(request, fields),
-    ...(stdin === undefined || stdin.byteLength === 0
-      ? {}
-      : { stdin: { value: Buffer.from(stdin).toString("base64"), encoding: "base64" } }),
+    ...stdinField(input),
     ...(request.hasTerminal ? terminalFields(runtime, request.surroundings.env) : {}),
   };
   // The API places only regular files: empty directories and links need a separate command.
@@ -173,6 +184,12 @@ async function makeInstance(
   }
   const { entries: _, copies: __, lent_files: ___, ...rest } = instance;
   return { ...rest, image: outcome.image, files: {} };
+}
+
+function stdinField(input: PipedInput | undefined): Pick<InstanceRequest, "stdin"> {
+  if (input === undefined || (input.first.byteLength === 0 && input.rest === undefined)) return {};
+  const value = Buffer.from(input.first).toString("base64");
+  return { stdin: { value, encoding: "base64", ...(input.rest !== undefined && { close: false }) } };
 }
 
 /** The history line of the resulting image. A service that reported no configuration is not asked whether it keeps a history. */

@@ -1,5 +1,6 @@
 import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-images.ts";
 import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
 import {
   describeLimitHits,
   refuseMissing,
@@ -7,6 +8,7 @@ import {
   saysDiskFull,
 } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
@@ -113,26 +115,48 @@ async function runOnce(
   const { runtime, globals, log } = invocation;
   const { service } = connection;
   const { hasTerminal, command } = asked;
-  if (hasTerminal && !(await service.capabilities.extensions()).has("terminals")) {
+  const takesInput = (await service.capabilities.extensions()).has("terminals");
+  if (hasTerminal && !takesInput) {
     const { runByLines } = await import("./lines.ts");
     return await runByLines(request, image, command === "shell", invocation, connection);
   }
   const relay =
     globals.format === "json" || hasTerminal ? undefined : createOutputRelay(runtime, service, log);
-  const attend = hasTerminal
-    ? (operation: string, ended: Promise<unknown>) => passTerminal(operation, ended, { runtime, service })
-    : undefined;
+  const attendTo = (laterInput: AsyncIterable<Uint8Array> | undefined) => {
+    if (laterInput === undefined && !hasTerminal) return undefined;
+    return (operation: string, ended: Promise<unknown>) =>
+      laterInput === undefined
+        ? passTerminal(operation, ended, { runtime, service })
+        : passInput(operation, ended, laterInput, service);
+  };
   const { signal } = runtime;
   // Who has pressed Ctrl-C needs no account of it.
   const warn = (message: string) =>
     (signal.aborted && runtime.stderr.isTerminal ? log.debug : log.warn)(message);
-  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
-    const ended = await runInstance(instance, { service, signal, log: { ...log, warn } }, relay, attend);
+  const perform = async (instance: InstanceRequest, laterInput?: AsyncIterable<Uint8Array>) => {
+    const options = { service, signal, log: { ...log, warn } };
+    const ended = await runInstance(instance, options, relay, attendTo(laterInput));
     refuseMissing(ended);
     return ended;
-  });
+  };
+  const takesLaterInput = takesInput && !hasTerminal;
+  const outcome = await withInstance(request, image, invocation, connection, perform, { takesLaterInput });
   await relay?.finish(outcome);
   return outcome;
+}
+
+/** Passes on what is piped in while the command runs, until that or the command ends. */
+async function passInput(
+  operation: string,
+  ended: Promise<unknown>,
+  input: AsyncIterable<Uint8Array>,
+  service: Service,
+): Promise<void> {
+  const pass = async () => {
+    for await (const chunk of input) if ((await service.writeInput(operation, chunk)) !== "taken") return;
+    await service.writeInput(operation, new Uint8Array(), true);
+  };
+  await Promise.race([pass(), ended]);
 }
 
 /** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
