@@ -65,7 +65,8 @@ const anAccount: Requirement = {
   what: "an account",
   isMet({ body }) {
     const record = asRecord(body) ?? {};
-    return accountKeys.some((key) => asRecord(record[key]) !== undefined) || Array.isArray(record.extensions);
+    const isTold = Array.isArray(record.extensions) || asText(record.platform) !== undefined;
+    return isTold || accountKeys.some((key) => asRecord(record[key]) !== undefined);
   },
 };
 

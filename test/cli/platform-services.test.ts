@@ -278,13 +278,13 @@ describe("before anything is built,", () => {
       "a service that does not say which platform it runs",
       [...both, "--platform-service", "linux/arm64=silent"],
       "--platform-service linux/arm64=silent: --platform linux/arm64: the service runs only linux/amd64",
-      "It does not say which platform it runs, and is taken for linux/amd64.",
+      "It does not say which platform it runs, and is taken for linux/amd64. If it wants another token, `bough -p silent auth` saves one with the profile.",
     ],
     [
       "a service that wants a token",
       [...both, "--platform-service", "linux/arm64=tokenless"],
-      "--platform-service linux/arm64=tokenless: GET ",
-      "`bough -p tokenless auth` saves another token with the profile.",
+      "--platform-service linux/arm64=tokenless: --platform linux/arm64: the service runs only linux/amd64",
+      "It does not say which platform it runs, and is taken for linux/amd64. If it wants another token, `bough -p tokenless auth` saves one with the profile.",
     ],
     [
       "a layout of this machine",

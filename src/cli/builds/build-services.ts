@@ -175,7 +175,7 @@ async function adviseOn(
   if (error instanceof OtherPlatformError && (await supports.platform()) === undefined)
     return usageError(
       error.message,
-      `It does not say which platform it runs, and is taken for ${defaultPlatform}.`,
+      `It does not say which platform it runs, and is taken for ${defaultPlatform}. If it wants another token, \`bough -p ${quote(profile)} auth\` saves one with the profile.`,
     );
   return error;
 }
