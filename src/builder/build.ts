@@ -2,8 +2,9 @@ import { messageOf } from "../errors.ts";
 import { createSingleFlight } from "../once.ts";
 import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
+import { unlessStateDiskFull } from "../state-failure.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
-import { rememberTag } from "./cache/noted-images.ts";
+import { rememberImage } from "./cache/noted-images.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
@@ -133,7 +134,11 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
     await retryAfterLoss({ layer, staged: new Map() }, job, () =>
       job.services.service.tagImage(layer.image, tag),
     );
-    await rememberTag(tag, layer.image, job.services);
+    // It only helps later builds.
+    unlessStateDiskFull(
+      () => rememberImage(tag, layer.image, job.services.store),
+      () => undefined,
+    );
     emit({ type: "tagged", image: layer.image, tag });
   }
 }

@@ -196,7 +196,7 @@ test("the error of a refused token names the request and the option", async () =
   });
   await service.close();
   expect(ended.exitCode).toBe(1);
-  expect(ended.stderr).toContain(`GET ${service.url}/v1/images`);
+  expect(ended.stderr).toContain(`POST ${service.url}/v1/images/import`);
   expect(ended.stderr).toContain("401");
   expect(ended.stderr).toContain("--token");
   expect(ended.stderr).not.toContain("wrong-token");

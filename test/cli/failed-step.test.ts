@@ -175,7 +175,7 @@ test("works on a service with only the specification's calls", async () => {
   const { exitCode } = await bough([...run, "ls", "-l"], environment);
   expect(exitCode).toBe(0);
   expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({
-    ...{ command: "ls", args: ["-l"], cwd: "/srv/app", uid: 1000, gid: 1001, disposable: true },
+    ...{ command: "ls", args: ["-l"], cwd: "/srv/app", uid: 1000, gid: 1001 },
     env: { MODE: "fast", VERSION: "1.2" },
     files: { "/srv/app/sub/a.txt": { uuid: expect.any(String), mode: "0644" } },
   });

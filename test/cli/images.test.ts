@@ -268,7 +268,6 @@ describe("on a service with only the specification's calls", () => {
         image: "tag:app:1",
         command,
         args,
-        disposable: true,
       });
     } finally {
       await service.close();

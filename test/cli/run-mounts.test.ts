@@ -251,7 +251,7 @@ describe("--secret and --ssh", () => {
     ["a word alone", ["--secret", "s"], "--secret: invalid field 's' must be a key=value pair"],
     ["an unknown type", ["--secret", "id=s,type=x"], '--secret: unsupported secret type "x"'],
     ["a missing file", ["--secret", "id=s,src=none"], "--secret id=s: cannot read none"],
-    ["a directory", ["--secret", "id=s,src=."], "--secret id=s: . is a directory"],
+    ["a directory", ["--secret", "id=s,src=."], "--secret id=s: cannot read .: it is a directory"],
     ["no secret", [], "--mount=type=secret: s is required, but was not given"],
     ["another secret", ["--secret", "id=t,src=here"], "Given: t."],
     ["no agent", ["--secret", "id=s", "--ssh", "default"], "SSH_AUTH_SOCK is not set"],
@@ -274,7 +274,7 @@ describe("--secret and --ssh", () => {
       context,
     );
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
-    expect(stderr).toContain("too large: 512001 bytes");
+    expect(stderr).toContain("cannot read large: it is larger than 512000 bytes");
   });
 
   test("a secret that is not used causes a warning with a similar id", async () => {

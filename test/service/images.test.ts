@@ -178,14 +178,15 @@ describe("importing an image", () => {
               : Response.json(record),
       });
       expect(await service.importImage({ ...request, onProgress: () => undefined })).toBe("image-1");
-      expect(fake.requests[1]?.path).toBe("/v1/operations/i-1/events");
+      expect(fake.requests.at(2)?.path).toBe("/v1/operations/i-1/events");
     },
   );
 
   test("sends no tag if there is none", async () => {
     const { fake, service } = await start();
     await service.importImage({ url: request.url, tag: undefined, timeoutSeconds: 1 });
-    expect(Object.keys(fake.requests[0]?.json ?? {})).toEqual(["registry", "timeout"]);
+    const [sent] = fake.requestsTo("POST /v1/images/import");
+    expect(Object.keys(sent?.json ?? {})).toEqual(["registry", "timeout"]);
   });
 
   test("polls the operation, and reads its events only to report progress", async () => {

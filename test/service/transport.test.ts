@@ -354,12 +354,13 @@ describe("starting an instance", () => {
   test("is sent again if it was refused before any processing", async () => {
     let left = 2;
     const fake = await start({
-      intercept: () => (left-- > 0 ? new Response("", { status: left === 0 ? 425 : 429 }) : undefined),
+      intercept: ({ method }) =>
+        method === "POST" && left-- > 0 ? new Response("", { status: left === 0 ? 425 : 429 }) : undefined,
     });
     const image = fake.state.addImage();
     const operation = await clientOf(fake.url, { clock: impatient() }).service.spawn({ ...request, image });
     expect(fake.state.operations.has(operation)).toBe(true);
-    expect(fake.requests).toHaveLength(3);
+    expect(fake.requestsTo("POST /v1/instances")).toHaveLength(3);
   });
 
   test.each([

@@ -4,7 +4,6 @@ import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { parseReference, withLatest } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
-import type { ServiceSupport } from "../service-support.ts";
 
 /** `result`: the latest build that had the image as its result. `step`: the start of a step that failed on it. */
 type Occasion = "result" | "step";
@@ -90,15 +89,6 @@ export function recallImage(reference: string, { imports }: Memory, platform?: s
   return (
     imports.get(nameOf(reference, platform)) ?? (platform === undefined ? imports.get(reference) : undefined)
   );
-}
-
-/** Remembers the image of a tag that was just set, unless the service certainly finds it by the tag. */
-export async function rememberTag(
-  tag: string,
-  image: string,
-  { supports, store }: { supports: Pick<ServiceSupport, "listsAllImages">; store: Memory },
-): Promise<void> {
-  if (!(await supports.listsAllImages())) rememberImage(tag, image, store);
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */
