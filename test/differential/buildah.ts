@@ -49,7 +49,7 @@ export function makeBuildah(directory: string): Builder {
         "--layers=false",
         "--pull-never",
         "--quiet",
-        `--ulimit=nofile=${openFilesLimit()}`,
+        ...ownLimits(),
         `--file=${request.dockerfile}`,
         ...(request.ignoreFile === undefined ? [] : [`--ignorefile=${request.ignoreFile}`]),
         ...Object.entries(buildArgs).map(([key, value]) => `--build-arg=${key}=${value}`),
@@ -78,9 +78,12 @@ export function makeBuildah(directory: string): Builder {
   };
 }
 
-/** Returns this process's limits of open files, soft and hard: buildah from 1.36 on raises its own, which containers forbid. */
-function openFilesLimit(): string {
-  const [, soft, hard] =
-    /^Max open files +(\d+) +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-  return `${soft}:${hard}`;
+/** This process's limits, as options: buildah from 1.36 on raises its own, which containers forbid. */
+function ownLimits(): string[] {
+  const limits = readFileSync("/proc/self/limits", "utf8");
+  const option = (name: string, title: string) => {
+    const [, soft, hard] = new RegExp(`^${title} +(\\w+) +(\\w+)`, "m").exec(limits) ?? [];
+    return `--ulimit=${name}=${soft}:${hard}`.replaceAll("unlimited", "-1");
+  };
+  return [option("nofile", "Max open files"), option("nproc", "Max processes")];
 }

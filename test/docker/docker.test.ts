@@ -136,9 +136,9 @@ describe.each(sides)("%s", (side) => {
         );
         if (surprises.length > 0)
           throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
-        expect(differences.map(({ path }) => path).sort()).toEqual(
-          [...Object.keys(expected), ...(each.spec.mountPoints ?? [])].sort(),
-        );
+        // Newer versions of Docker leave fewer mount points.
+        const others = differences.filter((difference) => !isMountPoint(difference));
+        expect(others.map(({ path }) => path).sort()).toEqual(Object.keys(expected).sort());
         // The API's document has no times of files.
         if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
       });

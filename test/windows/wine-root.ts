@@ -102,4 +102,5 @@ async function run(command: readonly string[]): Promise<string> {
   return stdout;
 }
 
-if (import.meta.main) await makeRoot(process.argv[2] ?? "");
+// Without an argument: what `scripts/test` calls, since it takes longer than a test may.
+if (import.meta.main) await (process.argv[2] === undefined ? findWineRoot() : makeRoot(process.argv[2]));
