@@ -5,6 +5,7 @@ import { visibleLines } from "../visible.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
 import type { Log, LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
+import { createStepEnds } from "./step-ends.ts";
 import { createStepLabels } from "./step-row.ts";
 
 /** Shows a running build. */
@@ -41,6 +42,7 @@ export interface Writers {
  */
 export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const labels = createStepLabels();
+  const ends = createStepEnds();
   const output = createStreamedOutput(write.output, (stream) => log.info(`${stream}:`));
   const labelled = createLabelledOutput({
     ...{ write: write.output, clock },
@@ -84,6 +86,8 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
       if (event.type === "output" || event.type === "ran") return show(event);
       for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
         after(() => logLine(line));
+      const end = ends.note(event);
+      if (end !== undefined) after(() => log.info(end));
     },
     fail: () => false,
     close() {

@@ -114,6 +114,20 @@ test.each<[title: string, play: (make: StageStep, test: StageStep) => void, log:
       "[WARN] [stage-1 2/2] it ran into a limit\n",
   ],
   [
+    "a step whose begin was logged has an end with its time, below the last line of its output",
+    (make, test) => {
+      make.emit({ type: "spawned", operation, title: "RUN make all" });
+      make.out("no end");
+      make.ran();
+      make.end();
+      test.emit({ type: "cached", title: "RUN npm test", layer: "0123456789abcdef", image: "i" });
+      test.end();
+    },
+    `[INFO] [build 2/3] RUN spawned op=${operation} RUN make all\n[build 2/3] no end\n` +
+      "[INFO] [build 2/3] done in 0.00 s: RUN make all\n" +
+      "[INFO] [stage-1 2/2] cached layer:0123456789ab RUN npm test\n",
+  ],
+  [
     "a failed step is reported at once if others have to end first, and abandoned steps are not reported",
     (make, test) => {
       make.emit({ type: "step-failed", title: "RUN make all" });
