@@ -19,6 +19,7 @@ import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { GitProgram } from "./addresses/git-program.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
+import type { CacheIdentity } from "./cache/cache-origin.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
@@ -98,6 +99,8 @@ export interface AskedBuild {
   readonly useCache: boolean;
   /** With `--no-cache` or `--no-cache-filter`: the name of this build, whose cache mounts begin empty, as in Docker. */
   readonly cacheGeneration?: string | undefined;
+  /** Builds in other realms have other cache mounts. Set with `--cache-verify`: for builds that trust the same keys. */
+  readonly cacheRealm?: string | undefined;
   /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
   readonly uncachedStages: readonly string[];
   /** `--pull`: images of registries are imported even if the service has an image of that name. */
@@ -269,14 +272,6 @@ export interface DaemonImage {
   repoDigests: readonly string[];
   /** Writes it as an archive, until that is disposed of. */
   save(): Promise<{ url: string } & Disposable>;
-}
-
-/** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */
-interface CacheIdentity {
-  id: string;
-  uid?: number | undefined;
-  gid?: number | undefined;
-  mode?: string | undefined;
 }
 
 /** The contents of cache mounts that are kept outside the service. */

@@ -100,14 +100,15 @@ interface CopyLayer {
   source: string;
   /** The layer's chain hash: that of the first of several equal copies. */
   layer: string;
+  /** Who says so, if it is another machine: see `layer-origin.ts`. Null: unknown. */
+  origin: string | null;
 }
 
 /** The layers made by copies between images, by session. */
 export interface CopyLayerStore {
-  /** Returns the layer's chain hash. */
-  get(session: string, hash: string): string | undefined;
+  get(session: string, hash: string): Pick<CopyLayer, "layer" | "origin"> | undefined;
   /** Returns the latest copy to this place. */
-  latest(session: string, place: string): Pick<CopyLayer, "source" | "layer"> | undefined;
+  latest(session: string, place: string): Pick<CopyLayer, "source" | "layer" | "origin"> | undefined;
   set(session: string, copy: CopyLayer): void;
 }
 
@@ -118,26 +119,26 @@ export function createCopyLayerStore(database: Database): CopyLayerStore {
   return {
     get: (session, hash) =>
       database
-        .query<Pick<CopyLayer, "layer">, [string, string]>(
-          "SELECT layer FROM copy_layer WHERE session = ? AND hash = ?",
+        .query<Pick<CopyLayer, "layer" | "origin">, [string, string]>(
+          "SELECT layer, origin FROM copy_layer WHERE session = ? AND hash = ?",
         )
-        .get(session, hash)?.layer,
+        .get(session, hash) ?? undefined,
 
     latest: (session, place) =>
       database
-        .query<Pick<CopyLayer, "source" | "layer">, [string, string]>(
-          "SELECT source, layer FROM copy_layer WHERE session = ? AND place = ? ORDER BY id DESC LIMIT 1",
+        .query<Pick<CopyLayer, "source" | "layer" | "origin">, [string, string]>(
+          "SELECT source, layer, origin FROM copy_layer WHERE session = ? AND place = ? ORDER BY id DESC LIMIT 1",
         )
         .get(session, place) ?? undefined,
 
-    set(session, { hash, place, source, layer }) {
-      const latest = this.latest(session, place);
-      if (latest?.source === source && latest.layer === layer && this.get(session, hash) === layer) return;
+    set(session, { hash, place, source, layer, origin }) {
+      const isLatest = Bun.deepEquals(this.latest(session, place), { source, layer, origin });
+      if (isLatest && Bun.deepEquals(this.get(session, hash), { layer, origin })) return;
       database
         .query(
-          "INSERT OR REPLACE INTO copy_layer (session, hash, place, source, layer) VALUES (?, ?, ?, ?, ?)",
+          "INSERT OR REPLACE INTO copy_layer (session, hash, place, source, layer, origin) VALUES (?, ?, ?, ?, ?, ?)",
         )
-        .run(session, hash, place, source, layer);
+        .run(session, hash, place, source, layer, origin);
       database
         .query(
           `DELETE FROM copy_layer WHERE session = ?1 AND place = ?2 AND id NOT IN

@@ -15,6 +15,8 @@ export interface HistoryEntry {
   /** The instruction or command as the user wrote it; for a commit, its content in brackets. */
   title: string;
   operation: string | null;
+  /** Of a layer: see `layer-origin.ts`; null: an earlier bough has noted the entry. */
+  origin: string | null;
   /** Milliseconds since the epoch. */
   createdAt: number;
   /** Names of the branches with this tip. */
@@ -33,9 +35,10 @@ interface SessionSummary {
 }
 
 /** The tip of a branch. */
-type BranchTip = Pick<HistoryEntry, "id" | "image" | "kind" | "title" | "operation" | "createdAt">;
+type BranchTip = Pick<HistoryEntry, "id" | "image" | "kind" | "title" | "operation" | "origin" | "createdAt">;
 
-export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation">;
+export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation"> &
+  Partial<Pick<HistoryEntry, "origin">>;
 
 /** Sessions: named trees of images, with branches at their tips. A build's layers are branches named `layer:<chain-hash>`. */
 export interface SessionStore {
@@ -83,12 +86,19 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       )
       .get(key, now, now);
     const history = database
-      .query<{ id: number }, [number, number | null, string, string, string, string | null, number]>(
+      .query<
+        { id: number },
+        [number, number | null, string, string, string, string | null, string | null, number]
+      >(
         // The session may have been deleted meanwhile, with the parent: the new one then begins with this entry.
-        `INSERT INTO history (session_id, parent_id, image, kind, title, operation, created_at)
-         VALUES (?1, (SELECT id FROM history WHERE id = ?2 AND session_id = ?1), ?3, ?4, ?5, ?6, ?7) RETURNING id`,
+        `INSERT INTO history (session_id, parent_id, image, kind, title, operation, origin, created_at)
+         VALUES (?1, (SELECT id FROM history WHERE id = ?2 AND session_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id`,
       )
-      .get(session?.id ?? 0, entry.parent, entry.image, entry.kind, entry.title, entry.operation, now);
+      .get(
+        session?.id ?? 0,
+        entry.parent,
+        ...([entry.image, entry.kind, entry.title, entry.operation, entry.origin ?? null, now] as const),
+      );
     database
       .query(
         `INSERT INTO branch (session_id, name, history_id) VALUES (?, ?, ?)
@@ -143,7 +153,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     findTip: (key, branch) =>
       database
         .query<BranchTip, [string, string]>(
-          `SELECT history.id, image, kind, title, operation, created_at AS createdAt
+          `SELECT history.id, image, kind, title, operation, origin, created_at AS createdAt
            FROM branch JOIN history ON history.id = branch.history_id
            WHERE branch.session_id = (SELECT id FROM session WHERE key = ?) AND branch.name = ?`,
         )
@@ -198,7 +208,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 }
 
 const selectEntry = `
-  SELECT history.id, parent_id AS parent, image, kind, title, operation, history.created_at AS createdAt, (
+  SELECT history.id, parent_id AS parent, image, kind, title, operation, origin, history.created_at AS createdAt, (
     SELECT json_group_array(name ORDER BY name) FROM branch AS tip WHERE tip.history_id = history.id
   ) AS branches
   FROM history JOIN session ON session.id = history.session_id`;

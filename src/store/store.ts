@@ -241,6 +241,11 @@ const migrations = [
   ALTER TABLE session ADD COLUMN directory TEXT;
   ALTER TABLE session ADD COLUMN variables TEXT NOT NULL DEFAULT '{}';
   `,
+  `
+  -- What a layer depends on besides this machine; see builder/state/layer-origin.ts. Null: unknown.
+  ALTER TABLE history ADD COLUMN origin TEXT;
+  ALTER TABLE copy_layer ADD COLUMN origin TEXT;
+  `,
 ];
 
 /** The latest index read of each scope: it need not be fetched again while the service has the same one. */

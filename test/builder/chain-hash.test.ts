@@ -13,6 +13,7 @@ const base: StageState = startStage({
   cached: false,
   operation: null,
   isBase: true,
+  origin: [],
 });
 const run = ["RUN", "shell", "make"];
 const file: StagedEntry = {

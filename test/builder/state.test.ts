@@ -8,7 +8,15 @@ import {
 } from "../../src/builder/state/scope.ts";
 import { changeUser, changeWorkdir, startStage, withLayer } from "../../src/builder/state/state.ts";
 
-const base = { hash: "base", image: "base", entry: 1, cached: false, operation: null, isBase: true };
+const base = {
+  hash: "base",
+  image: "base",
+  entry: 1,
+  cached: false,
+  operation: null,
+  isBase: true,
+  origin: [],
+};
 const start = startStage(base);
 const none: Arguments = new Map();
 

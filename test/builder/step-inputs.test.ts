@@ -11,6 +11,7 @@ const base: StageState = startStage({
   cached: false,
   operation: null,
   isBase: true,
+  origin: [],
 });
 const step = { title: "RUN make", directive: ["RUN", "shell", "make"] };
 const file: StagedEntry = {
@@ -29,7 +30,7 @@ const device = (minor: number): StagedEntry => ({
 const withFile = (entry: StagedEntry): StageState => ({ ...base, staged: new Map([["/a", entry]]) });
 const onLayer = (hash: string): StageState => ({
   ...base,
-  layer: { ...base.layer, hash, operation: "operation-1", isBase: false },
+  layer: { ...base.layer, hash, operation: "operation-1", isBase: false, origin: [] },
 });
 const withVariables = (env: Record<string, string>, args: Record<string, string> = {}): StageState => {
   let declared: StageState["args"] = new Map();

@@ -455,7 +455,7 @@ test("a scope that fails in an unforeseen way costs the scope only", async () =>
       ...{ log, shared },
       openStore: failing as never,
       openScratch: failing as never,
-      ...{ sign: undefined, verify: undefined },
+      ...{ sign: undefined, verify: undefined, trusted: undefined },
     },
   );
   const layer = { hash: "a".repeat(64), image: crypto.randomUUID(), parent: undefined, kind: "run" } as const;

@@ -55,6 +55,30 @@ describe("an index is used", () => {
   });
 });
 
+describe("a layer of a scope that is in this machine's store", () => {
+  test.each<[string, string[], string[], string[]]>([
+    ["is used without --cache-verify", [], [], []],
+    ["is not used with --cache-verify if the scope was not signed", [], verify("ours"), all],
+    ["is not used with another key", sign("ours"), verify("theirs"), all],
+    ["is used with the key that was verified", sign("ours"), verify("ours"), []],
+  ])("%s", async (_, signing, verifying, runs) => {
+    await writeTo("main", ...signing);
+    const machine = newMachine(files);
+    const on = (...words: string[]) =>
+      buildOn(
+        machine,
+        service,
+        words.map((word) => word.replace("KEYS", keys)),
+      );
+    const reading = signing.length === 0 ? [] : verify("ours");
+    expect((await on("--cache-from", "main", ...reading)).runs).toEqual([]);
+    const later = await on(...verifying);
+    expect([later.exitCode, later.runs], later.stderr).toEqual([0, runs]);
+    const says = "cache: layers of this machine that come from scope main are not used";
+    expect(later.stderr.includes(says)).toBe(runs.length > 0);
+  });
+});
+
 describe("an index is not used", () => {
   test.each<[string, string[], string[], string]>([
     ["that is not signed", [], verify("ours"), "it is not signed"],

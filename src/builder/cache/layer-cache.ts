@@ -1,6 +1,7 @@
 import type { HistoryEntry, HistoryKind } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import type { Layer, LosableImage } from "../state/layer.ts";
+import { formatOrigin, type LayerOrigin, madeHere, parseOrigin } from "../state/layer-origin.ts";
 
 /** Layers by their chain hashes. */
 export interface LayerCache {
@@ -26,6 +27,8 @@ export interface NewLayer {
   kind: HistoryKind;
   title: string;
   operation: string | undefined;
+  /** Default: its parent's. */
+  origin?: LayerOrigin | undefined;
   /** The values that the service reports. */
   seconds?: number | undefined;
   bytes?: number | undefined;
@@ -63,9 +66,9 @@ export function createLayerCache(
       if (other === session) continue;
       const entry = sessions.findTip(other, layerBranch(hash));
       if (entry === undefined) continue;
-      const { image, kind, title, operation } = entry;
+      const { image, kind, title, operation, origin } = entry;
       return sessions.commit(session, layerBranch(hash), {
-        ...{ parent: parent?.entry ?? null, image, kind, title, operation },
+        ...{ parent: parent?.entry ?? null, image, kind, title, operation, origin },
       });
     }
     return undefined;
@@ -74,7 +77,9 @@ export function createLayerCache(
     const entry = entryOf(hash) ?? adopt(hash, parent);
     if (entry === undefined) return undefined;
     const { id, image, operation } = entry;
-    return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry) };
+    // Every build finds a FROM itself.
+    const origin = entry.kind === "from" ? madeHere : parseOrigin(entry.origin);
+    return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry), origin };
   };
   return {
     hasOthers: false,
@@ -85,15 +90,25 @@ export function createLayerCache(
     imageOf: async (image) => image,
 
     put(layer) {
+      const origin = layer.origin ?? layer.parent?.origin ?? madeHere;
       const entry: HistoryEntry = sessions.commit(session, layerBranch(layer.hash), {
         parent: layer.parent?.entry ?? null,
         image: layer.image,
         kind: layer.kind,
         title: layer.title,
         operation: layer.operation ?? null,
+        origin: formatOrigin(origin),
       });
       const { id, image, operation } = entry;
-      return { hash: layer.hash, image, entry: id, cached: false, operation, isBase: isOfBase(entry) };
+      return {
+        hash: layer.hash,
+        image,
+        entry: id,
+        cached: false,
+        operation,
+        isBase: isOfBase(entry),
+        origin,
+      };
     },
 
     forget({ hash, image }) {

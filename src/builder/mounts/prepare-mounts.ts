@@ -166,6 +166,8 @@ function instanceMount(
       const named = { ...spec, id: cacheIdOf(spec.id, asked.buildArgs) };
       const { from: _, source: path, readonly, ...own } = named;
       const generation = sent.generations ? asked.cacheGeneration : undefined;
+      // Where caches have no generations, they have no realms either.
+      const realm = sent.generations ? asked.cacheRealm : undefined;
       const image = source?.kind === "image" ? { image: source.image } : {};
       const place = path === "/" && source === undefined ? {} : { source: path };
       // What it starts with is its image's, whatever it had elsewhere.
@@ -175,6 +177,7 @@ function instanceMount(
         ...{ ...own, ...image, ...place },
         ...(readonly && { readonly }),
         ...(generation !== undefined && { generation }),
+        ...(realm !== undefined && { realm }),
         ...(contents && { contents }),
       };
     }

@@ -28,8 +28,8 @@ export interface IndexFiles {
 
 /** Signs the beginning of an index, which has digests of all the rest. */
 export type Sign = (text: Uint8Array) => Signature;
-/** Returns true if it is signed by a known key. */
-export type Verify = (text: Uint8Array, signature: Signature | undefined) => boolean;
+/** Returns the fingerprint of the known key that has signed it; `undefined` if there is none. */
+export type Verify = (text: Uint8Array, signature: Signature | undefined) => string | undefined;
 
 interface Signature {
   /** The name of the key, to show. */
@@ -75,6 +75,8 @@ export interface DecodedIndex {
   header: IndexHeader;
   index: ScopeIndex;
   isSigned: boolean;
+  /** The fingerprint of the key whose signature was verified. */
+  verifiedKey: string | undefined;
   /** `stepsDigest`: the expected digest of the other file. `hasSteps`: true if that has been read. */
   stepsDigest: string;
   hasSteps: boolean;
@@ -89,7 +91,8 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
   const signatureEnd = lineEnd(file, headerEnd + 1);
   const beginning = file.subarray(0, headerEnd + 1);
   const signature = readSignature(file.toString("utf8", headerEnd + 1, signatureEnd));
-  if (verify !== undefined && !verify(beginning, signature))
+  const verifiedKey = verify?.(beginning, signature);
+  if (verify !== undefined && verifiedKey === undefined)
     throw new UnusableIndexError(
       signature === undefined ? "it is not signed" : "it is not signed by a known key",
     );
@@ -100,7 +103,12 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
   const index = emptyIndex();
   decodeSections(body, index);
   const { body: _, steps: stepsDigest, ...rest } = header;
-  return { header: rest, index, isSigned: signature !== undefined, stepsDigest, hasSteps: false };
+  return {
+    header: rest,
+    index,
+    isSigned: signature !== undefined,
+    ...{ verifiedKey, stepsDigest, hasSteps: false },
+  };
 }
 
 /** Adds the entries of the other file. Ignores a file that does not belong to the index: no layer depends on it. */

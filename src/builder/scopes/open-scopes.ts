@@ -10,8 +10,9 @@ import { type CacheStore, isDirectory } from "./registry/cache-store.ts";
 import type { CacheChoice, OpenCaches } from "./registry/open-caches.ts";
 import type { OutsideOptions } from "./registry/outside-caches.ts";
 import type { SharedImages, SharingService } from "./registry/shared-images.ts";
-import { type FoundScope, shareLayers, shareSteps, shareStore } from "./shared-cache.ts";
+import { type FoundScope, shareLayers, shareSteps } from "./shared-cache.ts";
 import type { SharedCaches } from "./shared-caches.ts";
+import { shareStore } from "./shared-store.ts";
 import type { ScopeKeys } from "./signature.ts";
 import { createUsedEntries } from "./used-entries.ts";
 
@@ -46,6 +47,8 @@ interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "ope
   memory: StepMemory;
   shared: SharedCaches;
   session: string;
+  /** The realm of the build's cache mounts; see `AskedBuild`. */
+  cacheRealm?: string | undefined;
   /** Relative to the context. */
   dockerfile: string;
   clock: Clock;
@@ -56,7 +59,7 @@ interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "ope
 /** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
 export async function openScopes(choice: ScopeChoice, options: OpenOptions): Promise<OpenScopes> {
   const { from, to } = choice;
-  const { store, memory, session, dockerfile, clock, signal, log, shared } = options;
+  const { store, memory, session, dockerfile, clock, signal, log, shared, trusted } = options;
   const ofService = shared.scopes(options);
   const scopes: FoundScope[] = [];
   const found = await Promise.all(from.map((name) => ofService.read(name, memory.explains).catch(asError)));
@@ -64,7 +67,10 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
   for (const [at, name] of from.entries()) {
     const scope = found[at];
     if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
-    else if (scope?.written !== undefined) scopes.push({ name, index: scope.index });
+    else if (scope?.written !== undefined) {
+      const origin = [...scope.keys].map((key) => ({ cache: `scope ${name}`, key }));
+      scopes.push({ name, index: scope.index, origin });
+    }
     // The reason why an index can't be used has been reported.
     else if (scope?.images.length === 0) log.info(`cache: scope ${name} is empty`);
   }
@@ -77,8 +83,11 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
   const gone = new Set<string>();
   const bases = new Set<string>();
   return {
-    store: shareStore(store, scopes, used),
-    layers: shareLayers(options.layers, { scopes, used, gone, bases, clock, onMade: caches?.begin }),
+    store: shareStore(store, { scopes, used, trusted }),
+    layers: shareLayers(options.layers, {
+      ...{ scopes, used, gone, bases, clock, trusted, onMade: caches?.begin },
+      onDistrusted: reporterOf(log),
+    }),
     memory: shareSteps(memory, { scopes, used, dockerfile }),
     images: caches?.images,
     carriedCaches: caches?.carried,
@@ -121,6 +130,21 @@ async function openOtherCaches(
   const carriesCaches = await supports.cacheArchives();
   const own = { ...options, facts: store.facts, explains: memory.explains, carriesCaches };
   return openCaches({ from, to }, await options.shared.outside(options), own);
+}
+
+/** Says once of each cache that layers of this machine are not used because they come from it. */
+function reporterOf({ info }: OpenOptions["log"]): (caches: readonly string[] | "unknown") => void {
+  const reported = new Set<string>();
+  return (caches) => {
+    const key = String(caches);
+    if (reported.has(key)) return;
+    reported.add(key);
+    info(
+      caches === "unknown"
+        ? "cache: layers that an earlier bough has stored here are not used: it did not note where they come from"
+        : `cache: layers of this machine that come from ${caches.join(", ")} are not used: no trusted key has signed that`,
+    );
+  };
 }
 
 function asError(error: unknown): Error {

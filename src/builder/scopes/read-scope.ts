@@ -20,6 +20,8 @@ export interface ReadScope {
   /** True if the image with the scope's own tag has all of it. */
   isWhole: boolean;
   isSigned: boolean;
+  /** Fingerprints of the keys that have signed its parts; null for a part whose signature was not verified. */
+  keys: ReadonlySet<string | null>;
   /** True if a newer bough wrote some of it: it must not be replaced. */
   isNewer: boolean;
   /** The time (milliseconds since the epoch) and bough's version of the last write; `undefined` if there is no such scope. */
@@ -61,6 +63,7 @@ export async function readScope(name: string, options: ReadOptions): Promise<Rea
     merged,
     isWhole,
     isSigned: parts.some(({ isSigned }) => isSigned),
+    keys: new Set(parts.map(({ verifiedKey }) => verifiedKey ?? null)),
     isNewer: images.some(({ image }) => isOfNewer(options.known.get(image))),
     written: newest,
   };

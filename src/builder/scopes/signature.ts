@@ -14,6 +14,8 @@ export interface ScopeKeys {
   sign: Sign | undefined;
   /** `undefined`: an index need not be signed. */
   verify: Verify | undefined;
+  /** Fingerprints of the keys that verify; `undefined` if nothing need be vouched for. */
+  trusted: ReadonlySet<string> | undefined;
 }
 
 /**
@@ -38,10 +40,11 @@ export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly 
         ? undefined
         : (text, signature) => {
             const key = signature && known.get(signature.key);
-            return (
-              key !== undefined && verify(null, text, key, Buffer.from(signature?.value ?? "", "base64"))
-            );
+            const isValid =
+              key !== undefined && verify(null, text, key, Buffer.from(signature?.value ?? "", "base64"));
+            return isValid ? fingerprintOf(key) : undefined;
           },
+    trusted: known.size === 0 ? undefined : new Set(known.values().map(fingerprintOf)),
   };
 }
 
@@ -71,10 +74,13 @@ function readKey(
   return key;
 }
 
-/** Returns the beginning of the key's digest, enough to tell keys apart. */
+/** Returns the beginning of the key's fingerprint, enough to tell keys apart. */
 function nameOf(key: KeyObject): string {
+  return fingerprintOf(key).slice(0, 16);
+}
+
+function fingerprintOf(key: KeyObject): string {
   return createHash("sha256")
     .update(key.export({ type: "spki", format: "der" }))
-    .digest("hex")
-    .slice(0, 16);
+    .digest("hex");
 }

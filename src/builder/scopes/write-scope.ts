@@ -80,6 +80,7 @@ export async function writeScope(
       header,
       index,
       isSigned: sign !== undefined,
+      verifiedKey: undefined,
       stepsDigest: "",
       hasSteps: true,
     };

@@ -1,3 +1,5 @@
+import type { LayerOrigin } from "./layer-origin.ts";
+
 /** The image that an instruction has made. */
 export interface Layer {
   /** Its chain hash, 64 hex digits. */
@@ -12,6 +14,7 @@ export interface Layer {
   operation: string | null;
   /** True for the image of a FROM: no step of a build has made it. */
   isBase: boolean;
+  origin: LayerOrigin;
   /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
   /** True if this build made it without looking for it in the cache. */

@@ -15,6 +15,7 @@ import { type BuildJob, type BuildServices, jobOn } from "../job.ts";
 import { detectLoss } from "../operations/missing-image.ts";
 import { findFileOwner } from "../owners/ownership.ts";
 import type { Layer } from "../state/layer.ts";
+import { formatOrigin, madeHere } from "../state/layer-origin.ts";
 import { pathInImage } from "../state/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../state/state.ts";
 import { filesStepOf } from "./files-step.ts";
@@ -43,7 +44,7 @@ export async function copyFromImage(
   const place = await chainHash(startStage(stage.layer), ["COPY", what], build.services.signal);
   const hash = sha256Of(`${place} ${source.hash}`);
 
-  const made = build.services.store.copyLayers.get(build.asked.session, hash) ?? hash;
+  const made = build.services.store.copyLayers.get(build.asked.session, hash)?.layer ?? hash;
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
   const job = jobOn([source.losable], build);
   const known = job.useCache ? await build.services.layers.find(made, stage.layer) : undefined;
@@ -55,6 +56,7 @@ export async function copyFromImage(
     filesStepOf(instruction, ordinal, build.asked, {
       directive: ["COPY", source.hash, JSON.stringify(copy)],
       source: { from: instruction.from ?? "", hash: source.hash, changed },
+      sources: source.losable === undefined ? [] : [source.losable],
       copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
     });
   const layer = await detectLoss(source.losable, build.services, async () => {
@@ -71,6 +73,7 @@ export async function copyFromImage(
     place,
     source: source.image,
     layer: layer.hash,
+    origin: formatOrigin(madeHere),
   });
   return withLayer(stage, layer);
 }

@@ -25,7 +25,7 @@ export function filesStepOf(
   instruction: Instruction,
   ordinal: number,
   asked: AskedBuild,
-  given: Partial<Pick<Step, "directive" | "copies" | "source">> = {},
+  given: Partial<Pick<Step, "directive" | "copies" | "source" | "sources">> = {},
 ): Step {
   return {
     title: titleOf(instruction),

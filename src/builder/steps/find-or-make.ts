@@ -82,10 +82,11 @@ function ownLayer(
 ): Layer {
   const own = layers.findLocal(layer.hash, parent);
   if (own?.image === layer.image) return { ...layer, entry: own.entry };
-  const { hash, image, operation } = layer;
+  const { hash, image, operation, origin } = layer;
   return layers.put({
     hash,
     image,
+    origin,
     parent,
     kind: kind === "files" ? "copy" : kind,
     title,

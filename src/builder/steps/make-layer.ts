@@ -4,12 +4,14 @@ import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { isStateDiskFull } from "../../state-failure.ts";
+import { keyOfCache, originOfCache } from "../cache/cache-origin.ts";
 import type { Explanation } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { hostNameKey, hostNameOf } from "../commands/network.ts";
 import { findHome } from "../docker/variables.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { lineNamedIn, PlacementError, titleOf } from "../location.ts";
+import { cacheIdOf } from "../mounts/mount-spec.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { unexecutable } from "../mounts/run-mounts.ts";
 import { FailedStepError, type StepEnvironment } from "../operations/failed-step.ts";
@@ -22,6 +24,7 @@ import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { linesOfLayer } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
+import { joinOrigins, type LayerOrigin } from "../state/layer-origin.ts";
 import type { StageState } from "../state/state.ts";
 import { configureLayer } from "./configure-stage.ts";
 import { layerMakers, requestOf, type Step } from "./step.ts";
@@ -78,10 +81,29 @@ export async function makeLayer(
       kind: step.kind === "files" ? "copy" : step.kind,
       title: step.title,
       operation,
+      origin: originOfStep(step, stage, build),
       seconds: served?.seconds,
       bytes,
     });
   });
+}
+
+/** Whoever made a part of it could have put anything into it. An image that is only copied from is named by its contents. */
+function originOfStep(
+  { sources = [], mounts }: Step,
+  { layer }: StageState,
+  { asked, services: { store } }: BuildJob,
+): LayerOrigin {
+  const layers = [layer, ...sources, ...(mounts?.losable ?? [])];
+  const caches = (mounts?.mounts ?? []).flatMap(({ spec, source }) =>
+    spec.type === "cache" && source === undefined
+      ? [{ ...spec, id: cacheIdOf(spec.id, asked.buildArgs) }]
+      : [],
+  );
+  return joinOrigins([
+    ...layers.flatMap((part) => ("isRemembered" in part ? [] : [part.origin])),
+    ...caches.map((cache) => originOfCache(store.facts, keyOfCache(cache, asked.cacheRealm))),
+  ]);
 }
 
 async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {

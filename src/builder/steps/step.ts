@@ -5,6 +5,7 @@ import type { Dialect } from "../dialect.ts";
 import { proxiesAsDocker } from "../docker/variables.ts";
 import type { AskedBuild } from "../job.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
+import type { LosableImage } from "../state/layer.ts";
 import { environmentOf, predefinedArguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -42,6 +43,8 @@ export interface Step {
   copies?: () => Promise<ImageCopy[]>;
   /** The source of a `COPY --from`, for the explanation. */
   source?: StepSource;
+  /** Layers that the step is made of beside the stage's and those of mounts. */
+  sources?: readonly LosableImage[];
   /** The mounts of `--mount`, which exist while the command runs. */
   mounts?: RunMounts;
   /** See `StepKind`. */

@@ -68,6 +68,7 @@ interface CacheChoice {
   sharing: ScopeOptions | undefined;
   shared: CommandCaches;
   session: string;
+  cacheRealm: string | undefined;
   /** The sessions of builds that run at the same time. */
   companions: ReadonlySet<string> | undefined;
   log: Log;
@@ -75,7 +76,7 @@ interface CacheChoice {
 
 export async function openBuildCache(
   { store, serviceFor }: Connection,
-  { sharing, shared, session, companions, log }: CacheChoice,
+  { sharing, shared, session, cacheRealm, companions, log }: CacheChoice,
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
   { values, runtime }: Invocation,
 ): Promise<BuildCache> {
@@ -105,7 +106,7 @@ export async function openBuildCache(
   const scopes = await openScopes(
     values.flag("no-cache") ? { ...choice, from: [], caches: { ...caches, from: [] } } : choice,
     {
-      ...{ ...own, ...keys, session, clock, signal, log, shared: await shared.open() },
+      ...{ ...own, ...keys, session, cacheRealm, clock, signal, log, shared: await shared.open() },
       // The same on every machine, wherever its checkout is.
       dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
       ...{ service, openStore, openScratch: () => openScratch("cache", environment) },

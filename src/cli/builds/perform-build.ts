@@ -10,6 +10,7 @@ import { type Finding, lineOf, textOf } from "../../check/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
+import { sha256Of } from "../../sha256.ts";
 import type { Store } from "../../store/store.ts";
 import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
@@ -130,6 +131,7 @@ export async function performBuild(
   const session = buildSession(inputs.place);
   const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
   const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
+  const cacheRealm = realmOf(sharing?.keys.trusted);
   using owner = enterBuild(stateDirectory(runtime), session);
   together?.sessions.add(session);
   const tables = openFileTables(main.connection.store, inputs, together?.tables);
@@ -143,7 +145,7 @@ export async function performBuild(
       const { service } = connection;
       const cache = await openBuildCache(
         connection,
-        { sharing, shared, session, companions: together?.sessions, log: each.log },
+        { sharing, shared, session, cacheRealm, companions: together?.sessions, log: each.log },
         inputs,
         invocation,
       );
@@ -165,7 +167,7 @@ export async function performBuild(
           },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
-          cacheGeneration,
+          ...{ cacheGeneration, cacheRealm },
           maxAddBytes: inputs.maxAddBytes,
           jobs: jobsIn(dialect, each.globals),
           commands: {
@@ -232,6 +234,11 @@ export async function performBuild(
     for (const { connection } of services)
       remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+/** Builds that trust the same keys have cache mounts of their own: nobody vouches for what others have left in theirs. */
+function realmOf(trusted: ReadonlySet<string> | undefined): string | undefined {
+  return trusted && `trusts ${sha256Of([...trusted].sort().join())}`;
 }
 
 /** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */

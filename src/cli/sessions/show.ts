@@ -1,4 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
+import { parseOrigin } from "../../builder/state/layer-origin.ts";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
@@ -53,7 +54,11 @@ function showSession(invocation: Invocation): void {
     json: {
       key,
       activeBranch: branch,
-      history: history.map((entry) => ({ ...entry, createdAt: new Date(entry.createdAt).toISOString() })),
+      history: history.map(({ origin, ...entry }) => {
+        const known = parseOrigin(origin);
+        const createdAt = new Date(entry.createdAt).toISOString();
+        return { ...entry, origin: known === "unknown" ? null : known, createdAt };
+      }),
     },
     table: (style) => tableOf(history, branch, style),
   });

@@ -16,9 +16,12 @@ import { giveAttributes } from "../system/owner-and-mode.ts";
 import type { CacheMount, MountSpec } from "./mount-spec.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
-export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
-  if (image === undefined) return cacheKeyOf({ id, uid, gid, mode });
-  return sha256Of(JSON.stringify([id, image.layer, source]));
+export function cacheKey(
+  { id, uid, gid, mode, source, realm }: CacheMount,
+  image: Image | undefined,
+): string {
+  if (image === undefined) return cacheKeyOf({ id, uid, gid, mode, realm });
+  return sha256Of(JSON.stringify([id, image.layer, source, ...(realm === undefined ? [] : [realm])]));
 }
 
 /** An operation that takes a cache. */

@@ -75,6 +75,8 @@ export interface CacheMount extends Access {
   source: string;
   /** Extension `cache-generations`: only caches that were made for it count. */
   generation: string | undefined;
+  /** Of the same extension: caches of one id also differ by it. */
+  realm: string | undefined;
   /** Extension `cache-archives`: the initial content of a new cache without an image. */
   contents: CacheContents | undefined;
 }
@@ -146,7 +148,19 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       return { target, request: fields, type: "image", image: readString(fields, "image"), source, readonly };
     }
     case "cache": {
-      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents", "generation");
+      known(
+        "id",
+        "sharing",
+        "readonly",
+        "mode",
+        "uid",
+        "gid",
+        "image",
+        "source",
+        "contents",
+        "generation",
+        "realm",
+      );
       const sharing = readString(fields, "sharing");
       if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
         refuse(`${name}.sharing`, "must be shared, private or locked");
@@ -157,6 +171,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
         image: optionalString(fields, "image"),
         source: fields.source === undefined ? "/" : readPath(fields, "source", name),
         generation: optionalString(fields, "generation"),
+        realm: optionalString(fields, "realm"),
         contents: readCacheContents(fields, name),
       };
     }

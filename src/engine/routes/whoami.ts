@@ -20,7 +20,7 @@ const extensions: readonly string[] = [
   "entries",
   // `mounts` in `POST /v1/instances`.
   "mounts",
-  // `generation` in mounts of type `cache`.
+  // `generation` and `realm` in mounts of type `cache`.
   "cache-generations",
   // `readonly_network_files` in `POST /v1/instances`.
   "readonly-network-files",

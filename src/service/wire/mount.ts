@@ -52,6 +52,8 @@ export type InstanceMount = {
        * needs the extension `cache-generations`.
        */
       generation?: string;
+      /** Caches of one id also differ by this text. Also needs the extension `cache-generations`. */
+      realm?: string;
       /** What a new cache without an image starts with. Also needs the extension `cache-archives`. */
       contents?: CacheContents;
     }
@@ -98,17 +100,19 @@ export interface CacheContents {
   size: number;
 }
 
-/** Names the caches of one id, owner and mode, the same on every machine. */
+/** Names the caches of one id, owner, mode and realm, the same on every machine. */
 export function cacheKeyOf({
   id,
   uid,
   gid,
   mode,
+  realm,
 }: {
   id: string;
   uid: number;
   gid: number;
   mode: number;
+  realm?: string | undefined;
 }): string {
-  return sha256Of(JSON.stringify([id, uid, gid, mode]));
+  return sha256Of(JSON.stringify([id, uid, gid, mode, ...(realm === undefined ? [] : [realm])]));
 }

@@ -1,6 +1,6 @@
 import { messageOf } from "../../../errors.ts";
-import { directoryMode } from "../../../image/file-mode.ts";
-import { cacheKeyOf } from "../../../service/wire/mount.ts";
+import type { FactStore } from "../../../store/facts.ts";
+import { keyOfCache, noteCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
 import type { Entry } from "../scope-index.ts";
 import type { OpenTarget } from "./cache-store.ts";
@@ -8,25 +8,35 @@ import type { LayerSender } from "./send-layers.ts";
 import type { ImageSource } from "./shared-images.ts";
 import type { Additions } from "./translate.ts";
 
-/** Ids of the cache mounts that commands of the build have used, by key. */
-export type UsedCaches = ReadonlyMap<string, string>;
+/** The cache mounts that commands of the build have used, by the key that names them on all machines. */
+export type UsedCaches = Map<string, { id: string /** Of the service's cache. */; key: string }>;
+
+interface CarriedOptions {
+  used: UsedCaches;
+  /** The realm of the build's cache mounts; see `AskedBuild`. */
+  realm: string | undefined;
+  facts: Pick<FactStore, "get" | "set">;
+}
 
 /** Finds the newest contents of each cache mount, and notes in `used` which are used. */
 export function createCarriedCaches(
   sources: readonly ImageSource[],
-  used: Map<string, string>,
+  { used, realm, facts }: CarriedOptions,
 ): CarriedCaches {
-  const newest = new Map<string, { entry: Entry<"mounts">; source: string }>();
-  for (const { index, address } of sources)
-    for (const [key, entry] of index.mounts)
-      if (entry.usedAt > (newest.get(key)?.entry.usedAt ?? -1)) newest.set(key, { entry, source: address });
+  const newest = new Map<string, { entry: Entry<"mounts">; source: ImageSource }>();
+  for (const source of sources)
+    for (const [key, entry] of source.index.mounts)
+      if (entry.usedAt > (newest.get(key)?.entry.usedAt ?? -1)) newest.set(key, { entry, source });
   return {
-    use({ id, uid = 0, gid = 0, mode }) {
-      const bits = mode === undefined ? directoryMode : Number.parseInt(mode, 8);
-      const key = cacheKeyOf({ id, uid, gid, mode: bits });
-      used.set(key, id);
-      const found = newest.get(key);
-      return found && { source: found.source, digest: found.entry.digest, size: found.entry.size };
+    use(cache) {
+      const name = keyOfCache(cache);
+      const key = keyOfCache(cache, realm);
+      used.set(name, { id: cache.id, key });
+      const found = newest.get(name);
+      if (found === undefined) return undefined;
+      const { entry, source } = found;
+      noteCacheOrigin(facts, key, source.origin);
+      return { source: source.address, digest: entry.digest, size: entry.size };
     },
   };
 }
@@ -45,11 +55,11 @@ export async function withCaches(
 ): Promise<Additions> {
   if (mounts === undefined) return additions;
   const sent = new Set(additions.sent);
-  for (const [key, id] of used) {
+  for (const [name, { id, key }] of used) {
     if (mounts.ids?.includes(id) === false) continue;
     try {
       const { mediaType, digest, size } = await sender.sendCache(key, mounts.maxBytes);
-      additions.index.mounts.set(key, { id, mediaType, digest, size, usedAt: now });
+      additions.index.mounts.set(name, { id, mediaType, digest, size, usedAt: now });
       sent.add(digest);
     } catch (error) {
       signal.throwIfAborted();

@@ -3,7 +3,7 @@ import type { CarriedCaches } from "../../job.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
 import { readArtifactSteps } from "./artifact.ts";
-import { createCarriedCaches, withCaches } from "./cache-mounts.ts";
+import { createCarriedCaches, type UsedCaches, withCaches } from "./cache-mounts.ts";
 import type { CacheStore, CacheTarget } from "./cache-store.ts";
 import type { OutsideCaches, SendingMachine } from "./outside-caches.ts";
 import {
@@ -24,6 +24,8 @@ export interface CacheOptions extends SendingMachine {
   service: SharingService;
   /** True if the service can read and fill caches of cache mounts. */
   carriesCaches: boolean;
+  /** The realm of the build's cache mounts. */
+  cacheRealm?: string | undefined;
   /** True if the build explains steps, which needs their inputs. */
   explains: boolean;
   signal: AbortSignal;
@@ -52,10 +54,10 @@ export async function openCaches(
   caches: OutsideCaches,
   options: CacheOptions,
 ): Promise<OpenCaches> {
-  const { service, signal, log, explains, clock } = options;
+  const { service, signal, log, explains, clock, cacheRealm } = options;
   const images = createSharedImages(service, log.warn);
   const sources: ImageSource[] = [];
-  const usedCaches = new Map<string, string>();
+  const usedCaches: UsedCaches = new Map();
 
   async function find(cache: CacheStore): Promise<FoundScope | undefined> {
     try {
@@ -65,12 +67,14 @@ export async function openCaches(
         return undefined;
       }
       if (explains) await readArtifactSteps(caches.storeOf(cache.address), stored, signal);
-      const { index } = stored.decoded;
-      const source = { index, address: cache.address, label: cache.label };
+      const { index, verifiedKey: key = null } = stored.decoded;
+      const origin = [{ cache: cache.label, key }];
+      const source = { index, address: cache.address, label: cache.label, origin };
       sources.push(source);
       return {
         name: cache.label,
         index,
+        origin,
         imageOf: (name) => images.declare(name, source),
         chainOf: images.chainOf,
       };
@@ -100,7 +104,9 @@ export async function openCaches(
     isWritten: to.length > 0,
     found: found.filter((scope) => scope !== undefined),
     images,
-    carried: options.carriesCaches ? createCarriedCaches(sources, usedCaches) : undefined,
+    carried: options.carriesCaches
+      ? createCarriedCaches(sources, { used: usedCaches, realm: cacheRealm, facts: options.facts })
+      : undefined,
     begin(image) {
       for (const target of to)
         if (target.mode === "max")

@@ -3,6 +3,7 @@ import type { LayerBlob } from "../../../image/layer-header.ts";
 import type { Service } from "../../../service/client.ts";
 import { RefusedTokenError } from "../../../service/http/errors.ts";
 import { sha256Of } from "../../../sha256.ts";
+import type { LayerOrigin } from "../../state/layer-origin.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import { chainOf, findPortableImage, type PortableImage } from "./portable-image.ts";
 
@@ -35,6 +36,8 @@ export interface ImageSource {
   index: ScopeIndex;
   address: string;
   label: string;
+  /** What all that the index says depends on. */
+  origin: LayerOrigin;
 }
 
 export function createSharedImages(

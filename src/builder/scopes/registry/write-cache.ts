@@ -84,7 +84,8 @@ export async function writeCache(
     if (lock === undefined && (await digestIn(store, tag, signal)) !== known.digest) continue;
     await store.putManifest(tag, manifest, signal);
     const added = [...index.layers.keys()].filter((hash) => !old.layers.has(hash)).length;
-    const decoded = { header, index, isSigned: sign !== undefined, stepsDigest: "", hasSteps: true };
+    const signed = { isSigned: sign !== undefined, verifiedKey: undefined };
+    const decoded = { header, index, ...signed, stepsDigest: "", hasSteps: true };
     const stored = { digest: manifest.digest, decoded, kept, steps };
     written = { added: written?.added ?? added, all: index.layers.size, stored };
     if (lock !== undefined) return written;

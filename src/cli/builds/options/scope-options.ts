@@ -103,7 +103,8 @@ async function readKeys({
   runtime: { workingDirectory, inputs, signal },
 }: Given): Promise<ScopeKeys> {
   const [signing, verifying] = [values.text("cache-sign"), values.list("cache-verify")];
-  if (signing === undefined && verifying.length === 0) return { sign: undefined, verify: undefined };
+  if (signing === undefined && verifying.length === 0)
+    return { sign: undefined, verify: undefined, trusted: undefined };
   const read = async (option: string, path: string): Promise<KeyFile> => {
     try {
       const bytes = await inputs.read(resolve(workingDirectory, path), { maxBytes: maxKeyBytes, signal });

@@ -1,0 +1,170 @@
+import type { CopiedSource } from "../../store/copies.ts";
+import type { Store } from "../../store/store.ts";
+import { unpackedWords } from "../archives/read-archive.ts";
+import {
+  distrustOf,
+  formatOrigin,
+  joinOrigins,
+  type LayerOrigin,
+  madeHere,
+  parseOrigin,
+} from "../state/layer-origin.ts";
+import { readSources } from "./received-values.ts";
+import { factKey } from "./registry/bound-index.ts";
+import type { Entry, SectionName } from "./scope-index.ts";
+import type { FoundScope } from "./shared-cache.ts";
+import type { UsedEntries } from "./used-entries.ts";
+
+interface SharedStoreOptions {
+  scopes: readonly FoundScope[];
+  used: UsedEntries | undefined;
+  /** Fingerprints of the keys that vouch for what comes from elsewhere; `undefined` if nothing need be vouched for. */
+  trusted: ReadonlySet<string> | undefined;
+}
+
+/**
+ * Returns a store that asks this machine's store first, then the scopes in order, for what COPYs between images have found. All are
+ * noted for the scope that the build writes.
+ */
+export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreOptions): Store {
+  const { copyLayers, copies, facts } = store;
+  /** Whose word it is that a layer is that of a copy, by the layer's chain hash. */
+  const claims = new Map<string, LayerOrigin>();
+
+  function claimed<Copy extends { layer: string; origin: string | null }>(copy: Copy): Copy {
+    const { layer, origin } = copy;
+    claims.set(layer, joinOrigins([claims.get(layer) ?? madeHere, parseOrigin(origin)]));
+    return copy;
+  }
+
+  function ofThisMachine<Copy extends { layer: string; origin: string | null }>(
+    copy: Copy | undefined,
+  ): Copy | undefined {
+    if (copy === undefined || distrustOf(parseOrigin(copy.origin), trusted) !== undefined) return undefined;
+    return claimed(copy);
+  }
+
+  return {
+    ...store,
+
+    facts: {
+      ...facts,
+      get(image, question) {
+        const answer = facts.get(image, question) ?? findFact(scopes, image, question);
+        if (answer !== undefined) noteFact(image, question, answer, used);
+        return answer;
+      },
+      set(image, question, answer) {
+        facts.set(image, question, answer);
+        noteFact(image, question, answer, used);
+      },
+    },
+
+    copyLayers: {
+      get(session, hash) {
+        const local = ofThisMachine(copyLayers.get(session, hash));
+        return local ?? fromScope(findShared(scopes, "copies", hash));
+      },
+      latest(session, place) {
+        const local = ofThisMachine(copyLayers.latest(session, place));
+        return local ?? fromScope(latestCopy(scopes, place));
+      },
+      set(session, copy) {
+        const origin = joinOrigins([claims.get(copy.layer) ?? madeHere, parseOrigin(copy.origin)]);
+        copyLayers.set(session, { ...copy, origin: formatOrigin(origin) });
+        const { hash, origin: _, ...entry } = copy;
+        used?.note("copies", hash, entry);
+      },
+    },
+
+    copies: {
+      ...copies,
+      get(image, words) {
+        // What a scope says is not stored here: a later build may trust other keys.
+        const sources =
+          copies.get(image, words) ??
+          (isShared(words)
+            ? readSources(findShared(scopes, "contents", `${image}\n${words}`)?.entry.sources)
+            : undefined);
+        if (sources !== undefined) noteSources(image, words, sources, used);
+        return sources;
+      },
+      set(image, words, sources) {
+        copies.set(image, words, sources);
+        noteSources(image, words, sources, used);
+      },
+    },
+  };
+
+  function fromScope(found: SharedEntry<"copies"> | undefined) {
+    return found && claimed({ ...found.entry, origin: formatOrigin(found.origin) });
+  }
+}
+
+/** An entry of a scope, and what it depends on. */
+interface SharedEntry<Name extends SectionName> {
+  entry: Entry<Name>;
+  origin: LayerOrigin;
+}
+
+function findShared<Name extends SectionName>(
+  scopes: readonly FoundScope[],
+  section: Name,
+  key: string,
+): SharedEntry<Name> | undefined {
+  for (const { index, origin } of scopes) {
+    const entry = index[section].get(key);
+    if (entry !== undefined) return { entry, origin };
+  }
+  return undefined;
+}
+
+/** Answers about an image's files. Others are about this machine, or about the service. */
+const questionsOfFiles = /^(?:directory|file|type|link|text|digest) /;
+/** A longer answer is not shared. */
+const maxAnswerCharacters = 64 * 1024;
+
+/** Finds an answer in caches that name images by their contents. */
+function findFact(scopes: readonly FoundScope[], image: string, question: string): string | undefined {
+  if (!questionsOfFiles.test(question)) return undefined;
+  for (const { index, chainOf } of scopes) {
+    const chain = chainOf?.(image) ?? index.images.get(image)?.chain;
+    const answer = chain && index.facts.get(factKey(chain, question))?.answer;
+    if (answer) return answer;
+  }
+  return undefined;
+}
+
+function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
+  if (!questionsOfFiles.test(question) || answer.length > maxAnswerCharacters) return;
+  used?.note("facts", factKey(image, question), { answer });
+}
+
+function latestCopy(scopes: readonly FoundScope[], place: string): SharedEntry<"copies"> | undefined {
+  for (const { index, origin } of scopes) {
+    let latest: Entry<"copies"> | undefined;
+    for (const entry of index.copies.values())
+      if (entry.place === place && entry.usedAt > (latest?.usedAt ?? -1)) latest = entry;
+    if (latest !== undefined) return { entry: latest, origin };
+  }
+  return undefined;
+}
+
+/** Returns false for what ADD has unpacked: on another machine, its contents may not have been sent. */
+function isShared(words: string): boolean {
+  return !words.startsWith(unpackedWords);
+}
+
+/** The entries of larger copies are not shared: another machine can read them from the image. */
+const maxContentCharacters = 256 * 1024;
+
+function noteSources(
+  image: string,
+  words: string,
+  copied: readonly CopiedSource[],
+  used: UsedEntries | undefined,
+): void {
+  if (used === undefined || !isShared(words)) return;
+  const sources = JSON.stringify(copied);
+  if (sources.length <= maxContentCharacters) used.note("contents", `${image}\n${words}`, { sources });
+}
