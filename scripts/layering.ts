@@ -178,6 +178,8 @@ const shared = [
   "errors.ts",
   "go-json.ts",
   "home-directory.ts",
+  "paths/local-path.ts",
+  "paths/rename-over.ts",
   "clock.ts",
   "database.ts",
   "left-behind.ts",

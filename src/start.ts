@@ -1,4 +1,5 @@
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
+import { withVariables } from "./cli/process/environment.ts";
 import { createInputs } from "./cli/process/inputs.ts";
 import { createInterruptKey, endingSignals } from "./cli/process/interrupts.ts";
 import type { BackgroundProcess, Replacement, Runtime } from "./cli/process/runtime.ts";
@@ -134,7 +135,7 @@ async function prepareReplacement(): Promise<Replacement> {
 const stdin = createInput(() => process.stdin);
 
 const runtime: Runtime = {
-  environment: process.env,
+  environment: withVariables(process.env),
   workingDirectory: process.cwd(),
   platform: process.platform,
   userId: process.getuid?.(),

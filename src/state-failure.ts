@@ -12,8 +12,8 @@ export function stateFailure(error: unknown): BoughError | undefined {
     : `bough's state can't be used: ${error.message}`;
   return new BoughError(message, {
     hint: meansDiskFull(error)
-      ? "Free some space on the disk of $BOUGH_HOME, else ~/.local/state/bough."
-      : (hints[kind] ?? "Check the directory of its state: $BOUGH_HOME, else ~/.local/state/bough."),
+      ? `Free some space on the disk of ${place}.`
+      : (hints[kind] ?? `Check the directory of its state: ${place}.`),
     cause: error,
   });
 }
@@ -40,13 +40,17 @@ function isFromSqlite(error: unknown): error is Error & { code: string } {
   return error instanceof Error && error.name === "SQLiteError" && "code" in error;
 }
 
+const place =
+  process.platform === "win32"
+    ? "%BOUGH_HOME%, else %LOCALAPPDATA%\\bough"
+    : "$BOUGH_HOME, else ~/.local/state/bough";
+
 const hints: Record<string, string> = {
-  SQLITE_READONLY: "$BOUGH_HOME, else ~/.local/state/bough, must be writable.",
+  SQLITE_READONLY: `${place}, must be writable.`,
   SQLITE_BUSY: "Another bough process is using it: try again when it has ended.",
   SQLITE_CORRUPT:
     "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
   SQLITE_NOTADB:
     "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
-  SQLITE_IOERR:
-    "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, can't be read or written, or is full.",
+  SQLITE_IOERR: `The disk that holds ${place}, can't be read or written, or is full.`,
 };

@@ -1,3 +1,5 @@
+import { isAbsolute } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { argumentWords } from "../dockerfile/instruction-words.ts";
 import { renderProblem } from "../dockerfile/problems/problem.ts";
@@ -117,7 +119,7 @@ interface Reported {
 export function sarifOf(report: CheckReport, path: string, version: string) {
   const reported = reportedIn(report, path);
   const rules = [...new Set(reported.map(({ finding }) => finding.rule))].toSorted();
-  const isRelative = !path.startsWith("/");
+  const isRelative = !isAbsolute(path);
   return {
     $schema: "https://json.schemastore.org/sarif-2.1.0.json",
     version: "2.1.0",
@@ -135,7 +137,7 @@ export function sarifOf(report: CheckReport, path: string, version: string) {
               physicalLocation: {
                 artifactLocation: isRelative
                   ? { uri: uriOf(path), uriBaseId: "%SRCROOT%" }
-                  : { uri: `file://${uriOf(path)}` },
+                  : { uri: pathToFileURL(path).href },
                 region: regionOf(finding, line),
               },
             },

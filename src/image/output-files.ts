@@ -1,6 +1,7 @@
 /** The destination of an image's files: a directory or a tar archive. A file's name may be known only after its content. */
-import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { renameOver } from "../paths/rename-over.ts";
 import { blockBytes, endBytes, fileHeader, padding } from "./tar-header.ts";
 
 /** Disposing it closes open files, and removes a file that was not kept. */
@@ -45,7 +46,7 @@ export function writeToDirectory(directory: string): OutputFiles {
           closeSync(descriptor);
           discard = remove;
           mkdirSync(dirname(join(directory, name)), { recursive: true });
-          renameSync(temporary, join(directory, name));
+          renameOver(temporary, join(directory, name));
           discard = () => {};
         },
       };

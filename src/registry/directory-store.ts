@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { access, mkdir, open as openFile, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { access, mkdir, open as openFile, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -9,6 +9,7 @@ import { BoughError, messageOf } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
 import { tryLock } from "../lock-file.ts";
+import { renameOver } from "../paths/rename-over.ts";
 import { errorCode } from "../system-error.ts";
 import { type BlobStore, MissingBlobError, typeOfManifest, verified, WrongBlobError } from "./blob-store.ts";
 
@@ -80,9 +81,8 @@ export function createDirectoryStore(path: string): BlobStore {
     try {
       if (typeof content === "string" || content instanceof Uint8Array) await writeFile(unfinished, content);
       else await pipeline(Readable.from(content), createWriteStream(unfinished));
-      await using file = await openFile(unfinished, "r");
-      await file.sync();
-      await rename(unfinished, target);
+      await sync(unfinished);
+      renameOver(unfinished, target);
     } catch (error) {
       await rm(unfinished, { force: true });
       throw named(error);
@@ -163,6 +163,12 @@ export function createDirectoryStore(path: string): BlobStore {
       }
     },
   };
+}
+
+/** Windows syncs only what is open for writing. */
+async function sync(path: string): Promise<void> {
+  await using file = await openFile(path, "r+");
+  await file.sync();
 }
 
 function attemptLock(path: string): Disposable | undefined | "busy" {

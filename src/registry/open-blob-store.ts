@@ -60,7 +60,7 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
 }
 
 function parseAddress(address: string): { kind: string; place: string } {
-  const [, kind, place = ""] = /^(docker:\/\/|dir:(?=\/))(.+)$/s.exec(address) ?? [];
+  const [, kind, place = ""] = /^(docker:\/\/|dir:(?=[/\\]|[A-Za-z]:[/\\]))(.+)$/s.exec(address) ?? [];
   if (kind === undefined)
     throw new BoughError(
       `invalid address ${JSON.stringify(address)}: expected docker://HOST/NAME or dir:/PATH`,

@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { type FileSpec, writeFiles } from "../support/files.ts";
 import { makeRepository, serveRepositories } from "../support/git-server.ts";
 import { type RawEntry, tarOf } from "../support/tar-bytes.ts";
-import { installGit, type WindowsGit } from "./git-program.ts";
+import { type Call, installPrograms, programsPath, runGit } from "./programs.ts";
 import { startWindowsBough, type WindowsBough } from "./windows-bough.ts";
 
 let windows: WindowsBough;
-let git: WindowsGit;
+let programs: { stop(): void };
+const calls: Call[] = [];
 let web: Bun.Server<undefined>;
 /** What is served: the path of a URL, and its content. */
 const served = new Map<string, Uint8Array<ArrayBuffer>>();
@@ -17,7 +18,12 @@ const served = new Map<string, Uint8Array<ArrayBuffer>>();
 beforeAll(async () => {
   windows = await startWindowsBough();
   mkdirSync(join(windows.drive, "tmp"));
-  git = installGit(windows.drive);
+  programs = installPrograms(windows.drive, {
+    git(call) {
+      calls.push(call);
+      return runGit(windows.drive, call);
+    },
+  });
   web = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -25,11 +31,11 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await Promise.all([windows.stop(), git.stop(), web.stop(true)]);
+  await Promise.all([windows.stop(), programs.stop(), web.stop(true)]);
 });
 
 /** WINEPATH: what comes before the PATH of Windows. */
-const environment = { BOUGH_HOME: "D:\\home", WINEPATH: "D:\\git" };
+const environment = { BOUGH_HOME: "D:\\home", WINEPATH: programsPath };
 
 /** Shows the modes, names and targets of all that is copied. */
 const list = "FROM busybox:1\nCOPY . /srv/\nRUN ls -lR /srv | sed -n 's/ .* / /p'\n";
@@ -105,7 +111,7 @@ describe("modes and links are those", () => {
     const committed = listing.replace("-rw-r-----", "-rwxr-xr-x");
     expect(stderr.split(committed)).toHaveLength(3);
     // Windows programs need them to reach the network and find their own files.
-    expect(git.calls[0]?.environment).toMatchObject({ SystemRoot: "C:\\windows", HOME: "C:\\users\\root" });
+    expect(calls[0]?.environment).toMatchObject({ SystemRoot: "C:\\windows", HOME: "C:\\users\\root" });
   });
 });
 

@@ -8,6 +8,8 @@ import { startServer } from "../support/server.ts";
 import { startWindows, type WindowsMachine } from "./machine.ts";
 
 export interface WindowsBough extends WindowsMachine {
+  /** The state directory of the service. */
+  serverHome: string;
   /** Runs a command line of bough. Services have the image `busybox:1`. */
   bough(words: readonly string[], options?: Parameters<WindowsMachine["run"]>[1]): Promise<Ended>;
   /** Runs a command line of Windows' shell. */
@@ -25,15 +27,18 @@ export async function startWindowsBough(): Promise<WindowsBough> {
   const machine = await startWindows();
   const server = await startServer({ BOUGH_HOME });
   linkSync(compileBoughFor("windows-x64"), join(machine.drive, "bough.exe"));
+  let stopped: Promise<unknown> | undefined;
   const service = { CONTREE_URL: server.url, CONTREE_TOKEN: server.token ?? "" };
   const run = (command: readonly string[], options: Parameters<WindowsMachine["run"]>[1] = {}) =>
     machine.run(command, { ...options, environment: { ...service, ...options.environment } });
   return {
     ...machine,
+    serverHome: BOUGH_HOME,
     bough: (words, options) => run(["D:\\bough.exe", ...words], options),
     shell: (line, options) => run(["cmd", "/c", line], options),
     async stop() {
-      await Promise.all([machine.stop(), server.stop()]);
+      stopped ??= Promise.all([machine.stop(), server.stop()]);
+      await stopped;
     },
   };
 }

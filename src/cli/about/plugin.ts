@@ -1,20 +1,15 @@
-import { existsSync, lstatSync, mkdirSync, readlinkSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { reasonOf } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { pluginFile, type State } from "./plugin-file.ts";
 
 /** The name by which docker's command line finds its builder. */
 const pluginName = "docker-buildx";
-
-/** What stands where the plug-in belongs. `foreign`: a file that `bough plugin install` has not made. */
-type State =
-  | { kind: "missing" }
-  | { kind: "installed"; program: string; isCurrent: boolean }
-  | { kind: "foreign" };
 
 export const install = command({
   name: "install",
@@ -30,11 +25,8 @@ export const install = command({
     const { values, runtime, log } = invocation;
     const path = pluginPath(runtime);
     const program = ownProgram();
-    if (runtime.platform === "win32")
-      throw new BoughError("bough cannot make links on Windows", {
-        hint: `Copy the program, to a directory that exists: copy "${program}" "${path}"`,
-      });
-    const state = stateOf(path);
+    const file = pluginFile(runtime.platform);
+    const state = stateOf(path, runtime);
     if (state.kind === "foreign") {
       if (!values.flag("force"))
         throw new BoughError(`${path} exists, and is not bough's`, {
@@ -49,9 +41,9 @@ export const install = command({
       log.info(`moved ${path} to ${aside}`);
     }
     reaching(path, () => {
-      if (state.kind === "installed") unlinkSync(path);
+      if (state.kind === "installed") file.remove(path);
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      symlinkSync(program, path);
+      file.put(program, path);
     });
     log.info("`docker build`, `docker buildx` and `docker compose build` now call bough");
     print(invocation, path);
@@ -69,11 +61,11 @@ export const remove = command({
   run(invocation) {
     const { runtime, log } = invocation;
     const path = pluginPath(runtime);
-    if (stateOf(path).kind !== "installed")
+    if (stateOf(path, runtime).kind !== "installed")
       throw new BoughError(`${path} is not bough's, so there is nothing to remove`, {
         hint: "`bough plugin status` shows what is there.",
       });
-    reaching(path, () => unlinkSync(path));
+    reaching(path, () => pluginFile(runtime.platform).remove(path));
     const aside = asidePath(path);
     if (existsSync(aside)) {
       reaching(path, () => renameSync(aside, path));
@@ -93,14 +85,14 @@ export const status = command({
   description: "Show whether docker's command line calls bough to build.",
   run: (invocation) => print(invocation, pluginPath(invocation.runtime)),
   examples: [
-    ["plugin status", "the link, and the program it leads to"],
+    ["plugin status", "the plug-in, and the program it is"],
     ["plugin status -f json", "as JSON, for other programs"],
   ],
   agentNote: "No file is changed.",
 });
 
 function print(invocation: Invocation, path: string): void {
-  const state = stateOf(path);
+  const state = stateOf(path, invocation.runtime);
   const program = state.kind === "installed" ? state.program : null;
   const words = {
     missing: "not installed",
@@ -145,16 +137,8 @@ function reaching<Result>(path: string, change: () => Result): Result {
   }
 }
 
-function stateOf(path: string): State {
-  const stats = reaching(path, () => lstatSync(path, { throwIfNoEntry: false }));
-  if (stats === undefined) return { kind: "missing" };
-  if (!stats.isSymbolicLink()) return { kind: "foreign" };
-  const program = resolve(dirname(path), readlinkSync(path));
-  const isCurrent = program === process.execPath;
-  // A bough that has gone since leaves its link behind.
-  return isCurrent || /^bough(-|$)/.test(basename(program))
-    ? { kind: "installed", program, isCurrent }
-    : { kind: "foreign" };
+function stateOf(path: string, { platform }: Pick<Runtime, "platform">): State {
+  return reaching(path, () => pluginFile(platform).stateOf(path));
 }
 
 /** Returns the path of the compiled program. */

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
@@ -156,7 +156,7 @@ export function requireServices(
 function dockerfileOption(context: string, dockerfile: string): string[] {
   if (dockerfile === "Dockerfile") return [];
   const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
-  const isElsewhere = isAddress(context) || dockerfile.startsWith("/");
+  const isElsewhere = isAddress(context) || isAbsolute(dockerfile);
   const path = local ?? (isElsewhere ? dockerfile : join(context, dockerfile));
   // A dash alone would be standard input.
   return [`--dockerfile=${path === "-" ? "./-" : path}`];

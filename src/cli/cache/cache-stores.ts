@@ -4,6 +4,7 @@ import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts
 import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compression.ts";
+import { isWrittenAsPath } from "../../paths/local-path.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -221,7 +222,7 @@ export function parseStore(
 ): CacheStore | undefined {
   const options = { option: "bough cache", workingDirectory, warn: () => undefined };
   if (text.includes("=")) return parseSources([text], options).stores[0];
-  if (/^\.{0,2}\//.test(text)) return directoryStore(resolve(workingDirectory, text));
+  if (isWrittenAsPath(text)) return directoryStore(resolve(workingDirectory, text));
   return text.includes(":") ? registryStore(text, options) : undefined;
 }
 

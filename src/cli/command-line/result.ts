@@ -1,6 +1,7 @@
-import { lstatSync, renameSync, type Stats, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, type Stats, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
+import { renameOver } from "../../paths/rename-over.ts";
 import { reasonOf } from "../../system-error.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import {
@@ -143,7 +144,7 @@ export function writeAllOrNone(files: readonly (ResultPlace & { text: string })[
     attempt(file, () => writeFileSync(file.temporary, file.text, { flag: "wx" }));
   }
   for (const file of unfinished) {
-    attempt(file, () => renameSync(file.temporary, file.path));
+    attempt(file, () => renameOver(file.temporary, file.path));
     made.push(file.path);
   }
 }

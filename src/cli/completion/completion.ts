@@ -1,8 +1,9 @@
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
+import { powershell } from "./powershell.ts";
 
-const shells = ["bash", "zsh", "fish"] as const;
+const shells = ["bash", "zsh", "fish", "powershell"] as const;
 type Shell = (typeof shells)[number];
 
 /**
@@ -81,6 +82,8 @@ function __bough_files
 end
 complete -c bough -f -a '(__bough_candidates)'
 `,
+
+  powershell,
 };
 
 export const completion = command({
@@ -95,6 +98,7 @@ export const completion = command({
     ["completion bash > ~/.local/share/bash-completion/completions/bough", "bash, permanently"],
     ["completion zsh > ~/.zfunc/_bough", "zsh, with ~/.zfunc in its fpath"],
     ["completion fish > ~/.config/fish/completions/bough.fish", "fish"],
+    ["completion powershell >> $PROFILE", "PowerShell, in the next session"],
   ],
   agentNote: "It only prints; in bash `source <(bough completion bash)` is enough to try it.",
   takesRest: "hidden",

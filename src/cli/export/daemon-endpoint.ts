@@ -16,7 +16,9 @@ export interface Endpoint {
   tls?: Tls;
 }
 
-const defaultAddress = "unix:///var/run/docker.sock";
+/** Docker Desktop's, and that of Docker on Linux. */
+const defaultAddress =
+  process.platform === "win32" ? "npipe:////./pipe/docker_engine" : "unix:///var/run/docker.sock";
 const usualPort = 2375;
 /** The name of the context that docker's command line has without any. */
 const noContext = "default";
@@ -44,7 +46,7 @@ export function findEndpoint(environment: Runtime["environment"]): Endpoint {
     };
   }
   const name = DOCKER_CONTEXT || asText(readJson(join(config, "config.json")).currentContext);
-  if (!name || name === noContext) return { address: defaultAddress, isNamed: false };
+  if (!name || name === noContext) return { address: usualAddress(environment), isNamed: false };
   const key = sha256Of(name);
   const meta = join(config, "contexts/meta", key, "meta.json");
   const { docker } = recordOf(readJson(meta).Endpoints);
@@ -66,6 +68,13 @@ export function findEndpoint(environment: Runtime["environment"]): Endpoint {
   };
 }
 
+/** Docker Desktop for macOS makes the usual socket only if its user wants that, and another one in any case. */
+function usualAddress(environment: Runtime["environment"]): string {
+  const own = join(homeDirectory(environment), ".docker/run/docker.sock");
+  const isDesktop = process.platform === "darwin" && !existsSync("/var/run/docker.sock") && existsSync(own);
+  return isDesktop ? `unix://${own}` : defaultAddress;
+}
+
 /** Fills in what docker's command line does: TCP, and the usual socket, host and port. */
 function readAddress(given: string, source: string): string {
   const text = given.trim();
@@ -74,7 +83,7 @@ function readAddress(given: string, source: string): string {
   const [whole, host, port, path = ""] =
     /^tcp:\/\/(\[[^\]]*\]|[^/:]*)(?::(\d*))?(\/.*)?$/.exec(address) ?? [];
   if (whole !== undefined) return `tcp://${host || "localhost"}:${port || usualPort}${path}`;
-  if (/^(unix|https?):\/\/./.test(address)) return address;
+  if (/^(unix|npipe|https?):\/\/./.test(address)) return address;
   throw usageError(
     `${source} is ${JSON.stringify(given)}: bough reaches docker at unix:// and tcp:// only`,
     address.startsWith("ssh:")

@@ -193,10 +193,17 @@ class ResponseError extends BoughError {
   }
 }
 
-type Call = (path: string, milliseconds: number | undefined, init?: RequestInit) => Promise<Response>;
+interface CallOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: Blob;
+}
+
+type Call = (path: string, milliseconds: number | undefined, init?: CallOptions) => Promise<Response>;
 
 function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime, "fetch" | "signal">): Call {
   const [, socket] = /^unix:\/\/(.*)$/.exec(address) ?? [];
+  const [, pipe] = /^npipe:\/\/(.*)$/.exec(address) ?? [];
   const base =
     socket === undefined ? address.replace(/^tcp:/, tls === undefined ? "http:" : "https:") : "http://docker";
   return async (path, milliseconds, init = {}) => {
@@ -209,7 +216,10 @@ function createCall({ address, tls }: Endpoint, { fetch, signal }: Pick<Runtime,
       ...(socket !== undefined && { unix: socket }),
       ...(tls !== undefined && { tls }),
     };
-    const response = await fetch(base.replace(/\/$/, "") + path, options);
+    const response =
+      pipe === undefined
+        ? await fetch(base.replace(/\/$/, "") + path, options)
+        : await (await import("./pipe-fetch.ts")).fetchThroughPipe(pipe.replaceAll("/", "\\"), path, options);
     if (response.ok) return response;
     const text = await response.text();
     throw new ResponseError(
@@ -226,7 +236,9 @@ function recordOf(value: unknown): JsonRecord {
 function describe(error: unknown, address: string): string {
   if (error instanceof BoughError) return `${address}: ${error.message}`;
   if (["EACCES", "EPERM"].includes(errorCode(error) ?? ""))
-    return `this user may not use the docker daemon at ${address}, as root and the group docker may`;
+    return `this user may not use the docker daemon at ${address}, as ${
+      process.platform === "win32" ? "the group docker-users may" : "root and the group docker may"
+    }`;
   if (error instanceof Error && error.name === "TimeoutError")
     return `the docker daemon at ${address} does not answer`;
   const reason = isAbsent(error) ? "" : `: ${explainFault(error).reason}`;

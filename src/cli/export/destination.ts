@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { colonAfterPath } from "../../paths/local-path.ts";
 import { withLatest } from "../../service/images/reference.ts";
 import type { Output } from "../process/runtime.ts";
 
@@ -37,7 +38,7 @@ export function parseDestination(text: string, workingDirectory: string): Destin
   if (kind === "tar") return { kind, path: archivePath(details) };
   if (kind === "dir" || kind === "rootfs") return { kind, path: resolve(workingDirectory, details) };
   // skopeo's syntax: the first colon ends the path.
-  const end = details.indexOf(":");
+  const end = colonAfterPath(details);
   const path = end === -1 ? details : details.slice(0, end);
   const name = end === -1 ? "" : details.slice(end + 1);
   if (path === "") throw invalid(text);

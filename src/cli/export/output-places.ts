@@ -8,7 +8,6 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
-  renameSync,
   rmdirSync,
   rmSync,
   type Stats,
@@ -19,6 +18,7 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { compressions } from "../../image/compression.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
+import { renameOver } from "../../paths/rename-over.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
@@ -189,7 +189,7 @@ async function writeBeside<T>(path: string, write: (temporary: string) => Promis
   const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
   try {
     const result = await write(temporary);
-    renameSync(temporary, path);
+    renameOver(temporary, path);
     return result;
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });

@@ -1,11 +1,12 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
-import { dirname, join, posix, resolve } from "node:path";
+import { open, rm } from "node:fs/promises";
+import { dirname, join, posix, resolve, sep } from "node:path";
 import { relativeEntries } from "../../builder/staging/image-archive.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
+import { renameOver } from "../../paths/rename-over.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -68,7 +69,7 @@ async function copyOut(invocation: Invocation): Promise<void> {
       return undefined;
     }
     const local = resolve(runtime.workingDirectory, destination);
-    const to = { local, endsWithSlash: destination.endsWith("/") };
+    const to = { local, endsWithSlash: destination.endsWith("/") || destination.endsWith(sep) };
     const content = await service.openFile(place.image, path);
     return content === undefined
       ? copyDirectory(place, to, service, invocation)
@@ -126,7 +127,7 @@ async function copyFile(
     } finally {
       await file.close();
     }
-    await rename(temporary, to);
+    renameOver(temporary, to);
     return { path: to, files: 1, bytes };
   } catch (error) {
     await content.cancel().catch(() => undefined);

@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { NamingKind } from "../../engine/import/image-names.ts";
 import { messageOf, usageError } from "../../errors.ts";
+import { isWrittenAsPath } from "../../paths/local-path.ts";
 import type { Service } from "../../service/client.ts";
 import { type LocalReference, parseReference, parseTag, withLatest } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -58,8 +59,10 @@ export function readReferences(
 /** Throws for the path of a file or directory that exists, without the kind that says how to read it. */
 function requireKind(text: string, workingDirectory: string): void {
   const path = resolve(workingDirectory, text);
-  if (!/^\.{0,2}\/|\.(tar(\.\w+)?|tgz)$/.test(text) || /^[a-z-]+:/.test(text) || !existsSync(path)) return;
-  const place = /^\.{0,2}\//.test(text) ? text : `./${text}`;
+  const isPath = isWrittenAsPath(text);
+  if (!(isPath || /\.(tar(\.\w+)?|tgz)$/.test(text)) || /^[a-z-]{2,}:/.test(text) || !existsSync(path))
+    return;
+  const place = isPath ? text : `./${text}`;
   const isDirectory = statSync(path).isDirectory();
   throw usageError(
     `${text} is a ${isDirectory ? "directory" : "file"}, not the name of an image`,

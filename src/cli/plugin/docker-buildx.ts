@@ -8,6 +8,7 @@ import { commit, version } from "../../version.ts";
 import { type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
 import { type GlobalOptions, globalDefinitions } from "../command-line/globals.ts";
+import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readArguments } from "../program/read-arguments.ts";
 import { definitionsOf, runCommand } from "../program/run.ts";
@@ -161,7 +162,7 @@ export async function runPlugin(
     return 0;
   }
   const line = readPluginLine(words);
-  const environment = { ...runtime.environment, ...dockerEnvironment(line.values) };
+  const environment = withVariables(runtime.environment, dockerEnvironment(line.values));
   const called: Runtime = { ...runtime, environment, isPlugin: true };
   const name = synonyms.get(line.command) ?? line.command;
   const found = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;

@@ -23,6 +23,7 @@ import {
 } from "../command-line/help.ts";
 import { listWords } from "../command-line/option-values.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
+import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withRegistryOptions } from "../service/registry-options.ts";
 import { commands } from "./commands.ts";
@@ -127,10 +128,10 @@ export async function runCommand(
   const { createLog } = await import("../../terminal/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
   for (const sentence of values.ignored) log.warn(sentence);
-  const environment = {
-    ...withRegistryOptions(values, runtime),
-    ...(isAsInDocker && { BOUGH_DOCKER: "1" }),
-  };
+  const environment = withVariables(
+    withRegistryOptions(values, runtime),
+    isAsInDocker ? { BOUGH_DOCKER: "1" } : {},
+  );
   return runLoaded(command, {
     ...{ values, globals, log, commands },
     runtime: { ...runtime, environment, engineProblem },

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
+import { colonAfterPath } from "../../paths/local-path.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 
@@ -25,8 +26,7 @@ export function parseFileArgument(text: string): FileArgument {
     found.set(option[1] ?? option[3] ?? "", option[2] ?? option[4] ?? "");
     rest = rest.slice(0, option.index);
   }
-  // Skips the colon of `C:\`.
-  const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
+  const colon = colonAfterPath(rest);
   const host = colon < 0 ? rest : rest.slice(0, colon);
   const path = colon < 0 ? undefined : rest.slice(colon + 1);
   // An invalid mode such as 999 is not taken as part of the path.
@@ -52,8 +52,11 @@ const example = "For example -v ./src:/src, or -v ./src:/src:ro for read-only.";
 
 /** Parses docker's syntax, except that DIR may be relative: there are no named volumes. */
 export function parseVolume(text: string, workingDirectory: string): InstanceMount {
-  const [, source = "", target = "", option] = /^(.+?):([^:]+)(?::([^:]*))?$/.exec(text) ?? [];
-  if (source === "") throw usageError(`--volume takes DIR:PATH[:ro], not ${JSON.stringify(text)}`, example);
+  const colon = colonAfterPath(text);
+  const source = text.slice(0, Math.max(colon, 0));
+  const [, target = "", option] = /^([^:]+)(?::([^:]*))?$/.exec(text.slice(colon + 1)) ?? [];
+  if (source === "" || target === "")
+    throw usageError(`--volume takes DIR:PATH[:ro], not ${JSON.stringify(text)}`, example);
   if (!target.startsWith("/"))
     throw usageError(
       `--volume ${text}: ${JSON.stringify(target)} is not an absolute path in the image`,

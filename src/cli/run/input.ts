@@ -57,6 +57,7 @@ function interpreterOf(text: Buffer): string[] {
 /** It is sent in one request. */
 const maxBytes = 64 * 1024 * 1024;
 const noticedMilliseconds = 2000;
+const emptyInput = process.platform === "win32" ? "< NUL" : "</dev/null";
 
 /** Milliseconds in which most input ends: it is sent with the request. */
 const patienceMilliseconds = 100;
@@ -116,7 +117,7 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
   if (!stdin.isPiped || inputs.hasReadStandardInput) return undefined;
   const done = new AbortController();
   clock.sleep(noticedMilliseconds, done.signal).then(
-    () => log.info("reading standard input until it ends; use </dev/null if the command reads none"),
+    () => log.info(`reading standard input until it ends; use ${emptyInput} if the command reads none`),
     () => undefined,
   );
   try {

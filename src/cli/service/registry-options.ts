@@ -1,5 +1,6 @@
 /** Options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
 
+import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { parseMirror } from "../../registry/repository.ts";
@@ -7,6 +8,7 @@ import { Secret } from "../../secret.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
+import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 export const registryOptions: ArgumentDefinitions = {
@@ -77,15 +79,12 @@ export function withRegistryOptions(
         `--registry-mirror takes HOST[:PORT][/PATH], not ${JSON.stringify(mirror)}`,
         "http://HOST is a mirror without TLS.",
       );
-  return {
-    ...environment,
+  return withVariables(environment, {
     ...(mirrors.length > 0 && { BOUGH_REGISTRY_MIRROR: mirrors.join(" ") }),
-    ...(authfile !== undefined && {
-      REGISTRY_AUTH_FILE: authfile.startsWith("/") ? authfile : `${workingDirectory}/${authfile}`,
-    }),
+    ...(authfile !== undefined && { REGISTRY_AUTH_FILE: resolve(workingDirectory, authfile) }),
     ...(verifies !== undefined && { BOUGH_TLS_VERIFY: verifies }),
     ...(retries !== undefined && { BOUGH_RETRY: String(retries) }),
-  };
+  });
 }
 
 /** Reads `--creds USER:PASSWORD`. */

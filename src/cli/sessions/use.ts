@@ -3,6 +3,7 @@ import { usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { imageDescription, requireSessionImage, resolveImageArgument } from "../references/image-argument.ts";
 import { parseHistoryReference, requireReferred, sessionKey } from "../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../references/working-branch.ts";
@@ -63,7 +64,10 @@ async function useImage(invocation: Invocation): Promise<void> {
 
 async function beginSession(invocation: Invocation, reference: string | undefined): Promise<void> {
   const { globals, runtime, log } = invocation;
-  const example = 'For example: eval "$(bough use --new app:dev)"';
+  const isPowerShell = runtime.platform === "win32" && !runtime.environment.SHELL;
+  const example = isPowerShell
+    ? "For example: bough use --new app:dev | Invoke-Expression"
+    : 'For example: eval "$(bough use --new app:dev)"';
   if (reference === undefined) throw usageError("bough use --new: IMAGE is missing", example);
   if (globals.session !== undefined)
     throw usageError("bough use: --new cannot be used with -S, since it chooses a name", example);
@@ -72,13 +76,22 @@ async function beginSession(invocation: Invocation, reference: string | undefine
   const image = await resolveImageArgument(connection, reference);
   const session = freeKey(store);
   note(store, session, reference, image);
-  const isFish = basename(runtime.environment.SHELL ?? "") === "fish";
   log.info(`session ${session}: image ${image}`);
   printResult(invocation, {
     id: session,
     json: { session, branch: store.branches.active(session), image },
-    table: () => `${isFish ? "set -gx BOUGH_SESSION " : "export BOUGH_SESSION="}${session}\n`,
+    table: () => `${assignment("BOUGH_SESSION", session, runtime)}\n`,
   });
+}
+
+/** Returns what sets a variable in the user's shell. On Windows, only shells of other systems have SHELL. */
+function assignment(
+  name: string,
+  value: string,
+  { environment: { SHELL = "" }, platform }: Pick<Runtime, "environment" | "platform">,
+): string {
+  if (platform === "win32" && SHELL === "") return `$env:${name} = '${value}'`;
+  return basename(SHELL) === "fish" ? `set -gx ${name} ${value}` : `export ${name}=${value}`;
 }
 
 function freeKey(store: Store): string {

@@ -4,6 +4,7 @@
  */
 import { type BoughError, usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
+import { colonAfterPath } from "../../paths/local-path.ts";
 import type { Capabilities } from "../service.ts";
 import {
   isDockerName,
@@ -41,7 +42,7 @@ export interface LocalReference {
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Local transports of skopeo, which a path must follow, so that an image named `oci` or `dir` keeps its name. */
-const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.])(.*)$/s;
+const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.]|[A-Za-z]:\\)(.*)$/s;
 /** Transports that can't be imported from: stores of other programs, and files that another program would have to read. */
 const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers-storage|ostree):(?=.))/;
 
@@ -96,7 +97,7 @@ export function startsAlike(id: string, digits: string): boolean {
 
 /** Parses a local reference. A directory in skopeo's own format (`dir`) has one image, so a colon is part of its path. */
 function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
-  const colon = transport === "dir" ? -1 : rest.indexOf(":");
+  const colon = transport === "dir" ? -1 : colonAfterPath(rest);
   const path = colon === -1 ? rest : rest.slice(0, colon);
   const suffix = colon === -1 ? "" : rest.slice(colon);
   return { kind: "local", url, tag: tagOfPath(transport, path, suffix.slice(1)), transport, path, suffix };

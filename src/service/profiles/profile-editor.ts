@@ -7,7 +7,6 @@ import {
   openSync,
   readFileSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
   writeSync,
@@ -15,6 +14,7 @@ import {
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import { renameOver } from "../../paths/rename-over.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Environment } from "./profile.ts";
 import {
@@ -147,7 +147,7 @@ export function writePrivateFile(path: string, text: string): void {
       } finally {
         closeSync(file);
       }
-      renameSync(temporary, target);
+      renameOver(temporary, target);
     } catch (error) {
       rmSync(temporary, { force: true });
       throw error;

@@ -123,6 +123,11 @@ function requireSize(id: string, bytes: number): void {
   throw usageError(`--secret id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`);
 }
 
+const isWindows = process.platform === "win32";
+/** The pipe of Windows' own agent, which docker uses there, too. */
+const windowsAgent = "\\\\.\\pipe\\openssh-ssh-agent";
+const startAgent = isWindows ? "Start-Service ssh-agent" : "eval $(ssh-agent)";
+
 function parseAgent(
   text: string,
   environment: Readonly<Record<string, string | undefined>>,
@@ -131,11 +136,11 @@ function parseAgent(
   if (id === "") {
     throw usageError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
   }
-  const socket = path || environment.SSH_AUTH_SOCK;
+  const socket = path || environment.SSH_AUTH_SOCK || (isWindows ? windowsAgent : undefined);
   if (socket === undefined || socket === "") {
     throw usageError(
       `--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
-      `Start one (eval $(ssh-agent); ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
+      `Start one (${startAgent}; ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
     );
   }
   return [id, socket];
@@ -147,13 +152,15 @@ function requireSocket(id: string, path: string): void {
   throw usageError(
     `--ssh ${id}: ${problem}`,
     existsSync(path)
-      ? `bough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ${quote(path)}; then --ssh ${id}`
+      ? `bough reads no keys itself. An agent does: ${startAgent}; ssh-add ${quote(path)}; then --ssh ${id}`
       : "Give the path of an agent's socket.",
   );
 }
 
 function socketProblem(path: string): string | undefined {
   try {
+    // A pipe of Windows: to look at it would connect to it.
+    if (isWindows && /^[\\/]{2}\.[\\/]pipe[\\/]/i.test(path)) return undefined;
     return statSync(path).isSocket() ? undefined : `${displayPath(path)} is not an agent's socket`;
   } catch (error) {
     return fileError("use", path, error).message;
