@@ -290,3 +290,22 @@ test("a secret, an agent and the host's network are asked for only by what the t
   expect((await run("released", "--no-cache")).exitCode).toBe(2);
   expect((await run("tested", "--check")).exitCode).toBe(0);
 });
+
+test("a here-document with #! may have any size, and is a file in /dev/pipes: for users, with SHELL, beside mounts", async () => {
+  const padding = `# ${"x".repeat(200)}\n`.repeat(1_000);
+  const script = (name: string, body: string) => `RUN <<${name}\n#!/bin/sh\n${padding}${body}\n${name}\n`;
+  const dockerfile = [
+    "FROM base:1\n",
+    script("EOF", 'echo "1 $0"'),
+    'SHELL ["/bin/sh", "-euc"]\nUSER 1000\n',
+    script('"a b"', 'echo "2 $0 $(id -u)"').replace(/\n"a b"\n$/, "\na b\n"),
+    script("EOF", "ls -d /dev/pipes/* /in/kept").replace("RUN", "RUN --mount=source=d,target=/in"),
+    "RUN ls -d /dev/pipes || echo gone\n",
+  ].join("");
+  const built = await build(dockerfile, [], { "d/kept": "" });
+  expect(built.exitCode).toBe(0);
+  for (const line of ["1 /dev/pipes/EOF", "2 /dev/pipes/a b 1000", "/dev/pipes/EOF\n/in/kept", "gone"])
+    expect(built.stderr).toContain(`\n${line}\n`);
+  const failed = await build("FROM base:1\nRUN <<EOF\n#!/bin/sh\nexit 3\nEOF\n");
+  expect(failed.stderr).toContain("the command failed with exit code 3");
+});

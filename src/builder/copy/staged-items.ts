@@ -71,7 +71,7 @@ function stageSpecial(
     : { type: "special", mode, ...special, ...owned, mtime };
 }
 
-function stageText(text: string, mode: number, owned: GivenOwner): StagedFile {
+export function stageText(text: string, mode: number, owned: GivenOwner): StagedFile {
   const bytes = new TextEncoder().encode(text);
   const sha256 = sha256Of(bytes);
   return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };

@@ -27,23 +27,25 @@ import type { Layer } from "../state/layer.ts";
 import { joinOrigins, type LayerOrigin } from "../state/layer-origin.ts";
 import type { StageState } from "../state/state.ts";
 import { configureLayer } from "./configure-stage.ts";
+import { withScriptFile } from "./script-file.ts";
 import { layerMakers, requestOf, type Step } from "./step.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
 export async function makeLayer(
   hash: string,
-  step: Step,
+  given: Step,
   remembered: RememberedStep,
   stage: StageState,
   build: BuildJob,
 ): Promise<Layer> {
   const { layers, store } = build.services;
   const key = `run ${hash}`;
-  explainStep(step, remembered, hash, stage, build);
+  explainStep(given, remembered, hash, stage, build);
   // A user who asked only for the explanation has stopped the build.
   build.services.signal.throwIfAborted();
   // A request has more fields where the service is the API: asked while files are sent.
   build.services.supports.userNumbers().catch(() => undefined);
+  const step = await withScriptFile(given, build.services.supports);
   const isRun = step.kind === "run";
   const user = isRun ? await resolveUser(stage, step.line, build) : undefined;
   const env = { ...(isRun ? await findHome(stage, build) : {}), ...step.env };
@@ -54,8 +56,8 @@ export async function makeLayer(
     let mounted: readonly StagedLoan[] = [];
     try {
       const copies = await step.copies?.();
-      const given = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
-      const asked = requestOf({ ...step, env }, user, given);
+      const placing = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
+      const asked = requestOf({ ...step, env }, user, placing);
       const { request, loans } = await mounting.addTo(asked, step);
       mounted = loans;
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };

@@ -54,6 +54,7 @@ function runStepOf(
       ...wordsOf(whole),
     ],
     command,
+    script: instruction.command.form === "script" ? { instruction, ...instruction.command } : undefined,
     env,
     cwd: stage.config.WorkingDir,
     network: { ...networkFields(network), ...hostFields(asked.commands.hosts) },

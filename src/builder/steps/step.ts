@@ -1,4 +1,4 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, processFields } from "../commands/command.ts";
 import type { Dialect } from "../dialect.ts";
@@ -36,6 +36,8 @@ export interface Step {
   directive: readonly string[];
   /** The command as sent. References to secrets are left to the shell, which has them in its environment. */
   command: ExpandedCommand;
+  /** The script of a here-document that `command` runs, if that is the whole RUN. */
+  script?: { instruction: RunInstruction; name: string; content: string } | undefined;
   env: Record<string, string>;
   cwd: string;
   network: Pick<InstanceRequest, "networking" | "extra_hosts">;
