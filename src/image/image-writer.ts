@@ -1,11 +1,12 @@
 /** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
+import { type Attestation, putAttestations } from "./attestation-manifest.ts";
 import { type Compression, createCompressor } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
 import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
 import type { LayerBlob } from "./layer-header.ts";
 import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
-import { type Descriptor, mediaTypes } from "./oci-layout.ts";
+import { type Descriptor, dockersMediaType, mediaTypes } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
@@ -30,6 +31,10 @@ export interface ImageToWrite {
   attest?: Attest | undefined;
   /** True to compress stored blobs again that have another compression. */
   recompresses?: boolean;
+  /** True if an index names it, also if it has nothing else to name. */
+  hasIndex?: boolean;
+  /** True for Docker's media types, where nothing of the image is without one. */
+  hasDockersTypes?: boolean;
   /** Set if this stands for images of several platforms, which one index names: then `layers` are those of all, one after the other. */
   parts?: readonly ImageToWrite[];
 }
@@ -87,11 +92,12 @@ export async function describeImage(
   const manifests: (Descriptor & Pick<ImageToWrite, "platform">)[] = [];
   const attestations: unknown[] = [];
   const configs: string[] = [];
+  const typeOf = mediaTypesOf(image, layers);
   let from = 0;
   for (const part of image.parts ?? [image]) {
     const own = layers.slice(from, from + part.layers.length);
     from += own.length;
-    const { configDigest, manifest } = putManifest(part, own, put);
+    const { configDigest, manifest } = putManifest(part, own, put, typeOf);
     const attested = (await part.attest?.(part, manifest.digest)) ?? [];
     const described = { ...manifest, ...annotationField("manifest-descriptor", part.annotations) };
     manifests.push({ ...described, platform: part.platform });
@@ -99,19 +105,37 @@ export async function describeImage(
     configs.push(configDigest);
   }
   const [only, ...others] = manifests;
-  if (only !== undefined && others.length === 0 && attestations.length === 0) {
+  const isAlone = others.length === 0 && attestations.length === 0;
+  if (only !== undefined && isAlone && image.hasIndex !== true) {
     const { platform: _, ...descriptor } = only;
     return { descriptor, configDigest: configs[0] ?? "", layers };
   }
   const annotations = annotationField("index", image.annotations);
-  const index = put(mediaTypes.index, indexOf([...manifests, ...attestations], annotations));
+  const mediaType = typeOf(mediaTypes.index);
+  const index = put(mediaType, indexOf([...manifests, ...attestations], { mediaType, ...annotations }));
   const descriptor = { ...index, ...annotationField("index-descriptor", image.annotations) };
   // What docker takes for the id of several images is their index.
   return { descriptor, configDigest: others.length > 0 ? index.digest : (configs[0] ?? ""), layers };
 }
 
-function indexOf(manifests: readonly unknown[], annotations: Pick<Descriptor, "annotations"> = {}): string {
-  return JSON.stringify({ schemaVersion: 2, mediaType: mediaTypes.index, manifests, ...annotations });
+function indexOf(
+  manifests: readonly unknown[],
+  {
+    mediaType = mediaTypes.index,
+    ...annotations
+  }: { mediaType?: string } & Pick<Descriptor, "annotations"> = {},
+): string {
+  return JSON.stringify({ schemaVersion: 2, mediaType, manifests, ...annotations });
+}
+
+/** Returns the media types that an image has in place of OCI's. All of them are Docker's, or none, as in BuildKit. */
+function mediaTypesOf(image: ImageToWrite, layers: readonly LayerBlob[]): (mediaType: string) => string {
+  const { hasDockersTypes, parts = [image] } = image;
+  const isPossible =
+    parts.every(({ attest }) => attest === undefined) &&
+    layers.every(({ mediaType }) => dockersMediaType(mediaType) !== undefined);
+  if (hasDockersTypes !== true || !isPossible) return (mediaType) => mediaType;
+  return (mediaType) => dockersMediaType(mediaType) ?? mediaType;
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
@@ -155,16 +179,21 @@ function putManifest(
   image: ImageToWrite,
   layers: readonly LayerBlob[],
   put: PutDescription,
+  typeOf: (mediaType: string) => string = (mediaType) => mediaType,
 ): { configDigest: string; manifest: Descriptor } {
-  const config = put(mediaTypes.config, configurationOf(image, layers));
+  const config = put(typeOf(mediaTypes.config), configurationOf(image, layers));
+  const mediaType = typeOf(mediaTypes.manifest);
   const manifest = {
     schemaVersion: 2,
-    mediaType: mediaTypes.manifest,
+    mediaType,
     config,
-    layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
+    layers: layers.map(({ diffId: _, ...descriptor }) => ({
+      ...descriptor,
+      mediaType: typeOf(descriptor.mediaType),
+    })),
     ...annotationField("manifest", image.annotations),
   };
-  return { configDigest: config.digest, manifest: put(mediaTypes.manifest, JSON.stringify(manifest)) };
+  return { configDigest: config.digest, manifest: put(mediaType, JSON.stringify(manifest)) };
 }
 
 function putBlob(
@@ -233,46 +262,4 @@ function annotationField(
   const own = [...(annotations?.[part] ?? [])];
   if (own.length === 0) return {};
   return { annotations: Object.fromEntries(own.sort(([one], [other]) => (one < other ? -1 : 1))) };
-}
-
-// Attestations of an image, stored as BuildKit does: a manifest for no platform, beside the image's in its index. https://github.com/moby/buildkit/blob/master/docs/attestations/attestation-storage.md
-
-/** An in-toto statement. */
-export interface Attestation {
-  predicateType: string;
-  /** JSON. */
-  statement: string;
-}
-
-interface AttestationDescriptor extends Descriptor {
-  annotations: Readonly<Record<string, string>>;
-  platform: { architecture: string; os: string };
-}
-
-/** Writes the manifest of an image's attestations, and returns its descriptor for an index. `put` writes a blob. */
-function putAttestations(
-  image: Descriptor,
-  attestations: readonly Attestation[],
-  put: (mediaType: string, content: string) => Descriptor,
-): AttestationDescriptor {
-  const nowhere = { architecture: "unknown", os: "unknown" };
-  const layers = attestations.map(({ predicateType, statement }) => ({
-    ...put(mediaTypes.statement, statement),
-    annotations: { "in-toto.io/predicate-type": predicateType },
-  }));
-  const rootfs = { type: "layers", diff_ids: attestations.map(({ statement }) => digestOf(statement)) };
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: mediaTypes.manifest,
-    config: put(mediaTypes.config, JSON.stringify({ ...nowhere, config: {}, rootfs })),
-    layers,
-  };
-  return {
-    ...put(mediaTypes.manifest, JSON.stringify(manifest)),
-    annotations: {
-      "vnd.docker.reference.digest": image.digest,
-      "vnd.docker.reference.type": "attestation-manifest",
-    },
-    platform: nowhere,
-  };
 }

@@ -19,11 +19,19 @@ export const mediaTypes = {
   statement: "application/vnd.in-toto+json",
 } as const;
 
+/** Docker's for the same formats. */
+export const dockersTypes = {
+  index: "application/vnd.docker.distribution.manifest.list.v2+json",
+  manifest: "application/vnd.docker.distribution.manifest.v2+json",
+  config: "application/vnd.docker.container.image.v1+json",
+  layer: "application/vnd.docker.image.rootfs.diff.tar",
+} as const;
+
 /** The media types of indexes: OCI's and Docker's. */
-export const indexTypes: readonly string[] = [
-  mediaTypes.index,
-  "application/vnd.docker.distribution.manifest.list.v2+json",
-];
+export const indexTypes: readonly string[] = [mediaTypes.index, dockersTypes.index];
+
+/** The media types of manifests: those of images, and those of indexes. */
+export const manifestTypes: readonly string[] = [mediaTypes.manifest, dockersTypes.manifest, ...indexTypes];
 
 /** Returns the media type of a layer with this compression. */
 export function layerMediaType(compression: Compression): string {
@@ -35,3 +43,22 @@ export const nameAnnotation = "org.opencontainers.image.ref.name";
 
 /** containerd's annotation for the whole name, which Docker reads, too. */
 export const containerdName = "io.containerd.image.name";
+
+/** Pairs of OCI's media types and Docker's. Docker has none for layers in zstd. */
+const pairs: readonly (readonly [oci: string, docker: string])[] = [
+  [mediaTypes.index, dockersTypes.index],
+  [mediaTypes.manifest, dockersTypes.manifest],
+  [mediaTypes.config, dockersTypes.config],
+  [layerMediaType("none"), dockersTypes.layer],
+  [layerMediaType("gzip"), `${dockersTypes.layer}.gzip`],
+];
+
+/** Returns Docker's media type for one of OCI's or its own; `undefined` if it has none. */
+export function dockersMediaType(mediaType: string): string | undefined {
+  return pairs.find((pair) => pair.includes(mediaType))?.[1];
+}
+
+/** True for what a registry keeps as a manifest. */
+export function isManifestType(mediaType: string): boolean {
+  return manifestTypes.includes(mediaType);
+}

@@ -1,5 +1,5 @@
 import { digestOf, isDigest } from "../image/digest.ts";
-import { indexTypes, mediaTypes } from "../image/oci-layout.ts";
+import { manifestTypes } from "../image/oci-layout.ts";
 import { type BlobStore, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
@@ -9,12 +9,6 @@ import { isDowngrade } from "./repository.ts";
 
 /** Blobs up to this size are sent from memory: a stream for each would take longer. */
 const maxHeldBytes = 1024 * 1024;
-
-const manifestTypes = [
-  mediaTypes.manifest,
-  "application/vnd.docker.distribution.manifest.v2+json",
-  ...indexTypes,
-];
 
 /** Opens a repository of a registry. */
 export function createRegistryStore(client: RegistryClient): BlobStore {

@@ -52,8 +52,8 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--no-cache-filter STAGE", "the same", "--no-cache-filter 0"],
   [
     "-o, --output OUTPUT",
-    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`; `compression-level` is ignored, `oci-mediatypes=false` refused; `type=docker` without `dest` is `--load`",
-    "-o type=image,name=a:1,oci-mediatypes=true,compression-level=3",
+    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`, `oci-mediatypes`, `push-by-digest`, `annotation.KEY`; `compression-level` is ignored; `type=docker` without `dest` is `--load`",
+    "-o type=oci,dest=x,oci-mediatypes=false,annotation.a=b,compression-level=3",
   ],
   [
     "--platform PLATFORM",

@@ -72,13 +72,30 @@ test.each([
     "type=oci,dest=x,compression-level=9,oci-mediatypes=true,force-compression=true",
     { recompresses: true, ignored: [expect.stringContaining("compression-level is ignored")] },
   ],
-  ["type=oci,dest=x", { recompresses: false, ignored: [], tags: [] }],
-])("-o %s", (text, fields) => expect(outputOf(text)).toMatchObject(fields));
+  ["type=oci,dest=x", { recompresses: false, ignored: [], tags: [], hasDockersTypes: false }],
+  ["type=oci,dest=x,oci-mediatypes=FALSE", { hasDockersTypes: true }],
+  // As docker has it: without a place, where it goes by default.
+  ["type=docker,dest=", { destinations: [{ kind: "daemon", names: ["localhost:5000/app:1"] }] }],
+  [
+    "type=oci,dest=x,annotation.Key.a=b,annotation-index.c=d=e,annotation-manifest[linux/amd64].f=",
+    { givenAnnotations: ["manifest:key.a=b", "index:c=d=e", "manifest[linux/amd64]:f="] },
+  ],
+])("-o %s", (text, fields) => expect(outputOf(text, "localhost:5000/app:1")).toMatchObject(fields));
+
+test("in the place of docker's builder unknown fields are left out, with a word", () => {
+  const values = valuesOf("-o type=docker,push=true,colour=red");
+  const [output] = readBuildOutputs({ values, runtime: { ...runtime, isPlugin: true } }, []);
+  expect(output?.ignored).toEqual([
+    "--output: push is ignored: it is not known here",
+    "--output: colour is ignored: it is not known here",
+  ]);
+});
 
 test.each([
-  ["type=oci,dest=x,oci-mediatypes=false", "oci-mediatypes=false: images have the media types of OCI"],
+  ["type=oci,dest=x,oci-mediatypes=nope", 'oci-mediatypes must be true or false, not "nope"'],
   ["type=registry,push-by-digest=true", "can't push tagged ref localhost:5000/app:1 by digest"],
-  ["type=oci,dest=x,annotation.a=b", "annotations are given with --annotation"],
+  ["type=oci,dest=x,colour=red", "unknown field colour"],
+  [",", "is not KEY=VALUE"],
 ])("-o %s is refused", (text, message) =>
   expect(() => outputOf(text, "localhost:5000/app:1")).toThrow(message),
 );

@@ -106,3 +106,25 @@ test.each([
   expect(exitCode).toBe(0);
   expect(stderr).toContain(warning);
 });
+
+// Exit codes are those of buildx 0.29.1 with docker's daemon.
+test.each([
+  ["--annotation a=b", 0, ""],
+  ["--annotation a=b -o out3", 0, "--annotation a=b is left out: nothing that is written keeps annotations"],
+  ["--annotation a=b -o type=cacheonly", 0, "--annotation a=b is left out: "],
+  ["--annotation a=b --check", 0, ""],
+  ["--annotation index:a=b -o type=docker,dest=d.tar", 0, "--annotation index:a=b is left out: "],
+  ["--annotation manifest-descriptor:a=b -o type=oci,dest=o.tar", 0, ""],
+  ["--annotation manifest[linux/s390x]:a=b -o type=oci,dest=o.tar", 0, ""],
+  // buildx: only with attestations, which it adds unasked.
+  ["--annotation index:a=b -o type=oci,dest=o.tar", 0, ""],
+  ["--annotation none:a=b -o type=oci,dest=o.tar", 1, 'unknown type "none"'],
+  ["--annotation a -o type=oci,dest=o.tar", 1, "--annotation takes KEY=VALUE"],
+  ["-o type=oci,dest=o.tar,annotation-index.a=b", 0, ""],
+  ["-o type=oci,dest=o.tar,annotation-none.a=b", 1, 'unknown type "none"'],
+  ["-o type=oci,dest=o.tar,colour=red", 0, "--output: colour is ignored: it is not known here"],
+  ["-o ,", 1, '--output ",": '],
+])("%s: exit code %p", async (words, exitCode, text) => {
+  const ended = await run("build", ...words.split(" "), "app");
+  expect(ended).toMatchObject({ exitCode, stderr: expect.stringContaining(text) });
+});

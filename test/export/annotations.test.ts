@@ -1,5 +1,5 @@
 /** `bough build --annotation`: which part of a written or pushed image has it, and what is refused. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -92,6 +92,85 @@ test("a registry has the annotations; other outputs of the build go without", as
   expect(JSON.parse(Bun.spawnSync(inspect).stdout.toString()).annotations).toEqual({ a: "1" });
 });
 
+test("an annotation of an index, or of a descriptor that only an index has, makes one", async () => {
+  const name = `${registry.host}/team/index:1`;
+  const options = ["--annotation", "index:i=1", "--annotation", "manifest-descriptor:md=1"];
+  const built = await build("-o", "type=oci,dest=made,tar=false", "--push", "--tag", name, ...options);
+  expect(built.exitCode).toBe(0);
+  const inspect = ["skopeo", "inspect", "--raw", "--tls-verify=false", `docker://${name}`];
+  for (const image of [partsOf("made").image, JSON.parse(Bun.spawnSync(inspect).stdout.toString())]) {
+    expect(image.annotations).toEqual({ i: "1" });
+    expect(image.manifests).toHaveLength(1);
+    expect(image.manifests[0].annotations).toEqual({ md: "1" });
+    expect(image.manifests[0].platform).toMatchObject({ os: "linux" });
+  }
+  expect(problemsOfLayout(join(places, "made"))).toEqual([]);
+});
+
+test("an output has annotations of its own, which those of --annotation replace", async () => {
+  const words = ["-o", "type=oci,dest=own,tar=false,annotation.own=1,annotation.both=1"];
+  const other = ["-o", "type=oci,dest=other,tar=false", "--annotation", "both=2"];
+  expect((await build(...words, ...other)).exitCode).toBe(0);
+  expect(partsOf("own").manifest.annotations).toEqual({ both: "2", own: "1" });
+  expect(partsOf("other").manifest.annotations).toEqual({ both: "2" });
+});
+
+describe("oci-mediatypes=false", () => {
+  const docker = (kind: string) => `application/vnd.docker.${kind}`;
+
+  test("writes and pushes Docker's media types, with annotations, as BuildKit does", async () => {
+    const name = `${registry.host}/team/types:1`;
+    const fields = "oci-mediatypes=false,annotation.a=b";
+    const words = ["-o", `type=oci,dest=types,tar=false,${fields}`, "-o", `type=registry,${fields}`];
+    expect((await build("--tag", name, ...words)).exitCode).toBe(0);
+    const expected = {
+      mediaType: docker("distribution.manifest.v2+json"),
+      config: { mediaType: docker("container.image.v1+json") },
+      annotations: { a: "b" },
+    };
+    const { list, manifest } = partsOf("types");
+    expect(list.mediaType).toBe(expected.mediaType);
+    expect(manifest).toMatchObject(expected);
+    const inspect = ["skopeo", "inspect", "--raw", "--tls-verify=false", `docker://${name}`];
+    const pushed = JSON.parse(Bun.spawnSync(inspect).stdout.toString());
+    expect(pushed).toMatchObject(expected);
+    const types = new Set((pushed.layers as Part[]).map(({ mediaType }) => mediaType));
+    expect([...types]).toEqual([docker("image.rootfs.diff.tar.gzip")]);
+    // What is there is an image to others.
+    const pull = [
+      "skopeo",
+      "copy",
+      "-q",
+      "--src-tls-verify=false",
+      `docker://${name}`,
+      `dir:${places}/pulled`,
+    ];
+    expect(Bun.spawnSync(pull).exitCode).toBe(0);
+  });
+
+  test.each([
+    [
+      "an index of several platforms",
+      ["--platform", "linux/amd64,linux/arm64"],
+      docker("distribution.manifest.list.v2+json"),
+    ],
+    ["attestations have OCI's", ["--provenance"], "application/vnd.oci.image.index.v1+json"],
+  ])("%s", async (_, words, mediaType) => {
+    writeFiles(join(places, "empty"), { Dockerfile: "FROM scratch\nCOPY Dockerfile /\n" });
+    const output = `type=oci,dest=${words[0]},tar=false,oci-mediatypes=false`;
+    const built = await bough(places, "build", "empty", "--docker", ...words, "-o", output);
+    expect(built.exitCode).toBe(0);
+    const { list, image } = partsOf(words[0] ?? "");
+    expect([list.mediaType, image.mediaType]).toEqual([mediaType, mediaType]);
+  });
+
+  test("layers in zstd, which Docker has no type for, have OCI's", async () => {
+    const output = "type=oci,dest=zstd,tar=false,oci-mediatypes=false,compression=zstd";
+    expect((await build("-o", output)).exitCode).toBe(0);
+    expect(partsOf("zstd").manifest.mediaType).toBe("application/vnd.oci.image.manifest.v1+json");
+  });
+});
+
 const needsForm = "--annotation needs an image that is written in OCI form or pushed";
 const oci = ["-o", "type=oci,dest=refused.tar"];
 const push = ["--push", "--tag", "registry.invalid/app:1"];
@@ -102,8 +181,6 @@ test.each<[string, string, string[], string]>([
   ["no key", "=1", oci, '--annotation takes KEY=VALUE, not "=1"'],
   ["a space in the key", "a b=1", oci, '--annotation takes KEY=VALUE, not "a b=1"'],
   ["an unknown type", "config:a=1", oci, 'unknown type "config", expected manifest, manifest-descriptor,'],
-  ["an index that is not written", "index:a=1", oci, "no index is written, since the image has one platform"],
-  ["a descriptor in a registry", "manifest-descriptor:a=1", push, "a registry keeps no such descriptor"],
   [
     "an index's descriptor in a registry",
     "index-descriptor:a=1",

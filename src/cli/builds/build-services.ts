@@ -14,7 +14,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
-import { type AnnotationOptions, requireAnnotatedPlatforms } from "../export/annotations.ts";
+import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
 import { type Connection, connect, type ServiceWatcher } from "../service/connection.ts";
@@ -130,7 +130,8 @@ export async function connectTo(
 
 interface SupportedOptions {
   limits: ResourcesLimits | undefined;
-  annotations: AnnotationOptions | undefined;
+  /** Set if there are annotations. */
+  annotatedPlatforms: readonly Platform[] | undefined;
 }
 
 /** Rejects, before anything is built, if a service can't do what the Dockerfile or the options ask for. */
@@ -138,7 +139,7 @@ export async function requireSupport(
   services: readonly BuildService[],
   dockerfile: Dockerfile,
   { network, contexts }: Pick<BuildInputs, "network" | "contexts">,
-  { limits, annotations }: SupportedOptions,
+  { limits, annotatedPlatforms }: SupportedOptions,
 ): Promise<void> {
   const targets = await Promise.all(
     services.map(async ({ connection: { service }, supports, platforms, option, globals }) => {
@@ -150,7 +151,7 @@ export async function requireSupport(
         await requireNetworks(dockerfile, network, service, supports);
         await requireMounts(dockerfile, supports);
         await requireLimits(service, limits);
-        if (platforms.length === 0 && annotations === undefined) return [];
+        if (platforms.length === 0 && annotatedPlatforms === undefined) return [];
         const own = await requirePlatforms(platforms, supports);
         return platforms.length === 0 ? [own] : platforms;
       } catch (error) {
@@ -159,7 +160,7 @@ export async function requireSupport(
       }
     }),
   );
-  if (annotations !== undefined) requireAnnotatedPlatforms(annotations, targets.flat());
+  if (annotatedPlatforms !== undefined) requireAnnotatedPlatforms(annotatedPlatforms, targets.flat());
 }
 
 /** Returns the error of a service that `--platform-service` names, with what to do about the profile. */

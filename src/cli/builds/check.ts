@@ -11,7 +11,7 @@ import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
-import { type AnnotationOptions, requireAnnotatedPlatforms } from "../export/annotations.ts";
+import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
@@ -25,7 +25,7 @@ import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
-  const { annotations } = readOptions(invocation);
+  const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
   using inputs = await readBuildInputs(invocation, reading);
@@ -34,7 +34,7 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
   if (report.errors.length === 0) {
     await inputs.secrets.load();
     await readSharing(invocation, inputs);
-    await requireOptions(inputs.platforms, annotations, invocation);
+    await requireOptions(inputs.platforms, annotatedPlatforms, invocation);
   }
   await printReport(report, invocation);
   if (invocation.runtime.isPlugin === true) {
@@ -68,7 +68,9 @@ async function printReport(report: CheckReport, invocation: Invocation): Promise
 }
 
 /** Reads the options that only a build uses, so that an invalid value is the same error as in a build. */
-function readOptions(invocation: Invocation): Pick<ReturnType<typeof readBuildOptions>, "annotations"> {
+function readOptions(
+  invocation: Invocation,
+): Pick<ReturnType<typeof readBuildOptions>, "annotatedPlatforms"> {
   const { values, runtime } = invocation;
   readOnError(values);
   readProgressMode(values);
@@ -81,11 +83,11 @@ function readOptions(invocation: Invocation): Pick<ReturnType<typeof readBuildOp
 /** Rejects if an option asks for a platform that the service certainly does not run. */
 async function requireOptions(
   platforms: BuildInputs["platforms"],
-  annotations: AnnotationOptions | undefined,
+  annotated: ReturnType<typeof readBuildOptions>["annotatedPlatforms"],
   invocation: Invocation,
 ): Promise<void> {
   const services = chooseServices(invocation, platforms);
-  if (platforms.length === 0 && annotations === undefined) return;
+  if (platforms.length === 0 && annotated === undefined) return;
   const targets = [...platforms];
   for (const service of services) {
     const assumed = await assumeService(invocation.runtime, service.globals);
@@ -93,7 +95,7 @@ async function requireOptions(
     else if (platforms.length === 0) return;
     if (platforms.length === 0) targets.push(assumed.platforms.build);
   }
-  if (annotations !== undefined) requireAnnotatedPlatforms(annotations, targets);
+  if (annotated !== undefined) requireAnnotatedPlatforms(annotated, targets);
 }
 
 export async function checkInputs(

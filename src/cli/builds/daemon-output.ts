@@ -46,7 +46,8 @@ export async function findDaemonFor(
   const found = await findDaemon(runtime);
   if (found.daemon !== undefined) {
     const { daemon } = found;
-    return { outputs, daemon: outputTo(daemon), images: imagesOf(daemon, runtime, decides) };
+    const kept = daemon.hasContentStore ? outputs : outputs.map(withoutAnnotations);
+    return { outputs: kept, daemon: outputTo(daemon), images: imagesOf(daemon, runtime, decides) };
   }
   const { reason } = found;
   return {
@@ -56,6 +57,14 @@ export async function findDaemonFor(
         log.info(`the image is in bough's own store, since ${reason}: \`bough run ${tag ?? image}\` runs it`),
     },
   };
+}
+
+/** A store of unpacked layers keeps no manifests. */
+function withoutAnnotations(output: BuildOutput): BuildOutput {
+  const { annotations, ignored } = output;
+  if (annotations.length === 0 || !isForDaemon([output])) return output;
+  const reason = "docker's daemon keeps none, unless it has containerd's image store";
+  return { ...output, annotations: [], ignored: [...ignored, `--annotation is left out: ${reason}`] };
 }
 
 /** Nothing goes to the daemon, so that the build can do without it. */

@@ -74,7 +74,7 @@ export async function performBuild(
     jobsIn,
     outputs: asked,
     attestations,
-    annotations,
+    annotatedPlatforms,
     timeout,
     limits,
     ...options
@@ -138,7 +138,7 @@ export async function performBuild(
   let failed: BuildService | undefined;
   try {
     if (platforms.length > 1) requirePlatformsFit(outputs);
-    await requireSupport(services, needed, inputs, { limits, annotations });
+    await requireSupport(services, needed, inputs, { limits, annotatedPlatforms });
     const prepared: PreparedBuild[] = [];
     for (const each of services) {
       const { connection, supports, companions } = each;
@@ -218,7 +218,6 @@ export async function performBuild(
       const written = images.map(({ uuid, platform, service }) => ({
         ...{ uuid, from: service.connection },
         attest: attesting?.attest(service.connection.service, uuid, options.tags, platform),
-        annotations: annotations?.partsFor(platform),
       }));
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
       exported = await writeBuildOutputs(timed, written, invocation, log, daemon?.daemon);

@@ -4,6 +4,7 @@ import type { ImageToWrite } from "../../image/image-writer.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { partsFor } from "../export/annotations.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
 import type { Daemon } from "../export/daemon.ts";
 import { deliverImage } from "../export/deliver.ts";
@@ -15,7 +16,7 @@ import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** A built image, and what is written with it. */
-export interface BuiltImage extends Pick<ImageToWrite, "attest" | "annotations"> {
+export interface BuiltImage extends Pick<ImageToWrite, "attest"> {
   uuid: string;
   /** The service that has it. */
   from: Pick<Connection, "service" | "store">;
@@ -35,8 +36,15 @@ export async function writeBuildOutputs(
   );
   const [first, ...others] = described;
   if (first === undefined) return [];
-  for (const { destinations, ignored, tags: _, ...options } of outputs) {
+  for (const { destinations, ignored, annotations, ...options } of outputs) {
     for (const sentence of ignored) log.warn(sentence);
+    const annotated = async (image: typeof first) => ({
+      ...image,
+      ...(annotations.length > 0 && {
+        annotations: partsFor(annotations, await platformOfImage(image.from.service, image.uuid)),
+      }),
+    });
+    const written = [await annotated(first), ...(await Promise.all(others.map(annotated)))] as const;
     for (const destination of destinations) {
       makeParents(destination);
       if (destination.kind === "local") {
@@ -53,16 +61,16 @@ export async function writeBuildOutputs(
         }
         continue;
       }
-      const delivery = { ...options, images: [first, ...others] as const, destination, daemon };
+      const delivery = { ...options, images: written, destination, daemon };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
-      const written = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
+      const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
       const place = nameDestination(destination);
-      if (written !== undefined) {
-        const { descriptor, configDigest } = written;
+      if (delivered !== undefined) {
+        const { descriptor, configDigest } = delivered;
         exported.push({ destination: place, descriptor, configDigest });
       }
-      const digest = written === undefined ? "" : `, ${written.descriptor.digest}`;
+      const digest = delivered === undefined ? "" : `, ${delivered.descriptor.digest}`;
       log.info(`${destination.kind === "daemon" ? "loaded into" : "exported to"} ${place}${digest}`);
     }
   }

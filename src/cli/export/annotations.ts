@@ -3,7 +3,8 @@ import { messageOf, usageError } from "../../errors.ts";
 import type { AnnotatedPart, Annotations } from "../../image/image-writer.ts";
 import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { listWords } from "../command-line/option-values.ts";
-import type { BuildOutput } from "./build-outputs.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { OutputDestination } from "./destination.ts";
 
 const annotatedParts: readonly AnnotatedPart[] = [
   "manifest",
@@ -11,13 +12,6 @@ const annotatedParts: readonly AnnotatedPart[] = [
   "index",
   "index-descriptor",
 ];
-
-export interface AnnotationOptions {
-  /** Returns those of the image for a platform, or of the only one. Those for this platform replace those for each. */
-  partsFor(platform: Platform | undefined): Annotations;
-  /** The platforms that `manifest[OS/ARCH]:` names. */
-  platforms: readonly Platform[];
-}
 
 /** An annotation of one part. */
 export interface Annotation {
@@ -30,34 +24,44 @@ export interface Annotation {
   text: string;
 }
 
+interface ReadAnnotations {
+  annotations: readonly Annotation[];
+  /** Sentences on those that no output keeps. */
+  ignored: readonly string[];
+}
+
 /**
  * Reads `[TYPE[,TYPE...]:]KEY=VALUE`, in which a TYPE may have a platform in brackets. Throws if no output has the part that is to
- * be annotated. `hasIndex`: an index names the image.
+ * be annotated; in the place of docker's builder it is left out, as docker does.
  */
 export function readAnnotations(
   given: readonly string[],
-  outputs: readonly BuildOutput[],
-  hasIndex: boolean,
-): AnnotationOptions | undefined {
-  if (given.length === 0) return undefined;
+  destinations: readonly OutputDestination[],
+  { isPlugin }: Pick<Runtime, "isPlugin">,
+): ReadAnnotations {
   const annotations = given.flatMap((text) => parseAnnotation(text, "manifest"));
-  for (const { part, text } of annotations) requirePart(part, text, outputs, hasIndex);
-  return {
-    platforms: annotations.flatMap(({ platform }) => platform ?? []),
-    partsFor(target) {
-      const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
-      const ofEach = annotations.filter(({ platform }) => platform === undefined);
-      const own = annotations.filter(
-        ({ platform }) =>
-          platform !== undefined && (target === undefined || isSamePlatform(platform, target)),
-      );
-      for (const { part, key, value } of [...ofEach, ...own]) {
-        parts[part] ??= new Map();
-        parts[part].set(key, value);
-      }
-      return parts;
-    },
-  };
+  const ignored = new Set<string>();
+  for (const { part, text } of annotations) {
+    const problem = problemOf(part, text, destinations);
+    if (problem === undefined) continue;
+    if (isPlugin !== true) throw usageError(problem.message, problem.hint);
+    ignored.add(`--annotation ${text} is left out: ${problem.reason}`);
+  }
+  return { annotations, ignored: [...ignored] };
+}
+
+/** Returns the annotations of the image for a platform. Those for this platform replace those for each. */
+export function partsFor(annotations: readonly Annotation[], target: Platform): Annotations {
+  const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
+  const ofEach = annotations.filter(({ platform }) => platform === undefined);
+  const own = annotations.filter(
+    ({ platform }) => platform !== undefined && isSamePlatform(platform, target),
+  );
+  for (const { part, key, value } of [...ofEach, ...own]) {
+    parts[part] ??= new Map();
+    parts[part].set(key, value);
+  }
+  return parts;
 }
 
 /** Parses the value of one `--annotation`. `otherwise`: the part that is meant if no TYPE is given. */
@@ -73,7 +77,7 @@ export function parseAnnotation(text: string, otherwise: AnnotatedPart): Annotat
 
 /** Throws if an annotation is for a platform that the image does not have. */
 export function requireAnnotatedPlatforms(
-  { platforms }: AnnotationOptions,
+  platforms: readonly Platform[],
   targets: readonly Platform[],
 ): void {
   const other = platforms.find((platform) => !targets.some((target) => isSamePlatform(platform, target)));
@@ -112,28 +116,42 @@ function readPlatform(platform: string, text: string): Platform {
   }
 }
 
-function requirePart(
+interface PartProblem {
+  message: string;
+  hint: string;
+  /** Why docker leaves it out. */
+  reason: string;
+}
+
+function problemOf(
   part: AnnotatedPart,
   text: string,
-  outputs: readonly BuildOutput[],
-  hasIndex: boolean,
-): void {
-  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
-  const isLayout = kinds.includes("oci") || kinds.includes("oci-archive");
-  if (!isLayout && !kinds.includes("registry"))
-    throw usageError(
-      "--annotation needs an image that is written in OCI form or pushed",
-      "Give -o type=oci,dest=PATH, or --push. --label KEY=VALUE keeps labels in every form.",
-    );
-  if ((part === "index" || part === "index-descriptor") && !hasIndex)
-    throw usageError(
-      `--annotation ${text}: no index is written, since the image has one platform`,
-      "Leave the type out, for the manifest. Several platforms have an index, and so have --provenance and --sbom.",
-    );
-  const isInLayout = part === "index-descriptor" || (part === "manifest-descriptor" && !hasIndex);
-  if (isInLayout && !isLayout)
-    throw usageError(
-      `--annotation ${text}: a registry keeps no such descriptor`,
-      "Leave the type out, for the manifest. -o type=oci,dest=PATH writes a layout, which lists its images by descriptors.",
-    );
+  destinations: readonly OutputDestination[],
+): PartProblem | undefined {
+  const kinds = destinations.map(({ kind }) => kind);
+  if (kinds.some(isLayout)) return undefined;
+  if (!kinds.includes("registry") && !kinds.includes("daemon"))
+    return {
+      message: "--annotation needs an image that is written in OCI form or pushed",
+      hint: "Give -o type=oci,dest=PATH, or --push. --label KEY=VALUE keeps labels in every form.",
+      reason: "nothing that is written keeps annotations",
+    };
+  if (part !== "index-descriptor") return undefined;
+  return {
+    message: `--annotation ${text}: a registry keeps no such descriptor`,
+    hint: "Leave the type out, for the manifest. -o type=oci,dest=PATH writes a layout, which lists its images by descriptors.",
+    reason: "a registry keeps no such descriptor",
+  };
+}
+
+/** True if an image has an index for its annotations, also with one platform. A layout's list of images has descriptors, too. */
+export function needIndex(annotations: Annotations | undefined, kind: OutputDestination["kind"]): boolean {
+  const parts = isLayout(kind) ? indexParts : [...indexParts, "manifest-descriptor" as const];
+  return parts.some((part) => annotations?.[part] !== undefined);
+}
+
+const indexParts = ["index", "index-descriptor"] as const;
+
+function isLayout(kind: OutputDestination["kind"]): boolean {
+  return kind === "oci" || kind === "oci-archive";
 }

@@ -6,7 +6,7 @@ import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { splitCsv } from "../command-line/option-values.ts";
+import type { Annotation } from "./annotations.ts";
 import {
   type Destination,
   digestDestination,
@@ -16,6 +16,7 @@ import {
   refuseTerminal,
 } from "./destination.ts";
 import type { TimeOptions } from "./image-source.ts";
+import { type OutputFields, readFields, unusable } from "./output-fields.ts";
 import { requirePlaces } from "./output-places.ts";
 import { readTimes } from "./times.ts";
 
@@ -29,24 +30,14 @@ export interface BuildOutput {
   recompresses: boolean;
   /** Further tags of the image. */
   tags: readonly string[];
+  /** True for Docker's media types in place of OCI's. */
+  hasDockersTypes: boolean;
+  /** The fields `annotation.KEY=VALUE`, as `--annotation` has them. */
+  givenAnnotations: readonly string[];
+  annotations: readonly Annotation[];
   /** Sentences on fields that make no difference. */
   ignored: readonly string[];
 }
-
-/** Fields of docker buildx that make no difference, and why. */
-const ignoredFields: Readonly<Record<string, string>> = {
-  "attestation-prefix": "attestations are in the image's index",
-  "compression-level": "the level is fixed, so that the same image is always the same bytes",
-  "dangling-name-prefix": "an image without a tag has an id",
-  "platform-split": "files of several platforms always have a directory each",
-  store: "the image stays with the service in any case",
-  unpack: "images are always unpacked",
-};
-
-/** Fields that ask for something impossible if they have this value. */
-const impossibleFields: Readonly<Record<string, readonly [value: string, reason: string]>> = {
-  "oci-mediatypes": ["false", "images have the media types of OCI, which docker and all registries read"],
-};
 
 /**
  * Reads `-o/--output` and `--push`, which are those of docker buildx build. Throws before the build if one is impossible.
@@ -61,58 +52,48 @@ export function readBuildOutputs(
     ...(values.flag("push") ? ["type=registry"] : []),
     ...(values.flag("load") ? ["type=docker"] : []),
   ];
-  const outputs = asked.map((text) => {
-    const fields = readFields(text);
-    const take = (name: string) => {
-      const value = fields.get(name);
-      fields.delete(name);
-      return value;
-    };
-    const isTrue = (name: string, otherwise = false) => readFlag(take(name), name, text, otherwise);
-    const type = take("type") ?? "";
-    const [dest, name] = [take("dest"), take("name")];
-    const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
-    const byDigest = isTrue("push-by-digest");
-    // Asks for what is so in any case: an image is found by its digest.
-    isTrue("name-canonical");
-    // A push by digest needs the names as they are given: none has a tag.
-    const given = name?.split(",") ?? (byDigest ? values.list("tag") : tags);
-    // Where users write docker's command line, a name without a host is one of Docker Hub.
-    const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
-    const names = isForHub ? given.map(wholeName) : given;
-    const ignored = Object.entries(ignoredFields).flatMap(([field, why]) =>
-      take(field) === undefined ? [] : [`--output: ${field} is ignored: ${why}`],
-    );
-    for (const [field, [value, reason]] of Object.entries(impossibleFields))
-      if (String(isTrue(field, value !== "true")) === value)
-        throw unusable(text, `${field}=${value}: ${reason}`);
-    const output = {
-      ignored,
-      // The name of an image that is pushed by its digest is that of a repository.
-      tags: type === "image" && !byDigest ? given.map(parseTag) : [],
-      recompresses: isTrue("force-compression"),
-      destinations: destinationsOf(
-        { type, path, names, dest, byDigest, isArchive: isTrue("tar", true) },
-        text,
-        isTrue,
-      ),
-      compression: readCompression(take("compression"), text),
-      times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
-      isInsecure: isTrue("registry.insecure"),
-    };
-    const [unknown] = fields.keys();
-    if (unknown?.startsWith("annotation") === true)
-      throw unusable(text, `${unknown}: annotations are given with --annotation KEY=VALUE`);
-    if (unknown !== undefined) throw unusable(text, `unknown field ${unknown}`);
-    for (const destination of output.destinations) {
-      if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
-    }
-    return output;
-  });
+  const outputs = asked.map((text) => readOutput(readFields(text), tags, { values, runtime }));
   if (standardOutputs(outputs) > 1)
     throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
   requirePlaces(outputs.flatMap(({ destinations }) => destinations));
   return outputs;
+}
+
+function readOutput(
+  fields: OutputFields,
+  tags: readonly string[],
+  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+): BuildOutput {
+  const { text, take, isTrue } = fields;
+  const type = take("type") ?? "";
+  const [dest, name] = [take("dest"), take("name")];
+  const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
+  const byDigest = isTrue("push-by-digest");
+  // Asks for what is so in any case: an image is found by its digest.
+  isTrue("name-canonical");
+  // A push by digest needs the names as they are given: none has a tag.
+  const given = name?.split(",") ?? (byDigest ? values.list("tag") : tags);
+  // Where users write docker's command line, a name without a host is one of Docker Hub.
+  const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
+  const names = isForHub ? given.map(wholeName) : given;
+  const place = { type, path, names, dest, byDigest, isArchive: isTrue("tar", true) };
+  const output = {
+    // The name of an image that is pushed by its digest is that of a repository.
+    tags: type === "image" && !byDigest ? given.map(parseTag) : [],
+    recompresses: isTrue("force-compression"),
+    destinations: destinationsOf(place, text, isTrue),
+    compression: readCompression(take("compression"), text),
+    hasDockersTypes: !isTrue("oci-mediatypes", true),
+    times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
+    isInsecure: isTrue("registry.insecure"),
+    givenAnnotations: fields.annotations(),
+    annotations: [],
+    ignored: fields.ignored({ ignoresUnknown: runtime.isPlugin === true }),
+  };
+  for (const destination of output.destinations) {
+    if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
+  }
+  return output;
 }
 
 /** Throws unless every output has an index, which holds the attestations. `option`: the one that asks for them. */
@@ -243,50 +224,10 @@ function registries(names: readonly string[], byDigest: boolean, text: string): 
   return names.map((name) => (byDigest ? digestDestination(name) : pushDestination(name, name)));
 }
 
-/** Parses `key=value,...`. As in docker, a single word is a directory, and `-` is an archive on standard output. */
-function readFields(text: string): Map<string, string> {
-  if (!text.includes("=")) {
-    if (text === "") throw unusable(text, "it is empty");
-    return new Map(
-      text === "-"
-        ? [
-            ["type", "tar"],
-            ["dest", "-"],
-          ]
-        : [
-            ["type", "local"],
-            ["dest", text],
-          ],
-    );
-  }
-  return new Map(
-    splitCsv(text).map((field): [string, string] => {
-      const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
-      if (key === undefined || value === undefined)
-        throw unusable(text, `${JSON.stringify(field)} is not KEY=VALUE`);
-      return [key.toLowerCase(), value];
-    }),
-  );
-}
-
-function readFlag(value: string | undefined, name: string, text: string, otherwise: boolean): boolean {
-  if (value === undefined) return otherwise;
-  if (value === "true" || value === "1") return true;
-  if (value === "false" || value === "0") return false;
-  throw unusable(text, `${name} must be true or false, not ${JSON.stringify(value)}`);
-}
-
 function readCompression(value: string | undefined, text: string): Compression {
   // BuildKit's name for it.
   if (value === "uncompressed" || value === "none") return "none";
   if (value === undefined || value === "gzip") return "gzip";
   if (value === "zstd") return "zstd";
   throw unusable(text, `compression must be gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
-}
-
-function unusable(text: string, problem: string): BoughError {
-  return new BoughError(`--output ${JSON.stringify(text)}: ${problem}`, {
-    kind: "usage",
-    hint: "As for docker buildx build: type=oci|docker|tar|local,dest=PATH, or type=image|registry.",
-  });
 }

@@ -12,6 +12,7 @@ import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts
 import type { Invocation } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import type { Connection } from "../service/connection.ts";
+import { needIndex } from "./annotations.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";
@@ -29,6 +30,7 @@ interface Delivery {
   /** Set for the destination `daemon`. */
   daemon?: Daemon | undefined;
   recompresses?: boolean;
+  hasDockersTypes?: boolean;
   credentials?: RegistryCredentials | undefined;
 }
 
@@ -47,6 +49,7 @@ export async function deliverImage(
     isInsecure,
     daemon,
     recompresses = false,
+    hasDockersTypes = false,
     credentials,
   }: Delivery,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
@@ -75,7 +78,9 @@ export async function deliverImage(
     const content = await openImageContent(each.from.service, each, times, openBase);
     const opened = withBaseSource(content, notedBase(each.uuid, each.from.store));
     warnOfDepth(opened.layers.length, log);
-    return { ...opened, attest: each.attest, annotations: each.annotations, recompresses };
+    const { attest, annotations } = each;
+    const hasIndex = needIndex(annotations, destination.kind);
+    return { ...opened, attest, annotations, hasIndex, recompresses, hasDockersTypes };
   };
   const content = async () => {
     const [, ...others] = images;

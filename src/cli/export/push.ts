@@ -4,7 +4,7 @@ import type { Compression } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
 import { describeImage, type ImageToWrite, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
-import { mediaTypes } from "../../image/oci-layout.ts";
+import { isManifestType } from "../../image/oci-layout.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
@@ -79,8 +79,7 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
       image = await describeImage(content, layers, (mediaType, text) => {
         const bytes = Buffer.from(text);
         const digest = digestOf(bytes);
-        if (mediaType === mediaTypes.manifest || mediaType === mediaTypes.index)
-          manifests.push({ mediaType, digest, bytes });
+        if (isManifestType(mediaType)) manifests.push({ mediaType, digest, bytes });
         else blobs.push({ digest, bytes });
         return { mediaType, digest, size: bytes.byteLength };
       });

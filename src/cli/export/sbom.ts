@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { Attestation } from "../../image/image-writer.ts";
+import type { Attestation } from "../../image/attestation-manifest.ts";
 import type { Service } from "../../service/client.ts";
 import { version } from "../../version.ts";
 import { packageUrl, type Subject, statementOf } from "./statement.ts";

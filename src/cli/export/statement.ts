@@ -1,5 +1,6 @@
+import type { Attestation } from "../../image/attestation-manifest.ts";
 import { hexOf } from "../../image/digest.ts";
-import type { Attestation, ImageToWrite } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 
 /** The image that an attestation is about. */

@@ -2,13 +2,14 @@ import { availableParallelism } from "node:os";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
 import { usageError } from "../../../errors.ts";
+import type { Platform } from "../../../image/platform.ts";
 import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { GlobalOptions } from "../../command-line/globals.ts";
-import { oneOf, positiveInteger, readPlatforms } from "../../command-line/option-values.ts";
-import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
+import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
+import { readAnnotations } from "../../export/annotations.ts";
 import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
 import {
   type BuildOutput,
@@ -28,8 +29,8 @@ interface BuildOptions extends Pick<AskedBuild, "tags" | "useCache" | "pullsImag
   outputs: readonly BuildOutput[];
   /** `undefined` if there are none. */
   attestations: AttestationOptions | undefined;
-  /** `--annotation`. */
-  annotations: AnnotationOptions | undefined;
+  /** The platforms that annotations name; `undefined` if there are no annotations. */
+  annotatedPlatforms: readonly Platform[] | undefined;
   /** The number of steps that run concurrently. */
   jobsIn(dialect: Dialect, globals: GlobalOptions): number;
 }
@@ -50,27 +51,30 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       "A service fetches the images of FROM itself.",
     );
   const named = [...new Set(values.list("tag").map(parseTag))];
-  const outputs = readBuildOutputs(invocation, named);
-  const tags = [...new Set([...named, ...outputs.flatMap((output) => output.tags)])];
+  const given = readBuildOutputs(invocation, named);
+  const tags = [...new Set([...named, ...given.flatMap((output) => output.tags)])];
   if (
     values.text("digest-file") !== undefined &&
-    outputs.every(({ destinations }) => destinations.length === 0)
+    given.every(({ destinations }) => destinations.length === 0)
   )
     throw usageError(
       "--digest-file needs an image that is written or pushed",
       "Give --push, or -o type=oci,dest=PATH.",
     );
   const asked = readAttestationOptions(values);
-  const isLeftOut = asked?.provenance?.isInlineOnly === true && !haveIndexes(outputs);
+  const isLeftOut = asked?.provenance?.isInlineOnly === true && !haveIndexes(given);
   const attestations = isLeftOut ? (asked.sbom ? { ...asked, provenance: undefined } : undefined) : asked;
   if (attestations !== undefined)
-    requireIndexes(outputs, attestations.provenance === undefined ? "--sbom" : "--provenance");
-  const hasIndex = attestations !== undefined || readPlatforms(values.text("platform")).length > 1;
-  const annotations = readAnnotations(values.list("annotation"), outputs, hasIndex);
+    requireIndexes(given, attestations.provenance === undefined ? "--sbom" : "--provenance");
+  const outputs = withAnnotations(given, invocation);
+  const annotations = outputs.flatMap((output) => output.annotations);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   return {
     ...{ timeout, limits, tags, outputs },
-    annotations,
+    annotatedPlatforms:
+      annotations.length === 0 || runtime.isPlugin === true
+        ? undefined
+        : annotations.flatMap(({ platform }) => platform ?? []),
     attestations,
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),
@@ -81,6 +85,20 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       return jobs ?? (isEmbedded(runtime, service) ? availableParallelism() : 4);
     },
   };
+}
+
+/** Adds those of `--annotation` to those that an output has of its own, which they replace. */
+function withAnnotations(
+  outputs: readonly BuildOutput[],
+  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+): BuildOutput[] {
+  const all = outputs.flatMap(({ destinations }) => destinations);
+  const common = readAnnotations(values.list("annotation"), all, runtime);
+  return outputs.map((output, at) => {
+    const own = readAnnotations(output.givenAnnotations, output.destinations, runtime);
+    const ignored = [...output.ignored, ...own.ignored, ...(at === 0 ? common.ignored : [])];
+    return { ...output, annotations: [...own.annotations, ...common.annotations], ignored };
+  });
 }
 
 /** Reads `--on-error`. Throws a BoughError of kind `usage` if it is not a known action. */
