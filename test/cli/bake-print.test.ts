@@ -293,7 +293,6 @@ describe("an invalid command line is refused", () => {
     ["--list nope", '--list takes targets or variables, not "nope"'],
     ["--list targets --print", "--print and --list cannot be used together"],
     ["-f nope.json", "-f nope.json: there is no such file"],
-    ["https://example.com/app.git", "bake files at an address are not supported"],
   ])("bough bake %s", async (line, message) => {
     const print = line.startsWith("--list") ? [] : ["--print"];
     const { exitCode, stderr } = await bake(join(cases, "monorepo"), [...print, ...line.split(" ")]);

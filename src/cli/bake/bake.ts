@@ -3,6 +3,8 @@ import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
 import { registryOptions } from "../service/registry-options.ts";
+import type { RemoteDefinition } from "./remote/definition.ts";
+import type { BakeWords } from "./remote/words.ts";
 
 export const bake = command({
   name: "bake",
@@ -14,7 +16,7 @@ export const bake = command({
       multiple: true,
       required: false,
       description:
-        "Targets, groups or patterns (default: the group or target default; of compose files, all services)",
+        "Targets, groups or patterns (default: the group or target default; of compose files, all services); first the address of a git repository or bake file that is elsewhere",
     },
     file: {
       type: "string",
@@ -143,20 +145,34 @@ async function runBake(invocation: Invocation): Promise<number> {
     throw usageError("--print and --list cannot be used together");
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
   const { requireAllowed } = await import("./entitlements.ts");
-  const { definition, files } = await readDefinition(invocation);
+  const { readBakeWords } = await import("./remote/words.ts");
+  const words = readBakeWords(values.positionals);
+  const isRead = list !== undefined || values.flag("print");
+  using remote = await readElsewhere(words, isRead, invocation);
+  const { definition, files } = await readDefinition(invocation, { words, remote });
   if (list !== undefined) {
     const { printList } = await import("./list.ts");
     printList(list, definition, invocation);
     return 0;
   }
-  const resolved = resolveTargets(invocation, definition);
+  const resolved = resolveTargets(invocation, definition, { words, remote });
   if (!values.flag("print")) {
     // What `docker compose` hands over is its user's own; buildx, too, asks nobody whose program draws the build.
     const isHandedOver = values.list("file").join() === "-" && values.text("progress") === "rawjson";
     if (!isHandedOver) requireAllowed(resolved, values.list("allow"), runtime);
-    return (await import("./build-targets.ts")).buildTargets(resolved, files, invocation);
+    return await (await import("./build-targets.ts")).buildTargets(resolved, files, invocation);
   }
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);
   return 0;
+}
+
+async function readElsewhere(
+  { address }: BakeWords,
+  isRead: boolean,
+  invocation: Invocation,
+): Promise<RemoteDefinition | undefined> {
+  if (address === undefined) return undefined;
+  const { fetchDefinition } = await import("./remote/definition.ts");
+  return fetchDefinition(address, { isRead }, invocation);
 }

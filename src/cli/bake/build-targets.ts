@@ -167,8 +167,8 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
     readBuildOptions(own);
     chooseServices(own, readPlatforms(own.values.text("platform")));
   });
-  // Contexts at an address are fetched when their turn comes.
-  if (isAddress(target.fields.context)) return;
+  // Contexts at an address are fetched when their turn comes, if they did not come with the bake file.
+  if (target.remote?.context === undefined && isAddress(target.fields.context)) return;
   try {
     using inputs = await readBuildInputs(own, {
       log: { ...log, warn: () => undefined },

@@ -65,7 +65,7 @@ function refuse(target: ResolvedTarget, what: string, option: string): unknown {
 
 /** Returns the paths of this machine that a target names. */
 function reachOf(
-  { fields }: ResolvedTarget,
+  { fields, remote }: ResolvedTarget,
   { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
 ): Reach[] {
   const read = (field: string, path: unknown): Reach[] =>
@@ -75,7 +75,7 @@ function reachOf(
   const { context, dockerfile } = fields;
   // As for the build: a directory wins, even if its name looks like an address.
   const isPath = (text: string) => findSource(text, workingDirectory) === "directory";
-  const isLocal = isPath(context);
+  const isLocal = remote?.context === undefined && isPath(context);
   const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
   const own =
     isLocal && !isAbsolute(dockerfile)
@@ -92,7 +92,7 @@ function reachOf(
       const path = value.replace(/^cwd:\/\//, "");
       const layout = layoutPath(path);
       const isImage = /^(target:|docker-image:\/\/|container-image:\/\/|docker:\/\/)/i.test(path);
-      const isLocalPath = layout === undefined && !isImage && isPath(path);
+      const isLocalPath = layout === undefined && !isImage && !remote?.contexts.has(name) && isPath(path);
       return read(`contexts.${name}`, layout ?? (isLocalPath ? path : undefined));
     }),
     ...(fields["cache-from"] ?? []).flatMap(({ src }) => read("cache-from", src)),

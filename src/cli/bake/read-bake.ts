@@ -1,45 +1,47 @@
 import { homedir } from "node:os";
-import { delimiter, resolve } from "node:path";
-import { fileError, isMissing } from "../../context/file-system/file-error.ts";
-import { BoughError, usageError } from "../../errors.ts";
-import { readRegularFile } from "../../open-for-reading.ts";
-import { errorCode, reasonOf } from "../../system-error.ts";
+import { usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { Runtime } from "../process/runtime.ts";
+import { type FileKind, maxBytes, readFiles, readIfThere } from "./bake-files.ts";
 import type { BakeText } from "./bake-text.ts";
 import { readBakeCall } from "./call.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
-import { attestationText, isAddress, parseBoolean } from "./names.ts";
+import { attestationText, parseBoolean } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
-import { combine, type ResolvedBake, resolveBake } from "./resolve.ts";
-import { type Definition, isMap } from "./target.ts";
+import type { RemoteDefinition } from "./remote/definition.ts";
+import { type RemoteTree, readInTree } from "./remote/tree.ts";
+import type { BakeWords } from "./remote/words.ts";
+import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
+import type { Definition } from "./target.ts";
 
-/** The files that are read if none is named, as many as there are, in this order. */
-const defaultFiles = [
-  ...["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"],
-  ...["docker-bake.json", "docker-bake.hcl", "docker-bake.override.json", "docker-bake.override.hcl"],
-];
+/** What the bake files are read with, if they come from elsewhere. */
+export interface Elsewhere {
+  words: BakeWords;
+  remote: RemoteDefinition | undefined;
+}
 
 /**
- * Reads the files that `-f` names, or those with a usual name. Returns also the names of all that were read, with what they include.
- * Throws a usage BoughError if there is none.
+ * Reads the files that `-f` names, or those with a usual name. Returns also the names of all that were read here, with what they
+ * include. Throws a usage BoughError if there is none.
  */
 export async function readDefinition(
   invocation: Invocation,
+  { words, remote }: Elsewhere,
 ): Promise<{ definition: Definition; files: ReadonlySet<string> }> {
   const { values, runtime, log } = invocation;
   const { environment, workingDirectory } = runtime;
   const given = readVariables(values.list("var"));
   const isShared = parseBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
   const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
-  const files = await readFiles(invocation);
-  const read = new Set(files.map(({ file }) => file));
+  const files = await readFiles(invocation, remote);
+  const tree = treeOf(remote);
+  const read = new Set(files.flatMap(({ file, isHere }) => (isHere ? [file] : [])));
   const composeFiles = files.filter(({ kind }) => kind === "compose");
   const bakeFiles = files.filter(({ kind }) => kind !== "compose");
   const warned = new Set<string>();
   const input = {
     readFile(path: string) {
+      if (tree !== undefined) return readInTree(tree, path, maxBytes);
       const text = readIfThere(path, workingDirectory);
       if (text !== undefined) read.add(path);
       return text;
@@ -52,7 +54,7 @@ export async function readDefinition(
   };
   const definition = combine([
     ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
-    ...(bakeFiles.length === 0 ? [] : [await readBake(bakeFiles, { ...input, valueOf }, runtime)]),
+    ...(bakeFiles.length === 0 ? [] : [await readBake(bakeFiles, { ...input, ...words, valueOf }, runtime)]),
   ]);
   return { definition, files: read };
 }
@@ -60,7 +62,14 @@ export async function readDefinition(
 /** Reads bake files in HCL and JSON. What that needs is loaded only for them. */
 async function readBake(
   files: readonly (BakeText & { kind: FileKind })[],
-  { valueOf, warn }: { valueOf(name: string): string | undefined; warn(message: string): void },
+  {
+    valueOf,
+    warn,
+    commandContext,
+  }: Pick<BakeWords, "commandContext"> & {
+    valueOf(name: string): string | undefined;
+    warn(message: string): void;
+  },
   { environment, clock }: Invocation["runtime"],
 ): Promise<Definition> {
   const { readBakeSources } = await import("./hcl/read-files.ts");
@@ -70,7 +79,7 @@ async function readBake(
       valueOf,
       warn,
       builtIn: {
-        BAKE_CMD_CONTEXT: "cwd://",
+        BAKE_CMD_CONTEXT: commandContext,
         BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
       },
       now: () => new Date(clock.now()),
@@ -80,14 +89,12 @@ async function readBake(
 }
 
 /** Returns the targets that the command line asks for, complete. */
-export function resolveTargets({ values, runtime }: Invocation, definition: Definition): ResolvedBake {
-  const wanted = values.positionals.length === 0 ? ["default"] : values.positionals;
-  const address = wanted.find(isAddress);
-  if (address !== undefined)
-    throw usageError(
-      `${address}: bake files at an address are not supported`,
-      "Clone the repository, and bake there.",
-    );
+export function resolveTargets(
+  { values, runtime }: Invocation,
+  definition: Definition,
+  { words: { targets }, remote }: Elsewhere,
+): ResolvedBake {
+  const wanted = targets.length === 0 ? ["default"] : targets;
   const { method } = readBakeCall(values);
   const sets = [
     ...values.list("set"),
@@ -105,89 +112,22 @@ export function resolveTargets({ values, runtime }: Invocation, definition: Defi
     }),
   ];
   const overrides = readOverrides(sets, definition.targets, (name) => runtime.environment[name]);
-  return resolveBake(definition, wanted, overrides);
+  const resolved = resolveBake(definition, wanted, overrides, treeOf(remote));
+  const { SOURCE_DATE_EPOCH: epoch } = runtime.environment;
+  return epoch ? withEpoch(resolved, epoch) : resolved;
 }
 
-async function readFiles({ values, runtime }: Invocation): Promise<(BakeText & { kind: FileKind })[]> {
-  const { environment, workingDirectory } = runtime;
-  const named = values.list("file");
-  const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
-  const ofEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
-    .split(separator)
-    .map((path) => path.trim())
-    .filter((path) => path !== "");
-  const paths = named.length > 0 ? named : ofEnvironment;
-  const files: BakeText[] = [];
-  if (paths.length === 0)
-    for (const file of defaultFiles) {
-      const text = readIfThere(file, workingDirectory);
-      if (text !== undefined) files.push({ file, text });
-    }
-  if (paths.length === 0 && files.length === 0)
-    throw usageError(
-      "no bake file or compose file here",
-      `It is called ${defaultFiles.slice(0, 5).join(", ")} and so on; -f names another one, -f - is standard input.`,
-    );
-  for (const path of paths) {
-    const file = path.replace(/^cwd:\/\//, "");
-    const text = await readNamed(file, runtime);
-    files.push({ file: file === "-" ? "standard input" : file, text });
-  }
-  return files.map((each) => ({ ...each, kind: kindOf(each) }));
+/** As in buildx, the variable is an argument of each target that has no other. */
+function withEpoch({ groups, targets }: ResolvedBake, epoch: string): ResolvedBake {
+  const dated = [...targets].map(([name, target]): [string, ResolvedTarget] => {
+    const args = { SOURCE_DATE_EPOCH: epoch, ...target.fields.args };
+    return [name, { ...target, fields: { ...target.fields, args } }];
+  });
+  return { groups, targets: new Map(dated) };
 }
 
-type FileKind = "compose" | "json" | "hcl";
-
-/** Tells what a file is by its name or, if that does not say it, by its text. */
-function kindOf({ file, text }: BakeText): FileKind {
-  const [extension = ""] = /\.[^./]*$/.exec(file.toLowerCase()) ?? [];
-  if (extension === ".yml" || extension === ".yaml") return "compose";
-  if (extension === ".json") return "json";
-  if (extension === ".hcl") return "hcl";
-  if (/^\s*\{/.test(text.replace(/^\uFEFF/, ""))) {
-    try {
-      return isCompose(JSON.parse(text)) ? "compose" : "json";
-    } catch {
-      // The reader of JSON says what is wrong.
-      return "json";
-    }
-  }
-  return /^\s*(target|group|variable|function)\s+["\w]/m.test(text) ? "hcl" : "compose";
-}
-
-function isCompose(value: unknown): boolean {
-  return isMap(value) && isMap(value.services);
-}
-
-/** The maximum that is read of a file. */
-const maxBytes = 16 * 1024 * 1024;
-
-/** Reads what `-f` names, which may be a pipe. */
-async function readNamed(
-  file: string,
-  { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
-): Promise<string> {
-  try {
-    const path = file === "-" ? file : resolve(workingDirectory, file);
-    return (await inputs.read(path, { maxBytes, signal })).toString();
-  } catch (error) {
-    signal.throwIfAborted();
-    const hint = /^(json|table|csv|tsv)$/.test(file)
-      ? `How results are printed is --format ${file} here.`
-      : undefined;
-    const reason = isMissing(error) ? "there is no such file" : reasonOf(error);
-    throw new BoughError(`-f ${file}: ${reason}`, { kind: "usage", cause: error, ...(hint && { hint }) });
-  }
-}
-
-/** Reads a file with a usual name, or one that another file names: that can't be a pipe or a device. */
-function readIfThere(path: string, workingDirectory: string): string | undefined {
-  try {
-    return readRegularFile(resolve(workingDirectory, path), maxBytes).toString();
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
-    throw new BoughError(fileError("read", path, error).message, { kind: "usage", cause: error });
-  }
+function treeOf(remote: RemoteDefinition | undefined): RemoteTree | undefined {
+  return remote !== undefined && "tree" in remote ? remote.tree : undefined;
 }
 
 function readVariables(given: readonly string[]): Map<string, string> {

@@ -6,6 +6,7 @@ import { nearest } from "../../suggest.ts";
 import { readPlatforms } from "../command-line/option-values.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
+import { placesIn, type RemotePlaces, type RemoteTree } from "./remote/tree.ts";
 import {
   type Definition,
   type Fields,
@@ -32,6 +33,8 @@ export interface ResolvedTarget {
   needs: readonly string[];
   /** True for one that was not asked for: another one needs it. */
   isLinked: boolean;
+  /** Which contexts came with the bake file, if that came from elsewhere. */
+  remote?: RemotePlaces | undefined;
 }
 
 /** The name of the target or group that is built if none is named. */
@@ -67,6 +70,7 @@ export function resolveBake(
   definition: Definition,
   wanted: readonly string[],
   overrides: Overrides,
+  tree?: RemoteTree,
 ): ResolvedBake {
   const byName = new Map(definition.targets.map((target) => [target.name, target]));
   const groupsByName = new Map(definition.groups.map((group) => [group.name, group]));
@@ -106,11 +110,14 @@ export function resolveBake(
     const isLinked = !isAsked.has(name);
     const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
     const entitlements = [...new Set([...(fields.entitlements ?? []), ...inherited])];
+    const remote = tree && placesIn(tree, fields);
+    if (remote !== undefined) requireDockerfile(target, fields);
+    const context = cleanContext(fields.context ?? ".");
     done.set(name, {
-      ...{ name, origin: target.origin, needs: [...new Set(needs)], isLinked },
+      ...{ name, origin: target.origin, needs: [...new Set(needs)], isLinked, remote },
       fields: {
         ...fields,
-        context: cleanContext(fields.context ?? "."),
+        context: remote?.context !== undefined && context === "." ? remote.tree.address : context,
         dockerfile: fields.dockerfile || "Dockerfile",
         ...(entitlements.length > 0 && { entitlements }),
         ...(isLinked && { output: [{ type: "cacheonly" }] }),
@@ -211,6 +218,17 @@ function fieldsOf(
 /** Returns the platforms of a target. None: its service's own. */
 export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
   return readPlatforms(platforms.length === 0 ? undefined : platforms.join(",")).map(formatPlatform);
+}
+
+/** As in buildx, a Dockerfile that came with the bake file has no context here. */
+function requireDockerfile({ name, origin }: Target, fields: Fields): void {
+  const { context = ".", dockerfile = "Dockerfile", "dockerfile-inline": inline } = fields;
+  const isHere = context.startsWith("cwd://");
+  if (!isHere || inline !== undefined || isAddress(dockerfile) || posix.isAbsolute(dockerfile)) return;
+  throw usageError(
+    `target ${name} (${origin}): its context is here, and its Dockerfile would be where the bake file is`,
+    `For a Dockerfile that is here write dockerfile = "cwd://${dockerfile}".`,
+  );
 }
 
 /** Cleans a context's path as Go's path.Clean does. An address stays as it is. */

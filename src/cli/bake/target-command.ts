@@ -1,4 +1,4 @@
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
@@ -7,8 +7,11 @@ import { inputDefinitions } from "../builds/options/input-definitions.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { findContextSource } from "../contexts/context-source.ts";
+import type { FetchedContext } from "../contexts/fetched-context.ts";
 import { agentText, type Entry, entryText } from "./entries.ts";
-import { isAddress } from "./names.ts";
+import { gitSecrets } from "./remote/git-secrets.ts";
+import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
 
 /** Returns the image of another target, or those for its platforms. */
@@ -31,8 +34,17 @@ export function invocationOf(
     const linked = new Map(
       target.needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const),
     );
-    return { ...invocation, values, linked, ...(text !== undefined && { inline: { text, name } }) };
+    const inline = text === undefined ? undefined : { text, name };
+    return { ...invocation, values, linked, inline, fetched: fetchedFor(target) };
   });
+}
+
+/** Returns what the words mean that stand for contexts that came with the bake file. */
+function fetchedFor({ remote }: ResolvedTarget): Map<string, FetchedContext> | undefined {
+  if (remote === undefined) return undefined;
+  const { tree, context, contexts } = remote;
+  const paths = [...(context === undefined ? [] : [context]), ...contexts.values()];
+  return new Map(paths.map((path) => [wordFor(tree, path), contextIn(tree, path)]));
 }
 
 /** Runs `action`. Adds the target's name, and its place in the file, to errors. */
@@ -55,11 +67,17 @@ export function withTarget(
 }
 
 function commandLineOf(
-  { fields, isLinked }: ResolvedTarget,
+  { fields, isLinked, remote }: ResolvedTarget,
   imageOf: ImageOf,
-  { values, runtime: { defaultBuildArgs } }: Pick<Invocation, "values" | "runtime">,
+  {
+    values,
+    runtime: { defaultBuildArgs, environment, workingDirectory },
+  }: Pick<Invocation, "values" | "runtime">,
 ): string[] {
-  const { context, dockerfile } = fields;
+  const { dockerfile } = fields;
+  const pathInTree = remote?.context;
+  const isRemote = remote !== undefined && pathInTree !== undefined;
+  const context = isRemote ? wordFor(remote.tree, pathInTree) : fields.context;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
   const outputs = (fields.output ?? []).filter(leavesBough);
   const options = (name: string, given: readonly string[] = []) => given.map((value) => `--${name}=${value}`);
@@ -74,11 +92,18 @@ function commandLineOf(
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([name, value]) => {
     const target = /^target:(.*)$/s.exec(value)?.[1];
+    const path = remote?.contexts.get(name);
+    if (remote !== undefined && path !== undefined) return `${name}=${wordFor(remote.tree, path)}`;
     return `${name}=${target === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(target).image}`}`;
   });
+  const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
+  const secrets = fields.secret?.map(({ id }) => id) ?? [];
+  const forGit = gitSecrets(environment).filter(([id]) => isElsewhere && !secrets.includes(id));
   return [
     "--docker",
-    ...(fields["dockerfile-inline"] === undefined ? dockerfileOption(context, dockerfile) : []),
+    ...(fields["dockerfile-inline"] === undefined
+      ? dockerfileOption(isElsewhere ? undefined : context, dockerfile, workingDirectory)
+      : []),
     ...options("tag", isLinked ? [] : fields.tags),
     ...pairs("build-arg", { ...defaultBuildArgs, ...fields.args }),
     ...pairs("label", fields.labels),
@@ -89,6 +114,10 @@ function commandLineOf(
     ...options("cache-to", caches("cache-to")),
     ...options("target", fields.target === undefined || fields.target === "" ? [] : [fields.target]),
     ...options("secret", fields.secret?.map(entryText)),
+    ...options(
+      "secret",
+      forGit.map(([id, variable]) => `id=${id},env=${variable}`),
+    ),
     ...options("ssh", fields.ssh?.map(agentText)),
     ...(fields.platforms === undefined || fields.platforms.length === 0
       ? []
@@ -152,12 +181,21 @@ export function requireServices(
     }
 }
 
-/** A Dockerfile is relative to its context; one that has the usual name need not be named. */
-function dockerfileOption(context: string, dockerfile: string): string[] {
+/**
+ * A Dockerfile is relative to its context; one that has the usual name need not be named. `context`: a path of this machine;
+ * `undefined` if the context is elsewhere.
+ */
+function dockerfileOption(
+  context: string | undefined,
+  dockerfile: string,
+  workingDirectory: string,
+): string[] {
   if (dockerfile === "Dockerfile") return [];
-  const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
-  const isElsewhere = isAddress(context) || isAbsolute(dockerfile);
-  const path = local ?? (isElsewhere ? dockerfile : join(context, dockerfile));
+  const given = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
+  // Of a context that is elsewhere, only an absolute path names a file here.
+  const local = given !== undefined && context === undefined ? resolve(workingDirectory, given) : given;
+  const isWhole = context === undefined || isAbsolute(dockerfile);
+  const path = local ?? (isWhole ? dockerfile : join(context, dockerfile));
   // A dash alone would be standard input.
   return [`--dockerfile=${path === "-" ? "./-" : path}`];
 }

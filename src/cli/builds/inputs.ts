@@ -14,9 +14,14 @@ import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readPlatforms, splitPair } from "../command-line/option-values.ts";
-import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
+import {
+  type ContextSource,
+  type DirectorySource,
+  type FetchedSource,
+  readContextSource,
+} from "../contexts/context-source.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "../contexts/dockerfile-file.ts";
-import type { OpenedContext } from "../contexts/fetched-context.ts";
+import type { FetchedContext, OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -55,6 +60,8 @@ export interface BakedTarget {
   inline?: { text: string; name: string } | undefined;
   /** Images of other targets for several platforms, by the one that `--build-context` names. */
   linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
+  /** Contexts that came with the bake file, by the words that name them. */
+  fetched?: ReadonlyMap<string, FetchedContext> | undefined;
 }
 
 type InputPlaces =
@@ -136,6 +143,7 @@ export function locateInputs({
   values,
   runtime: { workingDirectory },
   inline,
+  fetched,
 }: {
   values: Values;
   runtime: Pick<Runtime, "workingDirectory">;
@@ -143,7 +151,9 @@ export function locateInputs({
   const context = values.positionals[0] ?? ".";
   // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
-  const source = readContextSource(context, workingDirectory);
+  const kept = fetched?.get(context);
+  const source: ContextSource =
+    kept === undefined ? readContextSource(context, workingDirectory) : { kind: "fetched", context: kept };
   if (inline !== undefined) return locateInline(inline, source, resolve(workingDirectory, context));
   // With a fetched context, only an absolute path names a Dockerfile of this machine, as in Docker.
   if (source.kind !== "directory" && !(named !== undefined && isAbsolute(named)))
@@ -165,7 +175,7 @@ export function locateInputs({
 /** Its place is a file that does not exist, so that steps are remembered for each name. */
 function locateInline(
   { text, name }: { text: string; name: string },
-  source: ReturnType<typeof readContextSource>,
+  source: ContextSource,
   contextPath: string,
 ): InputPlaces {
   const absolutePath = join(contextPath, `.inline-dockerfile-of-${name}`);
@@ -189,7 +199,7 @@ function readBuildArgs(
 }
 
 /** Ends an endless response before the service's disk is full. */
-const defaultMaxAddBytes = 16 * 1024 ** 3;
+export const defaultMaxAddBytes = 16 * 1024 ** 3;
 
 /** Reads a size such as `500M`. K, M, G and T are powers of 1024; 0 means no limit. */
 function readMaxAddBytes(text: string | undefined): number {

@@ -15,7 +15,7 @@ import type { Store } from "../../store/store.ts";
 import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { buildSession } from "../contexts/context-source.ts";
+import { buildSession } from "../contexts/context-group.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
   type BuildOutput,

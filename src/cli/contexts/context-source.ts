@@ -6,7 +6,7 @@ import {
 } from "../../builder/addresses/repository-address.ts";
 import { isUrl, redactUrl } from "../../builder/addresses/source-url.ts";
 import { usageError } from "../../errors.ts";
-import { sha256Of } from "../../sha256.ts";
+import type { FetchedContext } from "./fetched-context.ts";
 
 /** The build context that the argument CONTEXT names. */
 export type ContextSource = DirectorySource | FetchedSource;
@@ -18,9 +18,18 @@ export interface DirectorySource {
 
 /** A context that is not a directory of this machine. */
 export type FetchedSource =
-  | RemoteSource
+  | LazySource
   /** `-`: an archive or a Dockerfile on standard input. */
   | { kind: "stdin" };
+
+/** A context that was fetched before, with the bake file that names it. */
+interface KeptSource {
+  kind: "fetched";
+  context: FetchedContext;
+}
+
+/** A context whose files are got once they are needed. */
+export type LazySource = RemoteSource | KeptSource;
 
 /** A context of another machine. */
 export type RemoteSource =
@@ -49,26 +58,17 @@ export function readContextSource(word: string, workingDirectory: string): Conte
 export function findContextSource(word: string, workingDirectory: string): ContextSource | undefined {
   if (word === "-") return { kind: "stdin" };
   if (isDirectory(resolve(workingDirectory, word))) return { kind: "directory", path: word };
-  const address = parseRepositoryAddress(withScheme(word));
-  if (address !== undefined) return { kind: "repository", address };
-  if (isUrl(word)) return { kind: "url", url: word };
+  const source = findRemoteSource(word);
+  if (source !== undefined) return source;
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return undefined;
   return { kind: "directory", path: word };
 }
 
-/** Returns `build:<sha16(abspath(context))>` (spec 1). `place` is that path, or the address that a context is fetched from. */
-export function buildSession(place: string): string {
-  return `build:${contextGroup(place)}`;
-}
-
-/** Names the directory that the contexts of a build session are kept in. */
-export function contextGroup(place: string): string {
-  return sha256Of(place).slice(0, 16);
-}
-
-/** Returns the group of a session; `undefined` if it is not a build's session. */
-export function contextGroupOf(session: string): string | undefined {
-  return /^build:([0-9a-f]{16})$/.exec(session)?.[1];
+/** Returns what the address of a repository or a file names; `undefined` for other words. */
+export function findRemoteSource(word: string): RemoteSource | undefined {
+  const address = parseRepositoryAddress(withScheme(word));
+  if (address !== undefined) return { kind: "repository", address };
+  return isUrl(word) ? { kind: "url", url: word } : undefined;
 }
 
 /** Makes a URL of `github.com/owner/name`, which Docker accepts, too. */

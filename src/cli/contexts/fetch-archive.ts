@@ -9,7 +9,7 @@ import { abandonable } from "../../service/http/deadline.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { contextGroup } from "./context-source.ts";
+import { contextGroup } from "./context-group.ts";
 import type { FetchedContext } from "./fetched-context.ts";
 import { openTree } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
@@ -21,6 +21,8 @@ export interface Fetching {
   contexts: KeptContexts;
   log: Log;
   runtime: Pick<Runtime, "stdin" | "inputs" | "environment" | "workingDirectory">;
+  /** What a text is that is no archive: `a Dockerfile`, if nothing else is given. */
+  alone?: string | undefined;
 }
 
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
@@ -80,7 +82,7 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
 async function keep(
   content: AsyncIterable<Uint8Array>,
   { shown, name, place }: { shown: string; name: string; place: string },
-  { access, contexts, log, runtime }: Fetching,
+  { access, contexts, log, runtime, alone }: Fetching,
 ): Promise<FetchedContext> {
   const group = contextGroup(place);
   using started = contexts.begin(group);
@@ -88,14 +90,15 @@ async function keep(
     name,
     maxBytes: access.maxAddBytes,
     signal: access.signal,
+    alone,
     decompress: createDecompress(runtime.environment.PATH),
   });
   const held = started.keep(sha256);
   const dockerfile = readIfThere(join(held.path, "Dockerfile"));
-  const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
+  const what = dockerfile === undefined ? access.subject : (alone ?? "a Dockerfile without a build context");
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
-  const alone = dockerfile === undefined ? {} : { dockerfile };
-  return { held, ...openTree(held.path), place, name, shown, sha256, ...alone };
+  const text = dockerfile === undefined ? {} : { dockerfile };
+  return { held, ...openTree(held.path), place, name, shown, sha256, ...text };
 }
 
 function readIfThere(path: string): string | undefined {

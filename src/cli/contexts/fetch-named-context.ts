@@ -11,7 +11,8 @@ import { blockBytes } from "../../image/tar-header.ts";
 import { tap } from "../../streams.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { contextGroup, type RemoteSource } from "./context-source.ts";
+import { contextGroup } from "./context-group.ts";
+import type { LazySource } from "./context-source.ts";
 import { download, type Fetching } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import { accessFor, type FetchedContext, type FetchSettings, placeForContexts } from "./fetched-context.ts";
@@ -33,7 +34,7 @@ export interface NamedFetching {
 
 interface NamedAddress {
   name: string;
-  source: RemoteSource;
+  source: LazySource;
   signal: AbortSignal;
 }
 
@@ -64,6 +65,7 @@ async function fetchSource(
   { name, source, signal }: NamedAddress,
   { settings, runtime, holder, mainPlace, lock }: NamedFetching,
 ): Promise<FetchedContext> {
+  if (source.kind === "fetched") return source.context;
   const subject = `the build context ${name} at`;
   const access = { ...(await accessFor(source, settings, runtime, { subject, signal })), lock };
   const contexts = keptForSession(placeForContexts(settings, runtime, holder), contextGroup(mainPlace()));

@@ -14,7 +14,7 @@ import { adviceIfGone, findCommit } from "../../builder/repositories/resolve-rep
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
-import { contextGroup } from "./context-source.ts";
+import { contextGroup } from "./context-group.ts";
 import type { FetchedContext } from "./fetched-context.ts";
 import { openTree, treeName, writeModes } from "./fetched-tree.ts";
 import type { KeptContexts } from "./kept-contexts.ts";

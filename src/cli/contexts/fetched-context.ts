@@ -8,7 +8,6 @@ import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { Log } from "../../terminal/log.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
-import type { FetchedSource } from "./context-source.ts";
 import type { DockerfileText } from "./dockerfile-file.ts";
 import type { FetchedTree } from "./fetched-tree.ts";
 import { type HeldContext, type KeptContexts, openKeptContexts } from "./kept-contexts.ts";
@@ -62,7 +61,7 @@ export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddB
 
 /** Returns what fetching from the address of a context needs. */
 export async function accessFor(
-  source: FetchedSource,
+  { kind }: { kind: "repository" | "url" | "stdin" },
   { buildArgs, maxAddBytes, secrets, log }: FetchSettings,
   runtime: Runtime,
   own: Pick<RemoteAccess, "subject" | "signal">,
@@ -70,7 +69,7 @@ export async function accessFor(
   return {
     ...{ buildArgs, maxAddBytes, git: createGit(runtime), clock: runtime.clock },
     // Secrets may come from a pipe: they are read only if they are needed.
-    secrets: source.kind === "repository" ? await secrets.load() : { values: new Map(), agents: new Map() },
+    secrets: kind === "repository" ? await secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     warn: (message) => log.warn(message),
     ...own,

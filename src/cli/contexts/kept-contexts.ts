@@ -7,7 +7,7 @@ import { bootId, isLocked, lockFile } from "../../lock-file.ts";
 import { readOptional } from "../../open-for-reading.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
-import { contextGroupOf } from "./context-source.ts";
+import { contextGroupOf } from "./context-group.ts";
 
 /**
  * Fetched contexts, in the directory of their group: of a build session, or of a `--build-context` in it. A context stays as long

@@ -69,25 +69,26 @@ export async function openFetchedContext(
   return { context, files, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
 }
 
-interface FetchOptions extends Pick<Fetching, "contexts"> {
-  settings: Settings;
+interface FetchOptions extends Pick<Fetching, "contexts" | "alone"> {
+  settings: FetchSettings;
   runtime: Runtime;
+  /** The beginning of messages. */
+  subject?: string;
 }
 
-async function fetchContext(
+/** Fetches a context, if it has not been yet. */
+export async function fetchContext(
   source: FetchedSource,
-  { settings, contexts, runtime }: FetchOptions,
+  { settings, contexts, runtime, subject = "the build context", alone }: FetchOptions,
 ): Promise<FetchedContext> {
+  if (source.kind === "fetched") return source.context;
   const { log } = settings;
-  const access = await accessFor(source, settings, runtime, {
-    subject: "the build context",
-    signal: runtime.signal,
-  });
+  const access = await accessFor(source, settings, runtime, { subject, signal: runtime.signal });
   switch (source.kind) {
     case "repository":
       return fetchRepository(source.address, { access, contexts, log });
     case "url":
-      return fetchFromUrl(source.url, { access, contexts, log, runtime });
+      return fetchFromUrl(source.url, { access, contexts, log, runtime, alone });
     case "stdin":
       return readFromStdin({ access, contexts, log, runtime });
   }

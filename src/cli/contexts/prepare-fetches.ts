@@ -1,10 +1,10 @@
 import type { DirectoryContext } from "../../builder/contexts/named-context.ts";
-import type { RemoteSource } from "./context-source.ts";
+import type { LazySource } from "./context-source.ts";
 import type { fetchNamedContext, NamedFetching } from "./fetch-named-context.ts";
 import { reportOrigin } from "./fetched-context.ts";
 
 /** Returns the function that opens the context of an address. */
-export type PrepareFetch = (name: string, source: RemoteSource) => DirectoryContext["open"];
+export type PrepareFetch = (name: string, source: LazySource) => DirectoryContext["open"];
 
 /**
  * Prepares to fetch the contexts of a build. Each is fetched once, for the first instruction that needs its files, and the code

@@ -40,6 +40,8 @@ interface Unpacking {
   name: string;
   /** The maximum size of the content as received, and of all its files together. */
   maxBytes: number;
+  /** What a text is that is no archive: a Dockerfile, if nothing else is given. */
+  alone?: string | undefined;
 }
 
 /**
@@ -51,7 +53,8 @@ export async function unpackContext(
   place: string,
   unpacking: Unpacking,
 ): Promise<{ sha256: string; bytes: number }> {
-  const { name } = unpacking;
+  const { name, alone = "a Dockerfile" } = unpacking;
+  const refuse = (problem: string) => refusal(name, problem, alone);
   let bytes = 0;
   const counted = tap(content, (chunk) => {
     bytes += chunk.byteLength;
@@ -61,18 +64,21 @@ export async function unpackContext(
   const peeked = await peek(hashed, blockBytes);
   const { beginning } = peeked;
   onDisk(place, () => mkdirSync(join(place, treeName)));
-  if (beginning.byteLength === 0) throw refuse(name, "is empty");
+  if (beginning.byteLength === 0) throw refuse("is empty");
   const isPacked = detectCompression(beginning) !== "none";
   const archive = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
   if (archive !== undefined) await unpack(archive, place, unpacking);
-  else if (isPacked) throw refuse(name, "is compressed, but not a tar archive");
-  else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
+  else if (isPacked) throw refuse("is compressed, but not a tar archive");
+  else if (isTar(beginning)) throw refuse(`is neither a tar archive nor ${alone}`);
   else if (isWebPage(beginning))
     throw usageError(
-      `${name} is a web page, and neither a tar archive nor a Dockerfile`,
+      `${name} is a web page, and neither a tar archive nor ${alone}`,
       "The address of a git repository ends in .git.",
     );
-  else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
+  else
+    await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), () =>
+      refuse(`is not a tar archive, and too large for ${alone}`),
+    );
   // Data after the archive's end are a part of the content, too.
   return { sha256: await hashed.finish(), bytes };
 }
@@ -93,20 +99,20 @@ function isWebPage(beginning: Uint8Array): boolean {
   return /^\s*<(!doctype|html)\b/i.test(Buffer.from(beginning).toString("latin1"));
 }
 
-function refuse(name: string, problem: string): BoughError {
+function refusal(name: string, problem: string, alone = "a Dockerfile"): BoughError {
   return usageError(
     `${name} ${problem}`,
-    "Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
+    `Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or ${alone}.`,
   );
 }
 
 async function writeDockerfile(
   content: AsyncIterable<Uint8Array>,
   path: string,
-  name: string,
+  tooLarge: () => BoughError,
 ): Promise<void> {
   const { bytes, isWhole } = await readAtMost(maxDockerfileBytes, content);
-  if (!isWhole) throw refuse(name, "is not a tar archive, and too large for a Dockerfile");
+  if (!isWhole) throw tooLarge();
   onDisk(dirname(path), () => writeFileSync(path, bytes));
 }
 
@@ -184,7 +190,10 @@ async function putInPlace(
       // The tree was empty, and no two entries have the same name.
       if (errorCode(error) === "EEXIST") throw otherSpelling(`${name}: ${entry.path}`, advice);
       if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
-      throw refuse(name, `contains an entry that can't be written: ${shown(entry.path)}: ${reasonOf(error)}`);
+      throw refusal(
+        name,
+        `contains an entry that can't be written: ${shown(entry.path)}: ${reasonOf(error)}`,
+      );
     }
   };
   for (const entry of entries) {

@@ -13,7 +13,8 @@ import { readIgnoreRules } from "../../../context/patterns/ignore.ts";
 import { BoughError, messageOf, usageError } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { type ContextSource, findContextSource, type RemoteSource } from "../../contexts/context-source.ts";
+import { type ContextSource, findContextSource, type LazySource } from "../../contexts/context-source.ts";
+import type { FetchedContext } from "../../contexts/fetched-context.ts";
 import type { PrepareFetch } from "../../contexts/prepare-fetches.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { layoutReference } from "./layout-reference.ts";
@@ -22,9 +23,12 @@ import { layoutReference } from "./layout-reference.ts";
 type GivenContext =
   | ImageContext
   | { kind: "directory"; name: string; path: string }
-  | { kind: "remote"; name: string; source: RemoteSource };
+  | { kind: "remote"; name: string; source: LazySource };
 
-type GivenOptions = Pick<Invocation, "values" | "runtime" | "globals">;
+type GivenOptions = Pick<Invocation, "values" | "runtime" | "globals"> & {
+  /** Contexts that came with a bake file, by the words that name them. */
+  fetched?: ReadonlyMap<string, FetchedContext> | undefined;
+};
 
 /**
  * Opens the contexts of this machine. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. An
@@ -45,7 +49,7 @@ export async function openNamedContexts(given: GivenOptions, prepare: PrepareFet
         const { source } = context;
         contexts.set(name, {
           ...{ kind: "directory", name },
-          source: { kind: source.kind },
+          source: { kind: source.kind === "fetched" ? "repository" : source.kind },
           open: prepare(name, source),
         });
       }
@@ -80,7 +84,7 @@ function readContextOptions(options: GivenOptions): GivenContext[] {
   return [...new Map(given.map((context) => [context.name, context])).values()];
 }
 
-function readContext(text: string, { runtime, globals }: GivenOptions): GivenContext {
+function readContext(text: string, { runtime, globals, fetched }: GivenOptions): GivenContext {
   const [, word = "", value = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   // An address without a name may have an equals sign in its query.
   if (word === "" || word.includes("://")) {
@@ -91,6 +95,8 @@ function readContext(text: string, { runtime, globals }: GivenOptions): GivenCon
   }
   requireName(word);
   const name = contextName(word);
+  const context = fetched?.get(value);
+  if (context !== undefined) return { kind: "remote", name, source: { kind: "fetched", context } };
   const [, scheme, rest = ""] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(value) ?? [];
   switch (scheme?.toLowerCase()) {
     case "docker-image":

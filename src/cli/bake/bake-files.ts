@@ -1,0 +1,136 @@
+import { delimiter, resolve } from "node:path";
+import { redactUrl } from "../../builder/addresses/source-url.ts";
+import { fileError, isMissing } from "../../context/file-system/file-error.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import { readRegularFile } from "../../open-for-reading.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { BakeText } from "./bake-text.ts";
+import type { RemoteDefinition } from "./remote/definition.ts";
+import { readInTree } from "./remote/tree.ts";
+import { isMap } from "./target.ts";
+
+/** The files that are read if none is named, as many as there are, in this order. */
+const defaultFiles = [
+  ...["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"],
+  ...["docker-bake.json", "docker-bake.hcl", "docker-bake.override.json", "docker-bake.override.hcl"],
+];
+
+export interface ReadFile extends BakeText {
+  /** False for a file that came from elsewhere. */
+  isHere: boolean;
+}
+
+/** Reads the files that `-f` names, or those with a usual name. */
+export async function readFiles(
+  { values, runtime }: Invocation,
+  remote: RemoteDefinition | undefined,
+): Promise<(ReadFile & { kind: FileKind })[]> {
+  const { environment, workingDirectory } = runtime;
+  const named = values.list("file");
+  const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
+  const ofEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
+    .split(separator)
+    .map((path) => path.trim())
+    .filter((path) => path !== "");
+  const paths = named.length > 0 ? named : ofEnvironment;
+  const files = remote === undefined ? [] : readRemote(remote, paths);
+  if (paths.length === 0 && remote === undefined)
+    for (const file of defaultFiles) {
+      const text = readIfThere(file, workingDirectory);
+      if (text !== undefined) files.push({ file, text, isHere: true });
+    }
+  if (paths.length === 0 && files.length === 0)
+    throw usageError(
+      `no bake file or compose file ${remote === undefined ? "here" : "there"}`,
+      `It is called ${defaultFiles.slice(0, 5).join(", ")} and so on; -f names another one, -f - is standard input.`,
+    );
+  for (const path of paths) {
+    const isNamedHere = path.startsWith(here);
+    if (remote !== undefined && !isNamedHere) continue;
+    const file = isNamedHere ? path.slice(here.length) : path;
+    const text = await readNamed(file, runtime);
+    files.push({ file: file === "-" ? "standard input" : file, text, isHere: true });
+  }
+  return files.map((each) => ({ ...each, kind: kindOf(each) }));
+}
+
+/** The beginning of paths that are those of this machine, wherever the bake file is. */
+const here = "cwd://";
+
+/** Reads what came from elsewhere: the files that are named, or those with a usual name. */
+function readRemote(remote: RemoteDefinition, paths: readonly string[]): ReadFile[] {
+  const named = paths.filter((path) => !path.startsWith(here));
+  if ("file" in remote) {
+    if (named[0] === undefined) return [{ ...remote.file, isHere: false }];
+    throw usageError(
+      `-f ${named[0]}: ${remote.file.file} is a bake file itself`,
+      `For a file that is here, write -f ${here}${named[0]}.`,
+    );
+  }
+  const isNamed = named.length > 0;
+  return (isNamed ? named : defaultFiles).flatMap((file) => {
+    const text = readInTree(remote.tree, file, maxBytes);
+    if (text !== undefined) return { file, text, isHere: false };
+    if (!isNamed) return [];
+    throw usageError(
+      `-f ${file}: there is no such file in ${redactUrl(remote.tree.address)}`,
+      `For a file that is here, write -f ${here}${file}.`,
+    );
+  });
+}
+
+export type FileKind = "compose" | "json" | "hcl";
+
+/** Tells what a file is by its name or, if that does not say it, by its text. */
+function kindOf({ file, text }: BakeText): FileKind {
+  const [extension = ""] = /\.[^./]*$/.exec(file.toLowerCase()) ?? [];
+  if (extension === ".yml" || extension === ".yaml") return "compose";
+  if (extension === ".json") return "json";
+  if (extension === ".hcl") return "hcl";
+  if (/^\s*\{/.test(text.replace(/^\uFEFF/, ""))) {
+    try {
+      return isCompose(JSON.parse(text)) ? "compose" : "json";
+    } catch {
+      // The reader of JSON says what is wrong.
+      return "json";
+    }
+  }
+  return /^\s*(target|group|variable|function)\s+["\w]/m.test(text) ? "hcl" : "compose";
+}
+
+function isCompose(value: unknown): boolean {
+  return isMap(value) && isMap(value.services);
+}
+
+/** The maximum that is read of a file. */
+export const maxBytes = 16 * 1024 * 1024;
+
+/** Reads what `-f` names, which may be a pipe. */
+async function readNamed(
+  file: string,
+  { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
+): Promise<string> {
+  try {
+    const path = file === "-" ? file : resolve(workingDirectory, file);
+    return (await inputs.read(path, { maxBytes, signal })).toString();
+  } catch (error) {
+    signal.throwIfAborted();
+    const hint = /^(json|table|csv|tsv)$/.test(file)
+      ? `How results are printed is --format ${file} here.`
+      : undefined;
+    const reason = isMissing(error) ? "there is no such file" : reasonOf(error);
+    throw new BoughError(`-f ${file}: ${reason}`, { kind: "usage", cause: error, ...(hint && { hint }) });
+  }
+}
+
+/** Reads a file with a usual name, or one that another file names: that can't be a pipe or a device. */
+export function readIfThere(path: string, workingDirectory: string): string | undefined {
+  try {
+    return readRegularFile(resolve(workingDirectory, path), maxBytes).toString();
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
+    throw new BoughError(fileError("read", path, error).message, { kind: "usage", cause: error });
+  }
+}
