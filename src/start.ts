@@ -159,6 +159,7 @@ const runtime: Runtime = {
   clock: systemClock,
   signal: interruption.signal,
   interrupts: new Set(),
+  terminations: new Set(),
   running: new Set(),
   views: new Set(),
   fetch: (input, init) => fetch(input, init),
@@ -185,9 +186,12 @@ export function start(exitProcess: (exitCode: number) => never, { isPlugin }: { 
 
 /** Installs the signal handlers. Called once there is work to cancel, so not for help. */
 function handleSignals(): void {
-  const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
+  const own = new Map([
+    ["SIGINT", createInterruptKey(runtime.interrupts, interrupt)],
+    ["SIGTERM", createInterruptKey(runtime.terminations, interrupt)],
+  ]);
   for (const signal of endingSignals(process.platform, ignoresHangup()))
-    process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
+    process.on(signal, own.get(signal) ?? interrupt);
   if (process.platform !== "win32") {
     process.on("SIGTSTP", suspend);
     process.on("SIGCONT", resume);

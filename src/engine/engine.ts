@@ -56,6 +56,8 @@ export interface Engine {
   readonly directory: string;
   /** True once a request has changed something. */
   readonly hasChanged: boolean;
+  /** The number of operations that this process runs. */
+  readonly running: number;
   /** Responds to one request of the service's API. Only the path below the base address counts. Never rejects. */
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
@@ -100,6 +102,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     directory: layout.directory,
     get hasChanged() {
       return state.hasChanged;
+    },
+    get running() {
+      return state.running.size;
     },
     fetch: makeRouter(state, routes, () => {
       recovery ??= recover(state, warn).then(

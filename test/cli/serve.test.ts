@@ -126,3 +126,76 @@ test("prints one warning if it listens on all addresses", async () => {
   expect(stderr.match(/\[WARN\]/g)).toHaveLength(1);
   expect(stderr).toContain("all addresses of this machine without TLS");
 });
+
+describe("what orchestrators do", () => {
+  const token = "token-of-my-own";
+  const serve = (...words: string[]) => startServer(environment, "--token", token, ...words);
+
+  /** Starts a build on a server, and waits until its first command runs there. */
+  async function startBuild(url: string, dockerfile: string) {
+    const context = temporaryDirectory();
+    writeFiles(context, { Dockerfile: dockerfile });
+    const client = { BOUGH_HOME: temporaryDirectory(), CONTREE_URL: url, CONTREE_TOKEN: token };
+    const build = runBough(["build", "--docker", "."], { workingDirectory: context, environment: client });
+    const headers = { Authorization: `Bearer ${token}` };
+    for (;;) {
+      const answer = await fetch(`${url}/v1/operations?status=EXECUTING`, { headers });
+      if (JSON.stringify(await answer.json()).includes("sleep")) return build;
+      await Bun.sleep(20);
+    }
+  }
+
+  test("probes need no token, and nothing else is without one", async () => {
+    const server = await serve();
+    const ask = async (path: string, method = "GET") => {
+      const answer = await fetch(server.url + path, { method });
+      return [answer.status, await answer.text()];
+    };
+    expect(await ask("/healthz")).toEqual([200, "ok\n"]);
+    expect(await ask("/readyz")).toEqual([200, "ok\n"]);
+    expect(await ask("/readyz", "HEAD")).toEqual([200, ""]);
+    expect((await ask("/healthz", "POST"))[0]).toBe(405);
+    for (const path of ["/", "/healthz/", "/v1/whoami"]) expect((await ask(path))[0]).toBe(401);
+    expect((await server.stop("SIGTERM")).exitCode).toBe(0);
+  });
+
+  test("SIGTERM lets a running build end, which is not ready for others then", async () => {
+    const server = await serve();
+    const build = await startBuild(server.url, "FROM busybox:1\nRUN sleep 3\nRUN echo second\n");
+    const stopped = server.stop("SIGTERM");
+    let isReady = true;
+    while (isReady) isReady = (await fetch(`${server.url}/readyz`)).ok;
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    expect(await build).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("second\n") });
+    const { exitCode, stderr } = await stopped;
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain("[INFO] SIGTERM: running builds have 60 seconds to end");
+    expect(stderr).not.toContain("while running");
+  });
+
+  test("what takes longer is ended after --stop-timeout, or at once by a second signal", async () => {
+    const startCommand = async (url: string) => {
+      const client = { BOUGH_HOME: temporaryDirectory(), CONTREE_URL: url, CONTREE_TOKEN: token };
+      const words = ["run", "-d", "--use", "busybox:1", "--", "sleep", "1000"];
+      const { exitCode } = await runBough(words, { workingDirectory: "/", environment: client });
+      expect(exitCode).toBe(0);
+    };
+    const server = await serve("--stop-timeout", "1");
+    await startCommand(server.url);
+    const { exitCode, stderr } = await server.stop("SIGTERM");
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain("[WARN] ended after 1 second, while running: 1 operation");
+
+    const other = await serve("--stop-timeout", "1000");
+    await startCommand(other.url);
+    const stopped = other.stop("SIGTERM");
+    while ((await fetch(`${other.url}/readyz`)).ok);
+    process.kill(other.pid, "SIGINT");
+    expect((await stopped).exitCode).toBe(0);
+    const words = ["serve", "--stop-timeout", "soon"];
+    expect(await runBough(words, { workingDirectory: "/", environment })).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("--stop-timeout takes a positive"),
+    });
+  });
+});

@@ -91,6 +91,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
     interrupts: options.interrupts ?? new Set(),
+    terminations: new Set(),
     running: new Set(),
     views: new Set(),
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),

@@ -10,8 +10,8 @@ export interface ServerProcess {
   pid: number;
   /** The token that the server made; `null` if it was given one. */
   token: string | null;
-  /** Sends SIGINT, and returns the exit code and standard error. */
-  stop(): Promise<{ exitCode: number; stderr: string }>;
+  /** Sends SIGINT or another signal, and returns the exit code and standard error. */
+  stop(signal?: NodeJS.Signals): Promise<{ exitCode: number; stderr: string }>;
 }
 
 export async function startServer(
@@ -52,8 +52,8 @@ async function start(
     url,
     pid: child.pid,
     token,
-    async stop() {
-      child.kill("SIGINT");
+    async stop(signal = "SIGINT") {
+      child.kill(signal);
       return { exitCode: await child.exited, stderr: await new Response(child.stderr).text() };
     },
   };

@@ -6,9 +6,11 @@ import { withGzip } from "../../engine/http/gzip.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
 import { makeRoomRegularly } from "../service/make-room.ts";
+import { createDraining } from "./draining.ts";
 
 export const serve = command({
   name: "serve",
@@ -19,6 +21,11 @@ export const serve = command({
       type: "string",
       valueHint: "HOST:PORT|unix:PATH",
       description: "Where to listen (default: 127.0.0.1 and a free port)",
+    },
+    "stop-timeout": {
+      type: "string",
+      valueHint: "SECONDS",
+      description: "How long SIGTERM lets running builds go on before it ends them (default: 60)",
     },
     "allow-local-fetch": {
       type: "boolean",
@@ -34,7 +41,7 @@ export const serve = command({
     ["--url http://127.0.0.1:8080 --token s3cret-s3cret build .", "a build on it"],
   ],
   agentNote:
-    "It runs until it is interrupted: start it in the background. The address and the token are printed once.",
+    "It runs until it is interrupted: start it in the background. The address and the token are printed once. Who has the token can do everything: end the builds of others, move their tags.",
 });
 
 async function serveEngine(invocation: Invocation): Promise<void> {
@@ -42,6 +49,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
   const token = globals.token?.text() ?? makeToken();
   const isMade = globals.token === undefined;
+  const stopSeconds = readStopTimeout(values.text("stop-timeout"));
   if (token.length < 8) throw usageError("--token is too short: at least 8 characters are needed");
 
   // A client over a socket must not import this machine's files, nor reach its loopback interface.
@@ -51,10 +59,22 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     warn: log.warn,
   });
   let server: ReturnType<typeof listen> | undefined;
+  const draining = createDraining({ clock: runtime.clock, log }, () => ({
+    operations: engine.running,
+    requests: server?.pendingRequests ?? 0,
+  }));
+  const handler = draining.counting(requireBearerToken(token, withGzip(engine.fetch)));
+  const terminate = async () => {
+    await draining.run(stopSeconds, runtime.signal);
+    return false;
+  };
   try {
-    server = listen(address, requireBearerToken(token, withGzip(engine.fetch)), (error) =>
-      log.error(messageOf(error)),
+    server = listen(
+      address,
+      withProbes(() => draining.isRunning, handler),
+      (error) => log.error(messageOf(error)),
     );
+    runtime.terminations.add(terminate);
     const exposure = describeExposure(address);
     if (exposure !== undefined) log.warn(exposure);
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
@@ -67,9 +87,31 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     await makeRoomRegularly(runtime, engine);
     log.info("stopping");
   } finally {
+    runtime.terminations.delete(terminate);
     await server?.stop(true);
     await engine.close();
   }
+}
+
+function readStopTimeout(text: string | undefined): number {
+  if (text === "0") return 0;
+  return positiveInteger(text, "--stop-timeout", "It is a number of seconds; 0 ends builds at once.") ?? 60;
+}
+
+/**
+ * Answers what probes of orchestrators ask, which have no token: `/healthz` as long as the process serves, `/readyz` until it is
+ * told to end. Neither says anything about this machine.
+ */
+function withProbes(isEnding: () => boolean, handler: Handler): Handler {
+  return async (request) => {
+    // A request may have no valid Host.
+    const pathname = URL.parse(request.url, "http://localhost")?.pathname;
+    if (pathname !== "/healthz" && pathname !== "/readyz") return handler(request);
+    if (request.method !== "GET" && request.method !== "HEAD")
+      return new Response("GET is required\n", { status: 405, headers: { Allow: "GET, HEAD" } });
+    const isOk = pathname === "/healthz" || !isEnding();
+    return new Response(isOk ? "ok\n" : "ending\n", { status: isOk ? 200 : 503 });
+  };
 }
 
 /** Wraps a handler to reject requests without the bearer token. */

@@ -1,12 +1,12 @@
-/** Ends part of the work on Ctrl-C, in place of the whole command line. Resolves with false if that fails. */
+/** Ends part of the work on a signal, in place of the whole command line. Resolves with false if all is to end now. */
 export type Interrupt = () => Promise<boolean>;
 
 /** One key press may arrive as two signals within this time. */
 const echoMilliseconds = 200;
 
 /**
- * Returns the handler of Ctrl-C. It calls the latest of `own`. It calls `otherwise` if there is none, if that fails, or if the
- * key is pressed again before that is done.
+ * Returns the handler of Ctrl-C, or of SIGTERM. It calls the latest of `own`. It calls `otherwise` if there is none, if that
+ * resolves with false, or if the signal comes again before that is done.
  */
 export function createInterruptKey(
   own: ReadonlySet<Interrupt>,

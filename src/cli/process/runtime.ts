@@ -25,6 +25,8 @@ export interface Runtime {
   signal: AbortSignal;
   /** Handlers of Ctrl-C. The latest runs instead of aborting the signal. */
   interrupts: Set<Interrupt>;
+  /** What SIGTERM does in place of ending the work at once, such as waiting for others. A second one ends it. */
+  terminations: Set<Interrupt>;
   /** Operations that a service runs for this process, in words. They are printed if the process exits without waiting. */
   running: Set<string>;
   views: Set<View>;
