@@ -4,7 +4,7 @@ import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
 import { unlessStateDiskFull } from "../state-failure.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
-import { rememberImage } from "./cache/noted-images.ts";
+import { rememberTag } from "./cache/noted-images.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
@@ -136,7 +136,7 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
     );
     // It only helps later builds.
     unlessStateDiskFull(
-      () => rememberImage(tag, layer.image, job.services.store),
+      () => rememberTag(tag, layer.image, job.services.store),
       () => undefined,
     );
     emit({ type: "tagged", image: layer.image, tag });

@@ -66,6 +66,7 @@ const ofService = "";
 export interface ImportMemory {
   get(reference: string): string | undefined;
   set(reference: string, image: string): void;
+  forget(reference: string): void;
   forgetImage(image: string): void;
 }
 
@@ -77,6 +78,9 @@ export function createImportMemory(database: Database): ImportMemory {
         .get(reference)?.image,
     set(reference, image) {
       database.query("INSERT OR REPLACE INTO import (reference, image) VALUES (?, ?)").run(reference, image);
+    },
+    forget(reference) {
+      database.query("DELETE FROM import WHERE reference = ?").run(reference);
     },
     forgetImage(image) {
       database.query("DELETE FROM import WHERE image = ?").run(image);

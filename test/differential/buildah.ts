@@ -78,12 +78,16 @@ export function makeBuildah(directory: string): Builder {
   };
 }
 
-/** This process's limits, as options: buildah from 1.36 on raises its own, which containers forbid. */
+/**
+ * This process's limits, as options: buildah from 1.36 on raises its own, which containers forbid. Earlier ones lower theirs to 32768
+ * processes first, and may not go above that again.
+ */
 function ownLimits(): string[] {
   const limits = readFileSync("/proc/self/limits", "utf8");
-  const option = (name: string, title: string) => {
-    const [, soft, hard] = new RegExp(`^${title} +(\\w+) +(\\w+)`, "m").exec(limits) ?? [];
-    return `--ulimit=${name}=${soft}:${hard}`.replaceAll("unlimited", "-1");
+  const option = (name: string, title: string, most = Infinity) => {
+    const [, ...both] = new RegExp(`^${title} +(\\w+) +(\\w+)`, "m").exec(limits) ?? [];
+    const numbers = both.map((limit) => Math.min(limit === "unlimited" ? Infinity : Number(limit), most));
+    return `--ulimit=${name}=${numbers.map((limit) => (limit === Infinity ? "-1" : limit)).join(":")}`;
   };
-  return [option("nofile", "Max open files"), option("nproc", "Max processes")];
+  return [option("nofile", "Max open files"), option("nproc", "Max processes", 32_768)];
 }

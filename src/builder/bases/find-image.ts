@@ -11,7 +11,7 @@ import {
 import { isUuid, otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import { recallImage, recallNamed, rememberImage } from "../cache/noted-images.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import { platformOf, requireBase, scratch } from "./base.ts";
 import { findAsDocker, findWithDaemon, isOfDaemon } from "./daemon-base.ts";
@@ -185,7 +185,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
 function recall({ reference, platform }: WantedImage, { services, asked }: BuildJob): string | undefined {
   const other = asked.pullsImages ? undefined : otherName(reference);
   const { store } = services;
-  return recallImage(reference, store, platform) ?? (other && recallImage(other, store, platform));
+  return recallNamed(reference, store, platform) ?? (other && recallNamed(other, store, platform));
 }
 
 /**

@@ -71,7 +71,7 @@ const baseQuestions = { base: "base", url: "registry" } as const;
 type Memory = Pick<Store, "imports">;
 
 /**
- * Remembers an image that this machine has imported or tagged, by its name, for a service that cannot be asked for that.
+ * Remembers an image that this machine has imported, by its name.
  *
  * @param platform set for another one than the service's own
  */
@@ -82,6 +82,17 @@ export function rememberImage(
   platform?: string,
 ): void {
   imports.set(nameOf(reference, platform), image);
+  imports.forget(taggedName(reference, platform));
+}
+
+/** Remembers the image of a tag that this machine has set, for a service that cannot be asked for it. It is no import. */
+export function rememberTag(tag: string, image: string, { imports }: Memory): void {
+  imports.set(taggedName(tag, undefined), image);
+}
+
+/** Returns the image that this machine has imported or tagged under a name, whichever it did last. */
+export function recallNamed(reference: string, store: Memory, platform?: string): string | undefined {
+  return store.imports.get(taggedName(reference, platform)) ?? recallImage(reference, store, platform);
 }
 
 export function recallImage(reference: string, { imports }: Memory, platform?: string): string | undefined {
@@ -89,6 +100,11 @@ export function recallImage(reference: string, { imports }: Memory, platform?: s
   return (
     imports.get(nameOf(reference, platform)) ?? (platform === undefined ? imports.get(reference) : undefined)
   );
+}
+
+/** No reference has a space in it. */
+function taggedName(reference: string, platform: string | undefined): string {
+  return `tagged ${nameOf(reference, platform)}`;
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */

@@ -1,5 +1,5 @@
 import { requirePlatforms } from "../../builder/bases/base.ts";
-import { rememberImage } from "../../builder/cache/noted-images.ts";
+import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { parsePlatform } from "../../image/platform.ts";
@@ -101,7 +101,7 @@ async function importImages(invocation: Invocation): Promise<void> {
       const tag = first?.tag;
       const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
       if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
-      if (tag !== undefined) rememberImage(tag, image, store);
+      if (tag !== undefined) rememberTag(tag, image, store);
       for (const other of others) await service.tagImage(image, other.tag);
       const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
       for (const { tag } of set) imported.push({ image, tag });

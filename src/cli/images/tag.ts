@@ -1,4 +1,4 @@
-import { rememberImage } from "../../builder/cache/noted-images.ts";
+import { rememberTag } from "../../builder/cache/noted-images.ts";
 import { areEqualNames, parseTag, withLatest } from "../../service/images/reference.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -47,7 +47,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const source = (await tagsOf(image, connection)).find((each) => areEqualNames(each, written));
   const images = source === undefined ? [image] : await imagesOfTag(source, image, connection);
   for (const each of images) await service.tagImage(each, name);
-  rememberImage(name, image, store);
+  rememberTag(name, image, store);
   printResult(invocation, {
     id: image,
     json: { image, tag: name },

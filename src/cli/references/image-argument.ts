@@ -1,4 +1,9 @@
-import { notedConfiguration, notedOrigin, recallImage } from "../../builder/cache/noted-images.ts";
+import {
+  notedConfiguration,
+  notedOrigin,
+  recallImage,
+  recallNamed,
+} from "../../builder/cache/noted-images.ts";
 import { quote } from "../../builder/commands/command.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
@@ -69,7 +74,7 @@ async function find(
   if (found !== "unsupported") requireFor(found?.platform, platform, reference);
   else {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
-    const known = takesEqualNames ? recallImage(reference, connection.store, platform) : undefined;
+    const known = takesEqualNames ? recallNamed(reference, connection.store, platform) : undefined;
     return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   }
   return found?.uuid;

@@ -1,5 +1,5 @@
 import { requirePlatforms } from "../../builder/bases/base.ts";
-import { rememberImage } from "../../builder/cache/noted-images.ts";
+import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
@@ -60,7 +60,7 @@ export async function findOrPull(
       invocation,
     );
     rememberImage(url, imported, store, platform);
-    if (tag !== undefined) rememberImage(tag, imported, store);
+    if (tag !== undefined) rememberTag(tag, imported, store);
     return imported;
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;
