@@ -1,6 +1,6 @@
 /** `bough bake` on the embedded engine: what targets share, how they wait for each other, and how a bake fails. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -145,6 +145,17 @@ test("a target that only others need has no tag, and is in the metadata", async 
   ]);
   const { stdout: images } = await expectDone(bough(directory, "images", "--tagged"));
   expect([images.includes("app:2"), images.includes("lib:1")]).toEqual([true, false]);
+});
+
+test("a bake file in HCL with functions, a matrix and contexts of other targets is built", async () => {
+  const directory = temporaryDirectory();
+  cpSync(join(import.meta.dir, "../cases/bake/hcl-build"), directory, { recursive: true });
+  const words = ["--var", "BASE=base:1", "--var", "VERSION=2.0.7", "--set", "all.tags=all:hcl"];
+  await expectDone(bough(directory, "bake", ...words));
+  expect(await read(directory, "all:hcl", "/all")).toBe(
+    "Web 8080 2.0.7 2 text\nApi 9001 2.0.7 2 text\nbase 2.0.7\n",
+  );
+  expect(await read(directory, "bake-api:2.0.7-port-9001", "/name")).toBe("Api 9001 2.0.7 2 text\n");
 });
 
 test("a failure ends the other targets, and says which, and what was done", async () => {

@@ -1,6 +1,6 @@
 /** bough in the place of docker's builder: `bough plugin`, and the program under the name `docker-buildx`. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -16,9 +16,9 @@ const program = compileBough();
 const home = temporaryDirectory();
 const plugin = join(home, ".docker/cli-plugins/docker-buildx");
 
-async function run(words: readonly string[], environment: Record<string, string> = {}) {
+async function run(words: readonly string[], environment: Record<string, string> = {}, cwd = home) {
   const child = Bun.spawn([...words], {
-    cwd: home,
+    cwd,
     env: { PATH: process.env.PATH ?? "", HOME: home, BOUGH_HOME: join(home, "state"), ...environment },
     stdin: "ignore",
     stdout: "pipe",
@@ -492,6 +492,19 @@ describe("docker-buildx", () => {
     });
     expect((await bough("images", "-q")).stdout.length).toBeGreaterThan(0);
     expect((await bough("inspect", "baked:1")).exitCode).toBe(0);
+  });
+
+  test("bake builds a file in HCL with functions, a matrix and contexts of other targets", async () => {
+    await makeBusyboxLayout(join(home, "busybox"));
+    const project = join(home, "hcl");
+    cpSync(join(import.meta.dir, "../cases/bake/hcl-build"), project, { recursive: true });
+    const context = `base.contexts.shell=oci-layout://${join(home, "busybox")}:latest`;
+    const words = ["--set", context, "--set", "*.output=type=local,dest=out", "--allow", `fs=${home}`];
+    const ended = await run([plugin, "buildx", "bake", ...words], { BASE: "shell" }, project);
+    expect(ended).toMatchObject({ exitCode: 0, stdout: "" });
+    expect(readFileSync(join(project, "out/all"), "utf8")).toBe(
+      "Web 8080 1.2.3 1 text\nApi 9001 1.2.3 1 text\nbase 1.2.3\n",
+    );
   });
 
   test("bake builds what docker compose hands over on standard input, and writes the metadata that it reads", async () => {

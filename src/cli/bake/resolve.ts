@@ -1,4 +1,4 @@
-import { posix } from "node:path";
+import { isAbsolute, posix } from "node:path";
 import { usageError } from "../../errors.ts";
 import { goJson } from "../../go-json.ts";
 import { formatPlatform } from "../../image/platform.ts";
@@ -224,7 +224,7 @@ export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): stri
 function requireDockerfile({ name, origin }: Target, fields: Fields): void {
   const { context = ".", dockerfile = "Dockerfile", "dockerfile-inline": inline } = fields;
   const isHere = context.startsWith("cwd://");
-  if (!isHere || inline !== undefined || isAddress(dockerfile) || posix.isAbsolute(dockerfile)) return;
+  if (!isHere || inline !== undefined || isAddress(dockerfile) || isAbsolute(dockerfile)) return;
   throw usageError(
     `target ${name} (${origin}): its context is here, and its Dockerfile would be where the bake file is`,
     `For a Dockerfile that is here write dockerfile = "cwd://${dockerfile}".`,
