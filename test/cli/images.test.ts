@@ -223,6 +223,26 @@ test("images and ps list everything on a service with one entry to a page", asyn
   await service.close();
 });
 
+test("images asks for the sizes of what it shows only", async () => {
+  const extensions = ["image-sizes", "image-uuids"];
+  const service = await startFakeService({ extensions });
+  const options = { workingDirectory, environment: { BOUGH_HOME: temporaryDirectory() } };
+  const inService = ["--url", service.url, "--token", "t0ken-t0ken"];
+  const tagged = service.state.addImage("app:1");
+  await runBough([...inService, "-S", "one", "use", "app:1"], options);
+  await runBough([...inService, "-S", "one", "run", "-s", "--", "true"], options);
+  service.clearRequests();
+  const { stdout } = await runBough([...inService, "images", "-f", "json"], options);
+  const shown: { uuid: string; tag: string | null; sessions: string[] }[] = JSON.parse(stdout);
+  expect(shown).toContainEqual(expect.objectContaining({ uuid: tagged, tag: "app:1" }));
+  const [ofSession] = shown.filter(({ sessions }) => sessions.length > 0);
+  const asked = service
+    .requestsTo("GET /v1/images")
+    .map(({ query: { tagged, uuid } }) => (tagged === "1" ? "tagged" : uuid));
+  expect(new Set(asked)).toEqual(new Set(["tagged", ofSession?.uuid]));
+  await service.close();
+});
+
 test("a service that cannot remove images may remove tags", async () => {
   const service = await startFakeService();
   const words = ["--url", service.url, "--token", "t0ken-t0ken", "rmi", "app:1"];

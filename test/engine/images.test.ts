@@ -44,6 +44,7 @@ describe("the list of images", () => {
     ["an underscore in tag is no wildcard", "?tag=_usybox", () => []],
     ["tagged", "?tagged=1", () => [base]],
     ["uuid", () => `?uuid=${made[1]}`, () => [made[1]]],
+    ["several UUIDs", () => `?uuid=${made[1]},${base.toUpperCase()}`, () => [made[1], base]],
     ["since", "?since=2030-01-03T00:00:00Z", () => [made[2], made[1]]],
     ["until, in seconds", `?until=${Date.parse("2030-01-02T00:00:00Z") / 1000}`, () => [made[0], base]],
     ["limit", "?limit=2", () => [made[2], made[1]]],

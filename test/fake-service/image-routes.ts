@@ -15,7 +15,7 @@ export function listImages({ state, recorded }: RouteCall): Response {
       (image) =>
         (tag === undefined || image.tag?.startsWith(tag) === true) &&
         (tagged !== "1" || image.tag !== null) &&
-        (uuid === undefined || image.uuid === uuid) &&
+        (uuid === undefined || uuid.split(",").includes(image.uuid)) &&
         (since === undefined || image.created_at >= since) &&
         (until === undefined || image.created_at <= until),
     );

@@ -1,5 +1,6 @@
 import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { type Cell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
@@ -65,14 +66,14 @@ async function listImages(invocation: Invocation): Promise<void> {
   const isAsked = values.flag("all") || tag !== undefined;
   await using connection = await connect(invocation);
   const { service, store } = connection;
-  const found = await service.listImages({
-    tagged: values.flag("tagged"),
-    sizes: !globals.quiet,
-    ...{ tag, since, until },
-  });
+  const sessions = sessionsByImage(store);
+  const filter = { sizes: !globals.quiet, ...{ tag, since, until } };
+  const found =
+    isAsked || values.flag("tagged")
+      ? await service.listImages({ ...filter, tagged: values.flag("tagged") })
+      : await listOfInterest(service, filter, [...sessions.keys()]);
   if (service.capabilities.lacks("imageList"))
     throw new BoughError(`${service.address} does not support listing images`);
-  const sessions = sessionsByImage(store);
   const images = found
     .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
     .filter((image) => isAsked || isOfInterest(image))
@@ -95,6 +96,26 @@ async function listImages(invocation: Invocation): Promise<void> {
 /** Returns what the tags of a name begin with. */
 function prefixOf(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1).includes(":") ? name : `${name}:`;
+}
+
+/** UUIDs in one request: its address must not be too long. */
+const maxUuids = 100;
+
+/**
+ * Lists the images that have a tag, and those of sessions. Most of the stored images are neither: they are those of steps, and the
+ * engine would size them in vain.
+ */
+async function listOfInterest(
+  service: Service,
+  filter: Parameters<Service["listImages"]>[0],
+  ofSessions: readonly string[],
+): Promise<ImageRecord[]> {
+  if (!(await service.capabilities.extensions()).has("image-uuids")) return service.listImages(filter);
+  const requests = [service.listImages({ ...filter, tagged: true })];
+  for (let at = 0; at < ofSessions.length; at += maxUuids)
+    requests.push(service.listImages({ ...filter, uuids: ofSessions.slice(at, at + maxUuids) }));
+  const listed = (await Promise.all(requests)).flat();
+  return [...new Map(listed.map((image) => [`${image.uuid} ${image.tag}`, image])).values()];
 }
 
 /** Leaves out images that hold the index of a cache scope: `bough cache list` shows those. */

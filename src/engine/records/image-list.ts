@@ -14,7 +14,8 @@ import { createLayerCheck } from "./whole-layers.ts";
 interface ImageFilter extends ListFilter {
   tagPrefix: string | undefined;
   taggedOnly: boolean;
-  uuid: string | undefined;
+  /** Only these images; of several none has its configuration. */
+  uuids: readonly string[] | undefined;
   /** True to include sizes. */
   sizes: boolean;
 }
@@ -38,7 +39,8 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   // Few images have a tag, and each row is large: a FROM must not read all of them.
   const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
   const source = isTagged ? "all_tags CROSS JOIN images" : "images LEFT JOIN all_tags";
-  if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
+  if (filter.uuids !== undefined)
+    where("uuid IN (SELECT value FROM json_each(?))", JSON.stringify(filter.uuids));
   if (filter.since !== undefined) where("created_at >= ?", filter.since);
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
   const tag = filter.tagPrefix ?? "";
@@ -83,8 +85,10 @@ function describeAbsent(
 }
 
 /** True if the filter names this image by its UUID, or by its tag as in a FROM. */
-function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilter): boolean {
-  return uuid === asked || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`));
+function isNamed({ tag }: RecordRow, { uuids, tagPrefix }: ImageFilter): boolean {
+  return (
+    uuids?.length === 1 || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`))
+  );
 }
 
 /** Returns the record of an image with one of its tags, or without a tag. */

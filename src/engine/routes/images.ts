@@ -44,7 +44,7 @@ export const imageRoutes: readonly Route[] = [
         images: listImages(state, {
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
-          uuid: readText(url, "uuid")?.toLowerCase(),
+          uuids: readText(url, "uuid")?.toLowerCase().split(","),
           sizes: readFlag(url, "sizes"),
           ...readListFilter(url, state.clock.now()),
         }),

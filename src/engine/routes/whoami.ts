@@ -54,6 +54,8 @@ const extensions: readonly string[] = [
   "changes",
   // `sizes=1` in `GET /v1/images`: the sizes of each image.
   "image-sizes",
+  // Several UUIDs, separated by commas, for `uuid` in `GET /v1/images`.
+  "image-uuids",
   // `DELETE /v1/images/{uuid}`.
   "image-removal",
   // `POST /v1/images/{uuid}/config`: the image with the same files and another configuration.

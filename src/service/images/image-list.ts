@@ -19,6 +19,8 @@ interface ImageFilter {
   tag?: string | undefined;
   tagged?: boolean;
   uuid?: string;
+  /** Only these images, on a service with the extension `image-uuids`. */
+  uuids?: readonly string[];
   /** Time of creation: ISO 8601. */
   since?: string | undefined;
   until?: string | undefined;
@@ -195,7 +197,7 @@ function endless(call: string, images: number): BoughError {
 }
 
 function queryOf(
-  { tag, tagged, uuid, since, until, sizes }: ImageFilter,
+  { tag, tagged, uuid, uuids, since, until, sizes }: ImageFilter,
   offset: number,
   { pageSize, onlyTag }: (typeof queryVariants)[number],
 ): Query {
@@ -203,7 +205,7 @@ function queryOf(
   return {
     tag,
     tagged: tagged === true ? "1" : undefined,
-    uuid,
+    uuid: uuid ?? uuids?.join(","),
     since,
     until,
     sizes: sizes === true ? "1" : undefined,
