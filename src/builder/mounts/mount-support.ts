@@ -112,14 +112,15 @@ export function unusedSecrets(
     context.isRepository === true ||
     contexts.values().some((each) => each.kind === "directory" && each.source.kind === "repository") ||
     instructions.some(({ name }) => name === "ADD");
-  const mayServeGit = (id: string) => mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
+  const mayServeFetch = (id: string) =>
+    mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|HTTP_AUTH_(TOKEN|HEADER)_.+|default)$/.test(id);
   return (["secret", "ssh"] as const).flatMap((type) => {
     const asked = new Set(
       mounts.filter((mount) => mount.type === type).flatMap((mount) => idOf(mount) ?? []),
     );
     const ids = type === "secret" ? given.secrets : given.agents;
     return ids
-      .filter((id) => !asked.has(id) && !mayServeGit(id))
+      .filter((id) => !asked.has(id) && !mayServeFetch(id))
       .map((id): BuildWarning => {
         const option = type === "secret" ? `--secret id=${id}` : `--ssh ${id}`;
         const meant = nearest(id, asked);

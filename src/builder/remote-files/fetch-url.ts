@@ -7,6 +7,7 @@ import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure, retryAfterIn } from "../../service/http/retry.ts";
 import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
 import type { RemoteAccess } from "./remote-access.ts";
+import { authorizationFor, headerSecret, hostNameOf, tokenSecret } from "./url-authorization.ts";
 
 interface UrlRequest {
   method: "GET" | "HEAD";
@@ -33,7 +34,8 @@ const answerMilliseconds = 60_000;
  * for. The bytes are returned as sent, compressed or not. Rejects with a SourceError if there is no response.
  */
 export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAccess): Promise<Response> {
-  const { target, authorization } = splitCredentials(url);
+  const { target, authorization: ofUrl } = splitCredentials(url);
+  const authorization = authorizationFor(target, access.secrets) ?? ofUrl;
   let address = target;
   for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     const isOwn = authorization !== undefined && address.origin === target.origin;
@@ -62,7 +64,7 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
 export async function fetchContent(
   url: string,
   access: RemoteAccess,
-  hint = "Check the address, and that this machine has access to it.",
+  hint?: string,
 ): Promise<{ body: ReadableStream<Uint8Array>; headers: Headers }> {
   const response = await fetchUrl(url, { method: "GET" }, access);
   const { ok, status, statusText, headers, body } = await withoutGzip(response);
@@ -70,7 +72,14 @@ export async function fetchContent(
   await body?.cancel();
   const shown = redactUrl(url, access.buildArgs);
   const message = `${access.subject} ${shown}: the server responded with ${status} ${statusText}`.trimEnd();
-  throw new SourceError(message, { kind: "status", status, retryAfter: retryAfterIn(headers) }, hint);
+  const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
+  throw new SourceError(message, failure, hint ?? adviceOn(status, url));
+}
+
+function adviceOn(status: number, url: string): string {
+  if (status !== 401 && status !== 403) return "Check the address, and that this machine has access to it.";
+  const host = hostNameOf(splitCredentials(url).target);
+  return `Give it a login: --secret id=${tokenSecret}${host},env=NAME, or ${headerSecret}${host} for a whole Authorization header.`;
 }
 
 /**
