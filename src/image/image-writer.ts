@@ -40,9 +40,12 @@ export interface ImageToWrite {
 }
 
 /** Joins the images for several platforms to one that is written at once. */
-export function joinImages(images: readonly [ImageToWrite, ...ImageToWrite[]]): ImageToWrite {
+export function joinImages(
+  images: readonly [ImageToWrite, ...ImageToWrite[]],
+  { isIndex = false } = {},
+): ImageToWrite {
   const [first] = images;
-  if (images.length === 1) return first;
+  if (images.length === 1 && !isIndex) return first;
   return { ...first, layers: images.flatMap(({ layers }) => layers), parts: images };
 }
 

@@ -1,8 +1,8 @@
 /** The destination of an image's files: a directory or a tar archive. A file's name may be known only after its content. */
-import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { renameOver } from "../paths/rename-over.ts";
 import { blockBytes, endBytes, fileHeader, padding } from "./tar-header.ts";
+import { openTemporaryFile, type TemporaryFile } from "./temporary-file.ts";
 
 /** Disposing it closes open files, and removes a file that was not kept. */
 export interface OutputFiles extends Disposable {
@@ -28,37 +28,36 @@ export function putFile(files: OutputFiles, name: string, content: Uint8Array | 
 
 /** Writes one file at a time. */
 export function writeToDirectory(directory: string): OutputFiles {
-  /** Closes a file that is not kept, and removes it. */
-  let discard = () => {};
+  let open: TemporaryFile | undefined;
+  const close = () => {
+    open?.[Symbol.dispose]();
+    open = undefined;
+  };
   return {
     create() {
-      const temporary = join(directory, `.bough-${crypto.randomUUID()}`);
-      const descriptor = openSync(temporary, "wx", 0o644);
-      const remove = () => rmSync(temporary, { force: true });
-      discard = () => {
-        closeSync(descriptor);
-        remove();
-      };
+      const file = openTemporaryFile(directory);
+      open = file;
       return {
-        place: { path: temporary, position: 0 },
-        write: (bytes) => void writeAll(descriptor, bytes),
+        place: { path: file.path, position: 0 },
+        write: (bytes) => void writeAll(file.descriptor, bytes),
         keep(name) {
-          closeSync(descriptor);
-          discard = remove;
           mkdirSync(dirname(join(directory, name)), { recursive: true });
-          renameOver(temporary, join(directory, name));
-          discard = () => {};
+          file.keep(join(directory, name));
+          close();
         },
       };
     },
     finish: () => undefined,
-    [Symbol.dispose]: () => discard(),
+    [Symbol.dispose]: close,
   };
 }
 
-/** Writes one file at a time. Its header is rewritten when its name and size are known, so that no content is on disk twice. */
-export function writeToArchive(path: string): OutputFiles {
-  const descriptor = openSync(path, "wx", 0o644);
+/**
+ * Writes one file at a time to an archive. A header is rewritten when its file's name and size are known, so that no content is on disk
+ * twice. `flags`: `r+` for an empty file that exists.
+ */
+export function writeToArchive(path: string, flags: "wx" | "r+" = "wx"): OutputFiles {
+  const descriptor = openSync(path, flags, 0o644);
   const names = new Set<string>();
   let position = 0;
   return {

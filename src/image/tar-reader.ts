@@ -69,6 +69,15 @@ export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): 
   return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is not a layer` });
 }
 
+/** Reads the archive of an image's files like `readTar`, but decodes names as latin1, since no byte may be lost. */
+export function readTreeTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+  return readAs(stream, {
+    text: decodeName,
+    needsEnd: true,
+    problem: "the archive from the service is damaged",
+  });
+}
+
 interface Style {
   text: DecodeText;
   /** True if an archive without an end is damaged, even if it stops between two entries. */

@@ -28,6 +28,16 @@ export class RegistryError extends BoughError {
   }
 }
 
+/** A registry has stored something else than what was sent, by the digest in its response. */
+export class WrongDigestError extends RegistryError {
+  constructor(registry: string, sent: string, stored: string) {
+    super(`${registry} has stored ${stored} in place of ${sent}, which it was sent`, {
+      isPassing: false,
+      hint: "A proxy in between may change what it passes on, or the registry itself.",
+    });
+  }
+}
+
 /** A registry has returned another manifest than the one that was asked for by digest: it may be no registry at all. */
 export class WrongManifestError extends RegistryError {
   constructor(registry: string, digest: string) {

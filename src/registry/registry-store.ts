@@ -4,7 +4,7 @@ import { type BlobStore, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
-import { RegistryError, WrongManifestError } from "./registry-error.ts";
+import { RegistryError, WrongDigestError, WrongManifestError } from "./registry-error.ts";
 import { isDowngrade } from "./repository.ts";
 
 /** Blobs up to this size are sent from memory: a stream for each would take longer. */
@@ -15,6 +15,13 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
   const { address, name } = client.repository;
   const pull = [`repository:${name}:pull`];
   const push = [`repository:${name}:pull,push`];
+
+  /** Throws if the registry says that it has stored something else. Not every registry says what. */
+  function requireDigest(sent: string, headers: RegistryResponse["headers"]): void {
+    const stored = headers.get("docker-content-digest");
+    if (isDigest(stored) && stored !== sent)
+      throw new WrongDigestError(client.repository.registry, sent, stored);
+  }
 
   /** Begins an upload. Returns its address, or `undefined` if the registry has the blob now. */
   async function begin(query: string, scopes: readonly string[], signal: AbortSignal) {
@@ -72,10 +79,11 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
     },
     async putManifest(reference, { mediaType, bytes }, signal) {
       const headers = { "content-type": mediaType };
-      await client.send(
+      const stored = await client.send(
         { method: "PUT", path: `manifests/${reference}`, scopes: push, headers, body: () => bytes },
         signal,
       );
+      requireDigest(digestOf(bytes), stored.headers);
     },
     async removeManifest(reference, signal) {
       const scopes = [`repository:${name}:delete,pull,push`];
@@ -108,7 +116,11 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
         location.searchParams.set("digest", digest);
         const headers = { "content-type": "application/octet-stream", "content-length": String(size) };
         const body = () => held ?? open();
-        await client.once({ method: "PUT", path: location, scopes: push, headers, body }, signal);
+        const stored = await client.once(
+          { method: "PUT", path: location, scopes: push, headers, body },
+          signal,
+        );
+        requireDigest(digest, stored.headers);
       }, signal);
     },
     async mountBlob({ digest }, from, signal) {

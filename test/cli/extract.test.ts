@@ -6,12 +6,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { extractArchive } from "../../src/cli/images/extract.ts";
-import { readTar } from "../../src/image/tar-reader.ts";
+import { readAttributes } from "../../src/engine/system/xattrs.ts";
+import { readTar, type TarEntry } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks, type RawEntry, tarOf } from "../support/tar-bytes.ts";
 
@@ -25,12 +27,23 @@ beforeEach(() => {
   warnings = [];
 });
 
-const extract = (...entries: RawEntry[]) =>
-  extractArchive(readTar(inChunks(tarOf(entries))), root, {
+const extract = (...entries: RawEntry[]) => extractAs("plain", entries);
+
+const extractAs = (
+  style: "plain" | "exact",
+  entries: readonly RawEntry[],
+  attributes: TarEntry["attributes"] = [],
+) =>
+  extractArchive(withAttributes(readTar(inChunks(tarOf(entries))), attributes), root, {
+    style,
     signal: new AbortController().signal,
     platform: "linux",
     warn: (message) => warnings.push(message),
   });
+
+async function* withAttributes(entries: AsyncIterable<TarEntry>, attributes: TarEntry["attributes"]) {
+  for await (const entry of entries) yield { ...entry, attributes };
+}
 
 test("writes files, directories and links with modes and times, but without setuid bits", async () => {
   const done = await extract(
@@ -52,7 +65,7 @@ test("writes files, directories and links with modes and times, but without setu
 });
 
 describe("refuses an entry that could lead outside:", () => {
-  test.each<[string, RawEntry[]]>([
+  const escapes: [string, RawEntry[]][] = [
     ["a name with ..", [{ name: "../owned", content: "x" }]],
     ["a name with .. in the middle", [{ name: "a/../../owned", content: "x" }]],
     ["an absolute name", [{ name: "/owned", content: "x" }]],
@@ -92,10 +105,20 @@ describe("refuses an entry that could lead outside:", () => {
         { name: "d", content: "x" },
       ],
     ],
-  ])("%s", async (_, entries) => {
+  ];
+
+  test.each(escapes)("%s", async (_, entries) => {
     writeFileSync(join(outside, "secret"), "secret");
     await expect(extract(...entries)).rejects.toThrow();
     expect(readdirSync(outside).sort()).toEqual(["root", "secret"]);
+    expect(existsSync("/owned")).toBe(false);
+  });
+
+  test.each(escapes)("%s, or replaces what is in the way, as docker does", async (_, entries) => {
+    writeFileSync(join(outside, "secret"), "secret");
+    await extractAs("exact", entries).catch(() => undefined);
+    expect(readdirSync(outside).sort()).toEqual(["root", "secret"]);
+    expect(lstatSync(join(outside, "secret")).nlink).toBe(1);
     expect(existsSync("/owned")).toBe(false);
   });
 });
@@ -106,6 +129,28 @@ test("a file replaces an existing link instead of being written through it", asy
   await extract({ name: "a", content: "new" });
   expect(readFileSync(join(outside, "secret"), "utf8")).toBe("secret");
   expect(lstatSync(join(root, "a")).isFile()).toBe(true);
+});
+
+test("writes all that docker's files have: setuid bits, pipes, links to links, and attributes except capabilities", async () => {
+  const attributes = ["user.note", "security.capability"].map((name) => ({ name, value: Buffer.from("hi") }));
+  await extractAs(
+    "exact",
+    [
+      { name: "d/", flag: "5", mode: 0o1777 },
+      { name: "d/a", content: "hello", mode: 0o4755 },
+      { name: "link", flag: "2", target: "nowhere" },
+      { name: "hard", flag: "1", target: "link" },
+      { name: "pipe", flag: "6", mode: 0o620 },
+    ],
+    attributes,
+  );
+  const modeOf = (name: string) => (lstatSync(join(root, name)).mode & 0o7777).toString(8);
+  expect(["d", "d/a", "pipe"].map(modeOf)).toEqual(["1777", "4755", "620"]);
+  expect(lstatSync(join(root, "pipe")).isFIFO()).toBe(true);
+  expect(readlinkSync(join(root, "hard"))).toBe("nowhere");
+  for (const name of ["d", "d/a"])
+    expect(readAttributes(join(root, name))).toEqual([{ name: "user.note", value: Buffer.from("hi") }]);
+  expect(warnings).toEqual([]);
 });
 
 test("control characters in a name are escaped in warnings", async () => {

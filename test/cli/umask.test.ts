@@ -108,7 +108,7 @@ test.each(
       const script = `umask ${umask} && export BOUGH_HOME="$1" && bough="$2 --local" && cd "$3" &&
         $bough images import oci:$4:latest --tag base:1 >&2 &&
         $bough build --docker --secret id=secret,src=secret --output type=tar,dest="$1.tar" . >&2 &&
-        tar --extract --to-stdout --file "$1.tar" ./seen && tar --list --verbose --numeric-owner --file "$1.tar"`;
+        tar --extract --to-stdout --file "$1.tar" seen && tar --list --verbose --numeric-owner --file "$1.tar"`;
       const environment = [`PATH=${process.env.PATH}`, `HOME=${place.home}`, `BOUGH_RUNTIME=${runtime}`];
       const words = ["sh", "-c", script, "sh", home, place.program, context, base];
       const command = [...place.prefix, "env", "-i", ...environment, ...words];
@@ -118,7 +118,7 @@ test.each(
     }
 
     const usual = await build("022");
-    expect(usual).toContain("drwxr-xr-x 0/0 ./app/deep/\n");
+    expect(usual).toContain("drwxr-xr-x 0/0 app/deep/\n");
     expect(await build(mask)).toEqual(usual);
   },
   120_000,

@@ -81,11 +81,37 @@ describe("a build writes", () => {
     expect(existsSync(join(places, "local/mine"))).toBe(true);
   });
 
+  test("an OCI archive and a layout with an entry for each name, as docker and containerd read them", async () => {
+    const names = ["--tag", "a:1", "--tag", "host.example/b:2", "--tag", "c"];
+    await build(...names, "-o", "type=oci,dest=named.tar", "-o", "type=oci,dest=named,tar=false");
+    const entries = (index: string) =>
+      (JSON.parse(index) as { manifests: { annotations: Record<string, string> }[] }).manifests.map(
+        ({ annotations }) => [
+          annotations["io.containerd.image.name"],
+          annotations["org.opencontainers.image.ref.name"],
+        ],
+      );
+    const archived = Bun.spawnSync(["tar", "-xOf", "named.tar", "index.json"], { cwd: places });
+    const expected = [
+      ["docker.io/library/a:1", "1"],
+      ["host.example/b:2", "2"],
+      ["docker.io/library/c:latest", "latest"],
+    ];
+    expect(entries(archived.stdout.toString())).toEqual(expected);
+    const layout = () => entries(readFileSync(join(places, "named/index.json"), "utf8"));
+    expect(layout()).toEqual(expected);
+    await build("--tag", "b:1", "--tag", "a:1", "-o", "type=oci,dest=named,tar=false");
+    expect(layout().sort()).toEqual([...expected, ["docker.io/library/b:1", "1"]].sort());
+    expect(inspect("oci:named:2").rootfs.diff_ids.length).toBeGreaterThan(0);
+  });
+
   test("its files as an archive, to a file or as the only output to standard output", async () => {
     const { stderr } = await build("-o", "type=tar,dest=files.tar");
     expect(stderr).toContain(`[INFO] exported to tar:${places}/files.tar\n`);
     const tree = await readTree(Bun.file(join(places, "files.tar")).stream());
     expect(tree.get("/made/file")?.line).toContain("3 bytes");
+    const found = Bun.spawnSync(["tar", "-xOf", "files.tar", "made/file"], { cwd: places });
+    expect(found.stdout.toString()).toBe("hi\n");
     expect(await readTree(new Blob([buildToStdout("-")]).stream())).toEqual(tree);
   });
 
@@ -127,7 +153,8 @@ describe("a build writes", () => {
     const { stderr } = await build(...named, "--push", "-o", "type=oci,dest=beside.tar");
     for (const tag of tags) {
       expect(stderr).toContain(`exported to docker://${tag}, sha256:`);
-      expect(inspect("--tls-verify=false", `docker://${tag}`)).toEqual(inspect("oci-archive:beside.tar"));
+      const archived = inspect(`oci-archive:beside.tar:${tag.slice(-1)}`);
+      expect(inspect("--tls-verify=false", `docker://${tag}`)).toEqual(archived);
     }
   });
 });

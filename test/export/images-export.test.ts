@@ -125,7 +125,10 @@ describe("an image that is exported and imported again has the same files", () =
       ],
       { stdout: "pipe" },
     );
-    expect(await readTree(archive.stdout)).toEqual(tree);
+    const found = new Map(await readTree(archive.stdout));
+    // An archive of bough, like one of docker, has no entry for the root.
+    expect(found.delete("/")).toBe(true);
+    expect(found).toEqual(new Map(tree));
   });
 
   test("tar:-", async () => {

@@ -230,6 +230,25 @@ test.each<[string, () => Response, RegExp]>([
   await expect(open(registry.host).getManifest(blob.digest, signal)).rejects.toThrow(message);
 });
 
+const manifest = { mediaType: "application/vnd.oci.image.manifest.v1+json", bytes: Buffer.from("{}") };
+const other = digestOf("other");
+test.each<[string, (store: BlobStore) => Promise<void>]>([
+  ["a blob", put],
+  ["a manifest", (store) => store.putManifest("1", manifest, signal)],
+])("a registry that says another digest for %s than was sent is not believed", async (_, send) => {
+  const answering = (stored: string) =>
+    startFakeRegistry(({ method }) =>
+      method === "PUT" ? status(201, { "docker-content-digest": stored }) : undefined,
+    );
+  await using wrong = answering(other);
+  await expect(send(open(wrong.host))).rejects.toThrow(
+    `${wrong.host} has stored ${other} in place of sha256:`,
+  );
+  // A registry may say the digest by another algorithm, or nonsense.
+  await using strange = answering("md5:1");
+  await send(open(strange.host));
+});
+
 test("a registry that never answers is given up", async () => {
   const { promise: hangs, resolve } = Promise.withResolvers<void>();
   await using registry = startFakeRegistry(({ target }) => {

@@ -4,7 +4,7 @@ import { referencesIn, referencesOf, type VariableReference } from "../../docker
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
 import { cacheNamespaceArgument } from "../mounts/mount-spec.ts";
-import { isAutomaticArgument } from "../state/platform.ts";
+import { isAutomaticArgument, multiPlatformArgument } from "../state/platform.ts";
 import { type Arguments, predefinedArguments, type Scope } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 
@@ -16,6 +16,7 @@ const argumentsOfBuild = new Set([
   keepGitDirectoryArgument,
   hostNameArgument,
   cacheNamespaceArgument,
+  multiPlatformArgument,
   // The times of the result.
   "SOURCE_DATE_EPOCH",
 ]);

@@ -1,7 +1,7 @@
 import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 
 /** The platforms of a build. */
@@ -77,4 +77,18 @@ export function isAutomaticArgument(name: string): boolean {
 /** Returns TARGETSTAGE as BuildKit does: a last stage without a name is `default`. */
 export function targetStageName({ stages }: Pick<Dockerfile, "stages">, target: string | undefined): string {
   return target ?? stages.at(-1)?.name ?? "default";
+}
+
+/** BuildKit's build argument for a result like that of several platforms, also if there is one. */
+export const multiPlatformArgument = "BUILDKIT_MULTI_PLATFORM";
+
+/** Returns true if `multiPlatformArgument` asks for such a result. */
+export function asksForPlatforms(buildArgs: ReadonlyMap<string, string>): boolean {
+  const value = buildArgs.get(multiPlatformArgument) ?? "";
+  if (/^(1|t|true)$/i.test(value)) return true;
+  if (value === "" || /^(0|f|false)$/i.test(value)) return false;
+  throw usageError(
+    `--build-arg ${multiPlatformArgument}=${value}: invalid boolean value`,
+    "Give 1 or 0, or leave it out.",
+  );
 }

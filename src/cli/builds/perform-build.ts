@@ -6,6 +6,7 @@ import type { BuildRequest, SourceFiles } from "../../builder/job.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
+import { asksForPlatforms } from "../../builder/state/platform.ts";
 import { type Finding, lineOf, textOf } from "../../check/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
@@ -129,6 +130,7 @@ export async function performBuild(
   const services = [main];
   for (const each of chosen.slice(1)) services.push(await open(each));
   const session = buildSession(inputs.place);
+  const isMultiPlatform = asksForPlatforms(buildArgs);
   const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
   const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
   const cacheRealm = realmOf(sharing?.keys.trusted);
@@ -220,7 +222,8 @@ export async function performBuild(
         attest: attesting?.attest(service.connection.service, uuid, options.tags, platform),
       }));
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-      exported = await writeBuildOutputs(timed, written, invocation, log, daemon?.daemon);
+      const isMap = images.length > 1 || isMultiPlatform;
+      exported = await writeBuildOutputs(timed, { images: written, isMap }, invocation, log, daemon?.daemon);
     }
     kept?.say(result, log);
     for (const { uuid, service } of images) await service.connection.requireKept(uuid);

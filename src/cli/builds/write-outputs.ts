@@ -22,17 +22,24 @@ export interface BuiltImage extends Pick<ImageToWrite, "attest"> {
   from: Pick<Connection, "service" | "store">;
 }
 
-/** Exports what was built, an image for each platform, to all destinations, and returns what was written. Messages go to `log`. */
+/**
+ * Exports what was built, an image for each platform, to all destinations, and returns what was written. Messages go to `log`.
+ *
+ * @param isMap true if files get a directory for each platform, as with several or BUILDKIT_MULTI_PLATFORM
+ */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  images: readonly BuiltImage[],
+  { images, isMap }: { images: readonly BuiltImage[]; isMap: boolean },
   invocation: Invocation,
   log: Log,
   daemon: Daemon | undefined,
 ): Promise<ExportedAs[]> {
   const exported: ExportedAs[] = [];
   const described = await Promise.all(
-    images.map(async (image) => ({ ...image, ...(await findDescription(image.uuid, image.from)) })),
+    images.map(async (image) => ({
+      ...{ ...image, ...(await findDescription(image.uuid, image.from)) },
+      directory: isMap ? await directoryOf(image) : undefined,
+    })),
   );
   const [first, ...others] = described;
   if (first === undefined) return [];
@@ -45,23 +52,15 @@ export async function writeBuildOutputs(
       }),
     });
     const written = [await annotated(first), ...(await Promise.all(others.map(annotated)))] as const;
+    const fileTime = options.times.epoch;
     for (const destination of destinations) {
       makeParents(destination);
       if (destination.kind === "local") {
-        for (const image of images) {
-          const local =
-            images.length === 1 ? destination.path : join(destination.path, await directoryOf(image));
-          makeParents({ kind: "local", path: local });
-          const from = { image: image.uuid, path: "/", meansContents: true };
-          await copyDirectory(from, { local, endsWithSlash: true }, image.from.service, {
-            ...invocation,
-            log,
-          });
-          log.info(`exported to ${local}`);
-        }
+        const isSplit = options.splitsPlatforms ?? isMap;
+        await writeFiles(destination.path, { images, isSplit, fileTime }, invocation, log);
         continue;
       }
-      const delivery = { ...options, images: written, destination, daemon };
+      const delivery = { ...options, images: written, destination, daemon, fileTime };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
@@ -77,7 +76,40 @@ export async function writeBuildOutputs(
   return exported;
 }
 
+interface WrittenFiles {
+  images: readonly BuiltImage[];
+  /** True if each platform gets a directory. */
+  isSplit: boolean;
+  /** The time of all files, in place of their own. */
+  fileTime: number | undefined;
+}
+
+/** Writes the files of the images into a directory. */
+async function writeFiles(
+  path: string,
+  { images, isSplit, fileTime }: WrittenFiles,
+  invocation: Invocation,
+  log: Log,
+): Promise<void> {
+  const owners = new Map<string, string>();
+  for (const image of images) {
+    const local = isSplit ? join(path, await directoryOf(image)) : path;
+    makeParents({ kind: "local", path: local });
+    const from = { image: image.uuid, path: "/", meansContents: true };
+    const isShared = !isSplit && images.length > 1;
+    const shared = isShared ? { owner: await platformNameOf(image), owners } : undefined;
+    const options = { style: "exact", time: fileTime, shared } as const;
+    const place = { local, endsWithSlash: true };
+    await copyDirectory(from, place, image.from.service, { ...invocation, log }, options);
+    log.info(`exported to ${local}`);
+  }
+}
+
 /** Returns the directory for the files of one platform of several, named as docker buildx names it. */
-async function directoryOf({ uuid, from }: BuiltImage): Promise<string> {
-  return formatPlatform(await platformOfImage(from.service, uuid)).replaceAll("/", "_");
+async function directoryOf(image: BuiltImage): Promise<string> {
+  return (await platformNameOf(image)).replaceAll("/", "_");
+}
+
+async function platformNameOf({ uuid, from }: BuiltImage): Promise<string> {
+  return formatPlatform(await platformOfImage(from.service, uuid));
 }

@@ -28,6 +28,8 @@ export interface BuildOutput {
   isInsecure: boolean;
   /** True if layers of bases are compressed again, where they have another compression. */
   recompresses: boolean;
+  /** `platform-split`: true if files get a directory for each platform. Default: if there are several. */
+  splitsPlatforms: boolean | undefined;
   /** Further tags of the image. */
   tags: readonly string[];
   /** True for Docker's media types in place of OCI's. */
@@ -78,6 +80,7 @@ function readOutput(
   const names = isForHub ? given.map(wholeName) : given;
   const place = { type, path, names, dest, byDigest, isArchive: isTrue("tar", true) };
   const output = {
+    splitsPlatforms: fields.flag("platform-split"),
     // The name of an image that is pushed by its digest is that of a repository.
     tags: type === "image" && !byDigest ? given.map(parseTag) : [],
     recompresses: isTrue("force-compression"),
@@ -127,7 +130,7 @@ function withoutIndex(outputs: readonly BuildOutput[]): string | undefined {
 /** Throws if an output has no place for the images of several platforms. */
 export function requirePlatformsFit(outputs: readonly BuildOutput[]): void {
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
-  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry", "local", "daemon"].includes(kind));
+  const unfit = kinds.find((kind) => kind === "docker-archive" || kind === "dir" || kind === "rootfs");
   if (unfit === undefined) return;
   throw new BoughError(
     `${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} takes the image of one platform`,
@@ -194,8 +197,12 @@ function destinationsOf(
     case "tar":
       return [{ kind: "tar", path }];
     case "oci": {
+      const wholeNames = names.map((each) => wholeName(withLatest(each)));
       const name = names[0]?.slice(names[0].lastIndexOf(":") + 1);
-      return [isArchive ? { kind: "oci-archive", path, name } : { kind: "oci", path: pathNeeded(), name }];
+      const named = { name, wholeNames };
+      return [
+        isArchive ? { kind: "oci-archive", path, ...named } : { kind: "oci", path: pathNeeded(), ...named },
+      ];
     }
     case "docker": {
       if (dest === undefined) return [{ kind: "daemon", names: names.map(withLatest) }];

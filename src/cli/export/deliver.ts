@@ -4,6 +4,7 @@ import type { Compression } from "../../image/compression.ts";
 import { type ImageToWrite, joinImages, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
 import type { Platform } from "../../image/platform.ts";
+import type { TreeToWrite } from "../../image/tree-tar.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
@@ -26,6 +27,8 @@ interface Delivery {
   destination: Destination;
   compression: Compression;
   times: TimeOptions;
+  /** The time of all files in a plain archive, in place of their own. */
+  fileTime?: number | undefined;
   isInsecure: boolean;
   /** Set for the destination `daemon`. */
   daemon?: Daemon | undefined;
@@ -37,6 +40,8 @@ interface Delivery {
 interface DeliveredImage extends ExportedImage, Pick<ImageToWrite, "attest" | "annotations"> {
   /** The service that has it. */
   from: Pick<Connection, "service" | "store">;
+  /** The directory of a plain archive that its files go into; `undefined`: the archive's root. */
+  directory?: string | undefined;
 }
 
 /** Exports or pushes an image, or those for several platforms, and shows the progress. */
@@ -46,6 +51,7 @@ export async function deliverImage(
     destination,
     compression,
     times,
+    fileTime,
     isInsecure,
     daemon,
     recompresses = false,
@@ -84,7 +90,8 @@ export async function deliverImage(
   };
   const content = async () => {
     const [, ...others] = images;
-    const opened = joinImages([await open(image), ...(await Promise.all(others.map(open)))]);
+    const all = [await open(image), ...(await Promise.all(others.map(open)))] as const;
+    const opened = joinImages(all, { isIndex: image.directory !== undefined && hasIndex(destination) });
     return counted(opened, progress.message);
   };
   const onReused = (layers: number) => {
@@ -112,6 +119,8 @@ export async function deliverImage(
         return exportImage(destination, {
           content,
           tree: () => service.openArchive(image.uuid, "/"),
+          trees: images.map(treeOf),
+          fileTime,
           compression,
           runtime,
         });
@@ -140,6 +149,19 @@ export async function deliverImage(
   } finally {
     for (const base of bases) base.close();
   }
+}
+
+/** True for a destination that may have an index for one platform, too. */
+function hasIndex({ kind }: Destination): boolean {
+  return kind === "registry" || kind === "oci" || kind === "oci-archive";
+}
+
+/** Opens the archive when its turn has come. */
+function treeOf({ uuid, from: { service }, directory }: DeliveredImage): TreeToWrite {
+  async function* open() {
+    yield* await service.openArchive(uuid, "/");
+  }
+  return { tree: open(), prefix: directory === undefined ? "" : `${directory}/` };
 }
 
 function verbsOf({ kind }: Destination): { doing: string; done: "pushed" | "loaded" | "exported" } {

@@ -6,9 +6,9 @@ import type { Output } from "../process/runtime.ts";
 
 /** The destination of an export or push. Paths are absolute. */
 export type Destination =
-  | { kind: "oci"; path: string; name: string | undefined }
+  | ({ kind: "oci"; path: string } & OciNames)
   /** Archives; without a path, they go to standard output. */
-  | { kind: "oci-archive"; path: string | undefined; name: string | undefined }
+  | ({ kind: "oci-archive"; path: string | undefined } & OciNames)
   | {
       kind: "docker-archive";
       path: string | undefined;
@@ -21,6 +21,14 @@ export type Destination =
   | { kind: "daemon"; names: readonly string[] }
   /** `HOST/NAME:TAG`, as skopeo takes it; `HOST/NAME` for an image that is pushed by its digest alone. */
   | { kind: "registry"; reference: string; byDigest?: boolean };
+
+/** How an index names an image. */
+interface OciNames {
+  /** skopeo's name, in most cases a tag. */
+  name: string | undefined;
+  /** Whole names, such as `docker.io/library/app:1`, which docker and containerd give the image. There is an entry for each. */
+  wholeNames?: readonly string[];
+}
 
 /** `local`: only the files, owned by this user, in a directory that may have others. */
 export type OutputDestination = Destination | { kind: "local"; path: string };

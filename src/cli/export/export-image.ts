@@ -16,20 +16,25 @@ import {
   writeOciLayout,
   writeSkopeoDirectory,
 } from "../../image/image-writer.ts";
-import { nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
+import { type TreeToWrite, writeTreeTar } from "../../image/tree-tar.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";
 import type { Destination } from "./destination.ts";
-import { nameIn, readManifests, writeWholeDirectory, writeWholeFile } from "./output-places.ts";
+import { isReplacedBy, readManifests, writeWholeDirectory, writeWholeFile } from "./output-places.ts";
 
 interface ExportJob {
   /** Called only if the destination takes layers. */
   content: () => Promise<ImageToWrite>;
   /** All of the image's files in one archive. */
   tree: () => Promise<ReadableStream<Uint8Array>>;
+  /** The files of the images for all platforms, for a plain archive. */
+  trees: readonly TreeToWrite[];
+  /** The time of all files in a plain archive; `undefined`: their own. */
+  fileTime: number | undefined;
   compression: Compression;
   runtime: Runtime;
 }
@@ -67,12 +72,20 @@ export async function exportImage(
       );
       return undefined;
     case "tar":
-      await writeTree(await job.tree(), destination.path, job.runtime);
+      await writeTree(writeTreeTar(job.trees, job.fileTime), destination.path, job.runtime);
       return undefined;
   }
 }
 
-function entriesFor({ name }: { name: string | undefined }): Record<string, string>[] {
+type OciDestination = Extract<Destination, { kind: "oci" | "oci-archive" }>;
+
+/** Returns the annotations of an image's entries in an index, as buildx writes them: an entry for each name. */
+function entriesFor({ name, wholeNames = [] }: OciDestination): Record<string, string>[] {
+  if (wholeNames.length > 0)
+    return wholeNames.map((whole) => ({
+      [containerdName]: whole,
+      [nameAnnotation]: whole.slice(whole.lastIndexOf(":") + 1),
+    }));
   return name === undefined ? [] : [{ [nameAnnotation]: name }];
 }
 
@@ -90,7 +103,7 @@ async function writeArchive(
   write: (files: OutputFiles) => Promise<WrittenImage>,
 ): Promise<WrittenImage> {
   if (path !== undefined)
-    return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
+    return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary, "r+"), write));
   using spool = openScratch("export", runtime.environment);
   const written = await writing(writeToArchive(spool.path), write).catch((error: unknown) => {
     throw withScratchHint(error, spool);
@@ -106,31 +119,35 @@ async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Pro
 
 /** Writes an OCI layout. An existing one keeps its other images, and its index is replaced last. */
 async function writeLayout(
-  { path, name }: { path: string; name: string | undefined },
+  destination: Extract<Destination, { kind: "oci" }>,
   image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
-  const entries = entriesFor({ name });
+  const { path } = destination;
+  const entries = entriesFor(destination);
   const index = join(path, "index.json");
   if (!existsSync(index)) {
     return writeWholeDirectory(path, (directory) =>
       writing(writeToDirectory(directory), (files) => writeOciLayout(files, image, { compression, entries })),
     );
   }
-  const manifests = readManifests(index).filter((manifest) => nameIn(manifest) !== name);
+  const named = entries.length === 0 ? [{}] : entries;
+  const manifests = readManifests(index).filter(
+    (manifest) => !named.some((entry) => isReplacedBy(manifest, entry)),
+  );
   return writing(writeToDirectory(path), (files) =>
     writeOciLayout(files, image, { compression, entries, manifests }),
   );
 }
 
 async function writeTree(
-  tree: ReadableStream<Uint8Array>,
+  tree: AsyncIterable<Uint8Array>,
   path: string | undefined,
   runtime: Runtime,
 ): Promise<void> {
   if (path === undefined) return writeChunks(tree, runtime);
   await writeWholeFile(path, async (temporary) => {
-    await using file = await open(temporary, "wx", 0o644);
+    await using file = await open(temporary, "r+");
     for await (const chunk of tree) {
       runtime.signal.throwIfAborted();
       await file.writeFile(chunk);

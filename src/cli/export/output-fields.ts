@@ -8,6 +8,7 @@ export interface OutputFields {
   text: string;
   /** Takes a field out. An empty one is as if it were not given. */
   take(name: string): string | undefined;
+  flag(name: string): boolean | undefined;
   isTrue(name: string, otherwise?: boolean): boolean;
   /** Takes `annotation.KEY=VALUE` out, and those with a type and a platform, as `--annotation` has them. */
   annotations(): string[];
@@ -20,7 +21,6 @@ const ignoredFields: Readonly<Record<string, string>> = {
   "attestation-prefix": "attestations are in the image's index",
   "compression-level": "the level is fixed, so that the same image is always the same bytes",
   "dangling-name-prefix": "an image without a tag has an id",
-  "platform-split": "files of several platforms always have a directory each",
   store: "the image stays with the service in any case",
   unpack: "images are always unpacked",
 };
@@ -32,10 +32,15 @@ export function readFields(text: string): OutputFields {
     fields.delete(name);
     return value === "" ? undefined : value;
   };
+  const flag = (name: string) => {
+    const value = take(name);
+    return value === undefined ? undefined : parseFlag(value, name, text);
+  };
   return {
     text,
     take,
-    isTrue: (name, otherwise = false) => readFlag(take(name), name, text, otherwise),
+    flag,
+    isTrue: (name, otherwise = false) => flag(name) ?? otherwise,
     annotations: () =>
       [...fields].flatMap(([name, value]) => {
         const [, type, key] = /^annotation(?:-([^.]+))?\.(.+)$/.exec(name) ?? [];
@@ -80,8 +85,7 @@ function parseFields(text: string): Map<string, string> {
   );
 }
 
-function readFlag(value: string | undefined, name: string, text: string, otherwise: boolean): boolean {
-  if (value === undefined) return otherwise;
+function parseFlag(value: string, name: string, text: string): boolean {
   const flag = parseBoolean(value);
   if (flag !== undefined) return flag;
   throw unusable(text, `${name} must be true or false, not ${JSON.stringify(value)}`);

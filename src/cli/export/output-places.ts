@@ -17,7 +17,8 @@ import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { compressions } from "../../image/compression.ts";
-import { nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
+import { openTemporaryFile } from "../../image/temporary-file.ts";
 import { renameOver } from "../../paths/rename-over.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -145,15 +146,26 @@ export function readManifests(path: string): object[] {
   throw new BoughError(`${path} lists no images: its directory is not an OCI image layout`);
 }
 
-/** Returns the name of an image in an index. */
-export function nameIn(manifest: object): unknown {
-  const { annotations } = manifest as { annotations?: Record<string, unknown> };
-  return annotations?.[nameAnnotation];
+/** True for an image of an index that a new one with these annotations replaces: one of the same name. */
+export function isReplacedBy(manifest: object, annotations: Readonly<Record<string, unknown>>): boolean {
+  const { annotations: own = {} } = manifest as { annotations?: Record<string, unknown> };
+  // Several repositories may have the same tag, which is all that skopeo knows.
+  const areWhole = own[containerdName] !== undefined && annotations[containerdName] !== undefined;
+  const key = areWhole ? containerdName : nameAnnotation;
+  return own[key] === annotations[key];
 }
 
-/** Has a file written under a temporary name in its directory, and renames it when it is complete. */
+/** Has a file written at a temporary path, and gives it its name when it is complete. */
 export async function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  return writeBeside(filePlace(path), write);
+  const place = filePlace(path);
+  try {
+    using file = openTemporaryFile(dirname(place));
+    const result = await write(file.path);
+    file.keep(place);
+    return result;
+  } catch (error) {
+    throw writeError(place, error);
+  }
 }
 
 /** Does the same for a directory, which must be new or empty. */
@@ -162,12 +174,17 @@ export async function writeWholeDirectory<T>(
   write: (temporary: string) => Promise<T>,
 ): Promise<T> {
   requireEmpty(path);
-  return writeBeside(path, async (temporary) => {
+  const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
+  try {
     mkdirSync(temporary);
     const result = await write(temporary);
     if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) rmdirSync(path);
+    renameOver(temporary, path);
     return result;
-  });
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw writeError(path, error);
+  }
 }
 
 /** Returns the path of the file that `writeWholeFile` replaces. Throws a BoughError if something else than a file is there. */
@@ -185,16 +202,8 @@ function filePlace(path: string): string {
   return stats === undefined ? path : realpathSync(path);
 }
 
-async function writeBeside<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
-  try {
-    const result = await write(temporary);
-    renameOver(temporary, path);
-    return result;
-  } catch (error) {
-    rmSync(temporary, { recursive: true, force: true });
-    throw error instanceof Error && "code" in error ? cannotWrite(path, error) : error;
-  }
+function writeError(path: string, error: unknown): unknown {
+  return error instanceof Error && "code" in error ? cannotWrite(path, error) : error;
 }
 
 /** Throws a BoughError if `writeWholeDirectory` can't write there. */

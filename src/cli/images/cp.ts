@@ -1,12 +1,12 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { dirname, join, posix, resolve, sep } from "node:path";
 import { relativeEntries } from "../../builder/staging/image-archive.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
-import { renameOver } from "../../paths/rename-over.ts";
+import { openTemporaryFile } from "../../image/temporary-file.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -16,7 +16,13 @@ import { cannotWrite, writeChunks } from "../process/write-error.ts";
 import { type ImagePath, pathDescription, resolveImagePath, withRunHint } from "../references/image-path.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { type Extracted, extractArchive, localNameAdvice, refuseFile } from "./extract.ts";
+import {
+  type Extracted,
+  type ExtractOptions,
+  extractArchive,
+  localNameAdvice,
+  refuseFile,
+} from "./extract.ts";
 
 export const cp = command({
   name: "cp",
@@ -111,29 +117,34 @@ async function copyFile(
   const name = posix.basename(path);
   if (isDirectory) checkLocalNames([name], runtime.platform, localNameAdvice);
   const to = isDirectory ? join(local, name) : local;
-  const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
   try {
     // Only the listing has the mode.
     const [listed] = await service.listFiles(image, path);
     const mode = listed?.type === "file" && listed.mode !== null ? listed.mode & 0o777 : 0o666;
-    const file = await open(temporary, "wx", mode);
-    let bytes = 0;
-    try {
-      for await (const chunk of content) {
-        runtime.signal.throwIfAborted();
-        bytes += chunk.byteLength;
-        await file.writeFile(chunk);
-      }
-    } finally {
-      await file.close();
-    }
-    renameOver(temporary, to);
+    using temporary = openTemporaryFile(dirname(to), mode);
+    const bytes = await writeTo(temporary.path, content, runtime.signal);
+    temporary.keep(to);
     return { path: to, files: 1, bytes };
   } catch (error) {
     await content.cancel().catch(() => undefined);
-    await rm(temporary, { force: true });
     throw runtime.signal.aborted ? error : cannotWrite(to, error);
   }
+}
+
+/** Returns the number of bytes. */
+async function writeTo(
+  path: string,
+  content: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
+  await using file = await open(path, "r+");
+  let bytes = 0;
+  for await (const chunk of content) {
+    signal.throwIfAborted();
+    bytes += chunk.byteLength;
+    await file.writeFile(chunk);
+  }
+  return bytes;
 }
 
 /** Does what `cp -r` does: copies into a directory that exists, else to the directory of that name. */
@@ -142,6 +153,7 @@ export async function copyDirectory(
   { local }: LocalPlace,
   service: Service,
   { runtime, log }: Invocation,
+  options: Pick<ExtractOptions, "style" | "time" | "shared"> = { style: "plain" },
 ): Promise<CopyResult> {
   const archive = await service.openArchive(image, path);
   const stats = statsOf(local);
@@ -153,6 +165,7 @@ export async function copyDirectory(
   makeRoot(to, to === local);
   const entries = relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
   const extracted = await extractArchive(entries, to, {
+    ...options,
     signal: runtime.signal,
     platform: runtime.platform,
     warn: log.warn,

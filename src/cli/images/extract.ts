@@ -1,20 +1,10 @@
-import {
-  chmodSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  rmSync,
-  type Stats,
-  symlinkSync,
-  utimesSync,
-} from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
-import { fileTime } from "../../clock.ts";
+import { chmodSync, linkSync, lstatSync, mkdirSync, rmSync, type Stats, symlinkSync } from "node:fs";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames, createSpellingCheck, otherSpelling } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { cannotWrite } from "../process/write-error.ts";
+import { type EntryOptions, makeSpecial, setAttributes, setTime, writeFile } from "./write-entry.ts";
 
 export interface Extracted {
   files: number;
@@ -26,7 +16,8 @@ export interface Extracted {
  * that would take minutes. Directories that extraction creates get the mode and time of their archive entry; existing ones stay
  * unchanged.
  */
-interface Written {
+interface Written extends ExtractOptions {
+  root: string;
   directories: Map<string, Directory>;
   hasOtherSpelling(path: string): boolean;
 }
@@ -36,29 +27,41 @@ interface Directory {
   entry?: TarEntry;
 }
 
+export interface ExtractOptions extends EntryOptions {
+  /** The time of all entries, in seconds since the epoch; `undefined`: their own. */
+  time?: number | undefined;
+  /** The images whose files are in the same place, by the paths of their files: none may replace another's. */
+  shared?: { owner: string; owners: Map<string, string> } | undefined;
+  warn: (message: string) => void;
+}
+
 /**
- * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`,
- * neither one of the archive nor an existing one. Special files and the setuid, setgid and sticky bits are left out. Owners are
- * those of new files, and the umask cuts modes, as with `cp -r`, and with tar for an ordinary user.
+ * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`, neither one
+ * of the archive nor an existing one. Owners are those of new files.
  */
 export async function extractArchive(
   entries: AsyncIterable<TarEntry>,
   root: string,
-  options: { signal: AbortSignal; platform: NodeJS.Platform; warn: (message: string) => void },
+  options: ExtractOptions,
 ): Promise<Extracted> {
   const extracted: Extracted = { files: 0, bytes: 0 };
-  const written: Written = { directories: new Map(), hasOtherSpelling: createSpellingCheck() };
-  for await (const entry of entries) {
+  const written: Written = {
+    ...options,
+    ...{ root, directories: new Map(), hasOtherSpelling: createSpellingCheck() },
+  };
+  for await (const given of entries) {
     options.signal.throwIfAborted();
+    const entry = options.time === undefined ? given : { ...given, modified: options.time };
     const names = partsOf(entry.name);
     if (names.length === 0) continue;
     checkLocalNames(names, options.platform, localNameAdvice);
-    if (entry.type === "other") {
-      options.warn(`${displayPath(entry.name)} is a device or a pipe, which is left out`);
-      continue;
-    }
+    if (entry.type !== "directory" && options.shared !== undefined)
+      requireOwn(names.join("/"), options.shared);
     try {
-      await extract(entry, root, names, written, options.signal);
+      if (!(await extract(entry, names, written))) {
+        options.warn(`${displayPath(entry.name)} is a device or a pipe, which is left out`);
+        continue;
+      }
     } catch (error) {
       throw options.signal.aborted ? error : cannotWrite([root, ...names].join("/"), error);
     }
@@ -70,33 +73,47 @@ export async function extractArchive(
   return extracted;
 }
 
-async function extract(
-  entry: TarEntry,
-  root: string,
-  names: readonly string[],
-  written: Written,
-  signal: AbortSignal,
-): Promise<void> {
-  const path = makeParents(root, names, written);
+/** Throws, in BuildKit's words, if another image has a file of that path. */
+function requireOwn(path: string, { owner, owners }: NonNullable<ExtractOptions["shared"]>): void {
+  const other = owners.get(path);
+  owners.set(path, owner);
+  if (other === undefined) return;
+  throw new BoughError(
+    `cannot overwrite ${displayPath(path)} from ${other} with ${owner} when split option is disabled`,
+    { hint: "Leave platform-split=false out: each platform gets a directory." },
+  );
+}
+
+/** Returns false for a special file that can't be made. */
+async function extract(entry: TarEntry, names: readonly string[], written: Written): Promise<boolean> {
+  const { style } = written;
+  if (entry.type === "other" && style === "plain") return false;
+  const path = makeParents(names, written);
   switch (entry.type) {
     case "directory":
       makeDirectory(path, written, entry.mode).entry = entry;
       break;
     case "file":
       removeOld(path, written);
-      await writeFile(path, entry, signal);
+      await writeFile(path, entry, written);
       break;
     case "symlink":
       removeOld(path, written);
       symlinkSync(entry.target, path);
+      if (style === "exact") setTime(path, entry);
       break;
     case "hardlink": {
-      const target = existingFile(root, entry, written);
+      const target = existingFile(entry, written);
       if (target === path) break;
       removeOld(path, written);
       linkSync(target, path);
+      break;
     }
+    case "other":
+      removeOld(path, written);
+      return makeSpecial(path, entry, written);
   }
+  return true;
 }
 
 function partsOf(name: string): string[] {
@@ -110,7 +127,8 @@ function partsOf(name: string): string[] {
 }
 
 /** Returns the entry's path, after making its parents: real directories, not links to directories. */
-function makeParents(root: string, names: readonly string[], written: Written): string {
+function makeParents(names: readonly string[], written: Written): string {
+  const { root } = written;
   const above = names.slice(0, -1);
   if (!written.directories.has([root, ...above].join("/"))) {
     let path = root;
@@ -127,10 +145,13 @@ function makeDirectory(path: string, written: Written, mode: number): Directory 
   const known = written.directories.get(path);
   if (known !== undefined) return known;
   const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
-  else if (written.hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
-  else if (!stats.isDirectory()) throw notDirectory(path, stats);
-  const directory = { isMade: stats === undefined };
+  if (stats !== undefined && written.hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
+  const isInTheWay = stats?.isDirectory() === false;
+  if (isInTheWay && written.style === "plain") throw notDirectory(path, stats);
+  if (isInTheWay) rmSync(path);
+  const isMade = stats === undefined || isInTheWay;
+  if (isMade) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
+  const directory = { isMade };
   written.directories.set(path, directory);
   return directory;
 }
@@ -142,47 +163,25 @@ function notDirectory(path: string, stats: Stats): BoughError {
   });
 }
 
-function removeOld(path: string, { hasOtherSpelling }: Written): void {
+function removeOld(path: string, { hasOtherSpelling, style }: Written): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
   if (hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
-  if (stats.isDirectory())
+  if (stats.isDirectory() && style === "plain")
     throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
-  rmSync(path);
+  rmSync(path, { recursive: stats.isDirectory() });
 }
 
 /** Returns the file below the root that a hard link leads to. */
-function existingFile(root: string, { name, target }: TarEntry, written: Written): string {
-  const path = makeParents(root, partsOf(target), written);
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
+function existingFile({ name, target }: TarEntry, written: Written): string {
+  const path = makeParents(partsOf(target), written);
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  // A link to a link is followed on other systems, and leads anywhere.
+  const mayBeAny = written.style === "exact" && written.platform === "linux";
+  if (stats?.isFile() === true || (mayBeAny && stats?.isDirectory() === false)) return path;
   throw new BoughError(
     `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is not a file in it`,
   );
-}
-
-/**
- * The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. A file that is not
- * complete does not stay: nothing would tell it from a complete one.
- */
-async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
-  await using file = await open(path, "wx", entry.mode & 0o777);
-  try {
-    await writePieces(file, entry, signal);
-  } catch (error) {
-    rmSync(path, { force: true });
-    throw error;
-  }
-  if (isDate(entry.modified)) await file.utimes(fileTime(entry.modified), fileTime(entry.modified));
-}
-
-async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSignal): Promise<void> {
-  for await (const { offset, bytes } of entry.pieces()) {
-    signal.throwIfAborted();
-    for (let done = 0; done < bytes.byteLength; ) {
-      done += (await file.write(bytes, done, bytes.byteLength - done, offset + done)).bytesWritten;
-    }
-  }
-  await file.truncate(entry.size);
 }
 
 /**
@@ -192,21 +191,18 @@ async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSigna
 function restoreDirectories(written: Written): void {
   const deepestFirst = [...written.directories].sort(([one], [other]) => other.length - one.length);
   for (const [path, { isMade, entry }] of deepestFirst) {
-    if (!isMade || entry === undefined) continue;
+    const isDescribed = isMade || written.style === "exact";
+    if (!isDescribed || entry === undefined) continue;
     try {
       const stats = lstatSync(path);
       if (!stats.isDirectory()) continue;
-      chmodSync(path, stats.mode & entry.mode & 0o777);
-      if (isDate(entry.modified)) utimesSync(path, fileTime(entry.modified), fileTime(entry.modified));
+      chmodSync(path, written.style === "exact" ? entry.mode & 0o7777 : stats.mode & entry.mode & 0o777);
+      if (written.style === "exact") setAttributes(path, entry, written);
+      setTime(path, entry);
     } catch (error) {
       throw cannotWrite(path, error);
     }
   }
-}
-
-/** True if the seconds since the epoch are in the range of JavaScript's dates: an archive may have any value. */
-function isDate(seconds: number): boolean {
-  return Math.abs(seconds) <= 8.64e12;
 }
 
 /** What to do about a name of an image that this system has no file of. */

@@ -26,7 +26,7 @@ function shortened(path: string): string {
 
 /** Writes chunks to standard output as fast as its reader takes them. */
 export async function writeChunks(
-  chunks: ReadableStream<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array>,
   { stdout, signal }: Pick<Runtime, "stdout" | "signal">,
 ): Promise<void> {
   for await (const chunk of chunks) {
