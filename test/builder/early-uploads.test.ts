@@ -45,11 +45,11 @@ test("the files of the next COPY are sent during a RUN, and reported after it", 
   run = ({ command }) => (command === "one" ? { until: untilSent(2) } : undefined);
   const ended = await build(twoRuns);
   expect(ended.exitCode).toBe(0);
-  expect(ended.stderr.match(/uploaded .*(?= sent)| RUN (?:one|two)$/gm)).toEqual([
+  expect(ended.stderr.match(/uploaded .*(?= sent)|(?<=op=\S+ )RUN (?:one|two)$/gm)).toEqual([
     "uploaded 1 file (1 B",
-    " RUN one",
+    "RUN one",
     "uploaded 2 files (2 B",
-    " RUN two",
+    "RUN two",
   ]);
   expect(ended.stderr).toContain("3 files uploaded (3 B)");
   expect(sent()).toBe(3);

@@ -2,7 +2,7 @@ import { usageError } from "../../errors.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
-import { registryOptions } from "../service/registry-options.ts";
+import { registryOptions } from "../service/registry-definitions.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import type { BakeWords } from "./remote/words.ts";
 

@@ -13,7 +13,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { registryOptions } from "../service/registry-options.ts";
+import { registryOptions } from "../service/registry-definitions.ts";
 
 const scopeArgument: ArgumentDefinition = {
   type: "positional",

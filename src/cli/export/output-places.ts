@@ -24,7 +24,11 @@ import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { cannotWrite } from "../process/write-error.ts";
-import { credentialsDefinition, digestFileDefinition, registryOptions } from "../service/registry-options.ts";
+import {
+  credentialsDefinition,
+  digestFileDefinition,
+  registryOptions,
+} from "../service/registry-definitions.ts";
 import type { OutputDestination } from "./destination.ts";
 
 /** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */

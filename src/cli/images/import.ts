@@ -15,12 +15,8 @@ import { printResult } from "../command-line/result.ts";
 import { readPlatform } from "../references/image-argument.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
-import {
-  credentialsDefinition,
-  mirrorDefinition,
-  readCredentials,
-  registryOptions,
-} from "../service/registry-options.ts";
+import { credentialsDefinition, mirrorDefinition, registryOptions } from "../service/registry-definitions.ts";
+import { readCredentials } from "../service/registry-options.ts";
 import { importOne, namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
 export const importCommand = command({

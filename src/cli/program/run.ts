@@ -25,7 +25,6 @@ import { listWords } from "../command-line/option-values.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { withRegistryOptions } from "../service/registry-options.ts";
 import { commands } from "./commands.ts";
 import { asInDocker, readArguments } from "./read-arguments.ts";
 
@@ -126,6 +125,7 @@ export async function runCommand(
   const { stderr } = runtime;
   // Loaded only now, so that help and version are fast.
   const { createLog } = await import("../../terminal/log.ts");
+  const { withRegistryOptions } = await import("../service/registry-options.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
   for (const sentence of values.ignored) log.warn(sentence);
   const environment = withVariables(

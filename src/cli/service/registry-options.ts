@@ -1,4 +1,4 @@
-/** Options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
+/** Reads the options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
 
 import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
@@ -6,57 +6,9 @@ import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { parseMirror } from "../../registry/repository.ts";
 import { Secret } from "../../secret.ts";
 import type { Values } from "../command-line/arguments.ts";
-import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
-
-export const registryOptions: ArgumentDefinitions = {
-  authfile: {
-    type: "string",
-    refusesEmpty: true,
-    completes: "file",
-    valueHint: "PATH",
-    description: "Credentials for registries, as `docker login` writes them (default: those of this user)",
-  },
-  "tls-verify": {
-    type: "string",
-    refusesEmpty: true,
-    optional: /^(true|false)$/,
-    valueHint: "true|false",
-    description: "false: allow a registry without TLS, or with an unknown certificate",
-  },
-  retry: {
-    type: "string",
-    synonyms: ["--retry-times", "--push-retry", "--image-download-retry"],
-    valueHint: "N",
-    description: "How often a failed transfer to or from a registry is tried again (default: 2)",
-  },
-};
-
-export const mirrorDefinition: ArgumentDefinition = {
-  type: "string",
-  refusesEmpty: true,
-  multiple: true,
-  valueHint: "HOST[:PORT]",
-  description: "Fetch images of Docker Hub from a mirror, and from Docker Hub where it fails",
-};
-
-export const digestFileDefinition: ArgumentDefinition = {
-  type: "string",
-  refusesEmpty: true,
-  completes: "file",
-  synonyms: ["--digestfile"],
-  valueHint: "PATH",
-  description: "Write the digest of the image that is written or pushed",
-};
-
-export const credentialsDefinition: ArgumentDefinition = {
-  type: "string",
-  refusesEmpty: true,
-  valueHint: "USER:PASSWORD",
-  description: "Credentials for the registry; others on this machine can see them: prefer `docker login`",
-};
 
 /** Returns the environment with the options of the command line, which come before its variables. */
 export function withRegistryOptions(

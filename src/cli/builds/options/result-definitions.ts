@@ -3,7 +3,11 @@ import type { ArgumentDefinitions } from "../../command-line/definitions.ts";
 import { formats, globalDefinitions, reportFormats } from "../../command-line/globals.ts";
 import { oneOf } from "../../command-line/option-values.ts";
 import { provenanceValue, sbomValue } from "../../export/attestation-options.ts";
-import { digestFileDefinition, mirrorDefinition, registryOptions } from "../../service/registry-options.ts";
+import {
+  digestFileDefinition,
+  mirrorDefinition,
+  registryOptions,
+} from "../../service/registry-definitions.ts";
 
 /** The values of `--progress`. They are apart from the code that implements them, so that help need not load it. */
 const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
