@@ -24,10 +24,15 @@ export function openForReading(path: string | Buffer, flags: number): number {
 /**
  * Reads a file that others may have written or replaced: at most `maxBytes`, and neither a pipe nor a device, which could block its
  * reader or never end. Throws the error of a system call, or a BoughError of kind `usage`; neither needs to name the path.
+ *
+ * @param open opens the path without waiting for the writer of a pipe
  */
-export function readRegularFile(path: string, maxBytes: number): Buffer {
-  // Non-blocking: to open a pipe would wait for a writer.
-  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
+export function readRegularFile(
+  path: string,
+  maxBytes: number,
+  open = (path: string) => openSync(path, O_RDONLY | O_NONBLOCK),
+): Buffer {
+  const descriptor = open(path);
   try {
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw usageError("it is a directory");

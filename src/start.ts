@@ -1,9 +1,10 @@
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
+import { namedDescriptors } from "./cli/process/descriptors.ts";
 import { withVariables } from "./cli/process/environment.ts";
 import { createInputs } from "./cli/process/inputs.ts";
 import { createInterruptKey, endingSignals } from "./cli/process/interrupts.ts";
 import type { BackgroundProcess, Replacement, Runtime } from "./cli/process/runtime.ts";
-import { createInput, createOutput, namedDescriptors } from "./cli/process/standard-streams.ts";
+import { createInput, createOutput } from "./cli/process/standard-streams.ts";
 import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
@@ -165,6 +166,7 @@ const runtime: Runtime = {
   fetch: (input, init) => fetch(input, init),
   runInBackground,
   prepareReplacement,
+  computeEndably,
 };
 
 /**
@@ -184,6 +186,9 @@ export function start(exitProcess: (exitCode: number) => never, { isPlugin }: { 
   void main(isPlugin);
 }
 
+/** The handlers of signals that end the process. */
+const endingHandlers = new Map<NodeJS.Signals, () => void>();
+
 /** Installs the signal handlers. Called once there is work to cancel, so not for help. */
 function handleSignals(): void {
   const own = new Map([
@@ -191,10 +196,20 @@ function handleSignals(): void {
     ["SIGTERM", createInterruptKey(runtime.terminations, interrupt)],
   ]);
   for (const signal of endingSignals(process.platform, ignoresHangup()))
-    process.on(signal, own.get(signal) ?? interrupt);
+    endingHandlers.set(signal, own.get(signal) ?? interrupt);
+  for (const [signal, handler] of endingHandlers) process.on(signal, handler);
   if (process.platform !== "win32") {
     process.on("SIGTSTP", suspend);
     process.on("SIGCONT", resume);
+  }
+}
+
+async function computeEndably<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+  for (const [signal, handler] of endingHandlers) process.off(signal, handler);
+  try {
+    return await work();
+  } finally {
+    for (const [signal, handler] of endingHandlers) process.on(signal, handler);
   }
 }
 

@@ -215,7 +215,7 @@ describe("a file that can't be used is refused with its place", () => {
     [
       "an invalid variable",
       compose('image: "a:${T-"'),
-      'compose.yaml:3: services.app.image: invalid variable: "${T-"',
+      "compose.yaml:3: services.app.image: invalid variable: its closing brace is missing",
     ],
     [
       "merge keys that double each time",

@@ -222,7 +222,7 @@ describe.each(["root", "user"] as const)("as %s", (who) => {
 
   test("a wait for a pipe ends with the process", async () => {
     const script =
-      "rm -f fifo; mkfifo fifo; bough run --env-file fifo busybox:1 true & sleep 0.5; kill $!; wait $!";
+      "rm -f fifo; mkfifo fifo; bough run --env-file fifo busybox:1 true & exec 9> fifo; kill $!; wait $!";
     expect(await runAs(who, script)).toMatchObject({ exitCode: 130, stderr: "[ERROR] interrupted\n" });
   });
 

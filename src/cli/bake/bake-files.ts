@@ -1,12 +1,17 @@
-import { delimiter, resolve } from "node:path";
+import { delimiter, isAbsolute, normalize, resolve } from "node:path";
 import { redactUrl } from "../../builder/addresses/source-url.ts";
+import { displayPath } from "../../context/file-system/display-path.ts";
 import { fileError, isMissing } from "../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readRegularFile } from "../../open-for-reading.ts";
+import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { BakeText } from "./bake-text.ts";
+import type { ComposeInput } from "./compose-file.ts";
+import { type Allowed, hintOf } from "./entitlements.ts";
+import { placeError } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { readInTree } from "./remote/tree.ts";
 import { isMap } from "./target.ts";
@@ -26,8 +31,9 @@ export interface ReadFile extends BakeText {
 export async function readFiles(
   { values, runtime }: Invocation,
   remote: RemoteDefinition | undefined,
+  readFile: ComposeInput["readFile"],
 ): Promise<(ReadFile & { kind: FileKind })[]> {
-  const { environment, workingDirectory } = runtime;
+  const { environment } = runtime;
   const named = values.list("file");
   const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
   const ofEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
@@ -38,7 +44,7 @@ export async function readFiles(
   const files = remote === undefined ? [] : readRemote(remote, paths);
   if (paths.length === 0 && remote === undefined)
     for (const file of defaultFiles) {
-      const text = readIfThere(file, workingDirectory);
+      const text = readFile(file, undefined);
       if (text !== undefined) files.push({ file, text, isHere: true });
     }
   if (paths.length === 0 && files.length === 0)
@@ -125,12 +131,42 @@ async function readNamed(
   }
 }
 
-/** Reads a file with a usual name, or one that another file names: that can't be a pipe or a device. */
-export function readIfThere(path: string, workingDirectory: string): string | undefined {
+/** How often files that name each other are read. */
+const maxReads = 10_000;
+
+/**
+ * Returns a function that reads files with a usual name, and those that other files name: no pipes and devices, and nothing outside of
+ * this directory that is not allowed, also by a link. Each is read once.
+ */
+export function createReader(allowed: Allowed): ComposeInput["readFile"] {
+  const texts = new Map<string, string | undefined>();
+  let reads = 0;
+  return (path, at) => {
+    const error = (message: string, hint?: string, cause?: unknown) =>
+      at === undefined
+        ? new BoughError(message, { kind: "usage", cause, ...(hint && { hint }) })
+        : placeError(at, message, hint, cause);
+    reads += 1;
+    if (reads > maxReads) throw error(`files are included more than ${maxReads} times`);
+    const real = allowed.resolve("fs.read", path);
+    if (real === undefined) {
+      const isLink = !isAbsolute(path) && !normalize(path).startsWith("..");
+      const how = isLink ? "leads out of this directory, by a link" : "is outside of this directory";
+      throw error(`${displayPath(path)} ${how}`, hintOf(`fs.read=${path}`));
+    }
+    try {
+      return texts.getOrInsertComputed(real, readIfThere);
+    } catch (cause) {
+      throw error(fileError("read", path, cause).message, undefined, cause);
+    }
+  };
+}
+
+function readIfThere(path: string): string | undefined {
   try {
-    return readRegularFile(resolve(workingDirectory, path), maxBytes).toString();
+    return readRegularFile(path, maxBytes, openWithoutLinks).toString();
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
-    throw new BoughError(fileError("read", path, error).message, { kind: "usage", cause: error });
+    throw error;
   }
 }

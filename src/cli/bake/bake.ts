@@ -144,23 +144,32 @@ async function runBake(invocation: Invocation): Promise<number> {
   if (list !== undefined && values.flag("print"))
     throw usageError("--print and --list cannot be used together");
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
-  const { requireAllowed } = await import("./entitlements.ts");
+  const { readAllowed, requireAllowed } = await import("./entitlements.ts");
   const { readBakeWords } = await import("./remote/words.ts");
   const words = readBakeWords(values.positionals);
+  // What `docker compose` hands over is its user's own; buildx, too, asks nobody whose program draws the build.
+  const isHandedOver = values.list("file").join() === "-" && values.text("progress") === "rawjson";
+  const given = isHandedOver ? ["network.host", "ssh", "fs=*"] : values.list("allow");
+  const allowed = readAllowed(given, runtime.workingDirectory);
   const isRead = list !== undefined || values.flag("print");
   using remote = await readElsewhere(words, isRead, invocation);
-  const { definition, files } = await readDefinition(invocation, { words, remote });
+  const { definition, files } = await readDefinition(invocation, { words, remote, allowed });
   if (list !== undefined) {
     const { printList } = await import("./list.ts");
     printList(list, definition, invocation);
     return 0;
   }
-  const resolved = resolveTargets(invocation, definition, { words, remote });
+  const resolved = await runtime.computeEndably(() =>
+    resolveTargets(invocation, definition, { words, remote }),
+  );
   if (!values.flag("print")) {
-    // What `docker compose` hands over is its user's own; buildx, too, asks nobody whose program draws the build.
-    const isHandedOver = values.list("file").join() === "-" && values.text("progress") === "rawjson";
-    if (!isHandedOver) requireAllowed(resolved, values.list("allow"), runtime);
-    return await (await import("./build-targets.ts")).buildTargets(resolved, files, invocation);
+    requireAllowed(resolved, allowed, runtime);
+    // Others may have made a pipe, which would never end.
+    const inputs = runtime.inputs.withoutPipes((path) => allowed.names(path));
+    return await (await import("./build-targets.ts")).buildTargets(resolved, files, {
+      ...invocation,
+      runtime: { ...runtime, inputs },
+    });
   }
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);

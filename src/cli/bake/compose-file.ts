@@ -1,6 +1,5 @@
 /** Reads compose files as far as they say how images are built: https://docs.docker.com/reference/compose-file/. */
 import { posix } from "node:path";
-import { messageOf } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { BakeText } from "./bake-text.ts";
 import { joined, mergeService, normalize, rebase, type Service } from "./compose-merge.ts";
@@ -18,8 +17,8 @@ export interface Project {
 }
 
 export interface ComposeInput {
-  /** Reads a file; `undefined` if there is none. Paths are relative to the working directory. */
-  readFile(path: string): string | undefined;
+  /** Reads a file that `at` names; `undefined` if there is none. Paths are relative to the working directory. */
+  readFile(path: string, at: Place | undefined): string | undefined;
   environment: (name: string) => string | undefined;
   warn(message: string): void;
 }
@@ -50,7 +49,7 @@ const runKeys = [
 
 /** Reads and merges compose files, with what they include and extend. */
 export function readProject(files: readonly BakeText[], input: ComposeInput): Project {
-  const environment = withDotEnv(".env", input, input.environment);
+  const environment = withDotEnv({ path: ".env", required: false }, undefined, input, input.environment);
   const documents = files.flatMap((file) => parse(file));
   const given = documents.map(({ root }) => root.name).findLast((name) => typeof name === "string");
   const own = environment("COMPOSE_PROJECT_NAME") || undefined;
@@ -174,6 +173,9 @@ interface Extending {
   replaced: Document["replaced"];
 }
 
+/** More than anybody can follow, and less than what exhausts the stack. */
+const maxExtending = 100;
+
 /** Returns a service over the one that it extends. */
 function extend(name: string, service: Service, given: Extending, trail: readonly string[] = []): Service {
   const { extends: extended, ...body } = service.body;
@@ -184,6 +186,8 @@ function extend(name: string, service: Service, given: Extending, trail: readonl
   const key = `${file === undefined ? service.place.file : String(file)}: ${parentName}`;
   if (trail.includes(key))
     throw placeError(at, `services extend each other in a circle: ${[...trail, key].join(", ")}`);
+  if (trail.length > maxExtending)
+    throw placeError(at, `more than ${maxExtending} services extend one another`);
   let parent: Service | undefined;
   if (file === undefined) {
     parent = parentName === name ? undefined : given.own.get(parentName);
@@ -191,7 +195,7 @@ function extend(name: string, service: Service, given: Extending, trail: readonl
     parent ??= given.earlier.get(parentName);
   } else {
     const path = joined(given.base, readText(file, below(at, "file")));
-    const text = given.input.readFile(path);
+    const text = given.input.readFile(path, at);
     if (text === undefined) throw placeError(at, `there is no file ${path}`);
     const base = posix.dirname(path);
     for (const { root, replaced, place } of parse({ file: path, text })) {
@@ -233,15 +237,16 @@ function includesOf(
       typeof entry.project_directory === "string"
         ? joined(base, entry.project_directory)
         : posix.dirname(first);
-    let within = environment;
-    const files = entry.env_file === undefined ? [posix.join(directory, ".env")] : listOf(entry.env_file, at);
-    for (const path of files)
-      within = withDotEnv(entry.env_file === undefined ? path : joined(base, path), input, within);
     const documents = paths.flatMap((path) => {
-      const text = input.readFile(path);
+      const text = input.readFile(path, at);
       if (text === undefined) throw placeError(at, `there is no file ${path}`);
       return parse({ file: path, text });
     });
+    const named = entry.env_file === undefined ? undefined : listOf(entry.env_file, at);
+    const files = named?.map((path) => ({ path: joined(base, path), required: true }));
+    let within = environment;
+    for (const file of files ?? [{ path: posix.join(directory, ".env"), required: false }])
+      within = withDotEnv(file, at, input, within);
     return mergeDocuments(documents, directory === "." ? "" : directory, within, input, [...trail, ...paths]);
   });
 }
@@ -251,19 +256,22 @@ export function listOf(value: unknown, place: Place): string[] {
   return (Array.isArray(value) ? value : [value]).map((each) => readText(each, place));
 }
 
-/** Variables of the environment win over those of the file. */
+/** Variables of the environment win over those of the file. `at`: what names the file, if anything does. */
 export function withDotEnv(
-  path: string,
+  { path, required }: { path: string; required: boolean },
+  at: Place | undefined,
   { readFile }: Pick<ComposeInput, "readFile">,
   environment: Project["environment"],
 ): Project["environment"] {
-  const text = readFile(path);
+  const text = readFile(path, at);
+  if (text === undefined && at !== undefined && required) throw placeError(at, `there is no file ${path}`);
   if (text === undefined) return environment;
   try {
     const values = parseDotEnv(text, environment);
     return (name) => environment(name) ?? values.get(name);
   } catch (error) {
-    throw placeError({ file: path, path: [] }, messageOf(error), "Each line is NAME=VALUE.", error);
+    if (!(error instanceof InterpolationError)) throw error;
+    throw placeError({ file: path, path: [] }, error.message, "Each line is NAME=VALUE.", error);
   }
 }
 

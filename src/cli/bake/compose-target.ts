@@ -119,12 +119,14 @@ function argsOf(
   if (!isMap(args)) return null;
   const environment = isMap(service.body.environment) ? service.body.environment : {};
   const fromFiles = (name: string): string | undefined => {
-    const files = service.body.env_file;
-    const given = (Array.isArray(files) ? files : [files]).flatMap(
-      (file) => (isMap(file) ? file.path : file) ?? [],
-    );
-    return listOf(given, service.place)
-      .map((path) => withDotEnv(path, input, () => undefined)(name))
+    const files = service.body.env_file ?? [];
+    const at = below(service.place, "env_file");
+    return (Array.isArray(files) ? files : [files])
+      .map((file) => ({
+        path: readText(isMap(file) ? file.path : file, at),
+        required: !isMap(file) || file.required !== false,
+      }))
+      .map((file) => withDotEnv(file, at, input, () => undefined)(name))
       .findLast((value) => value !== undefined);
   };
   return Object.fromEntries(

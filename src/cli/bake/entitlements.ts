@@ -26,41 +26,66 @@ const kinds = [
   "fs.write",
 ];
 
-/** Throws a usage BoughError for a target that reaches further than this directory, unless `--allow` allows it. */
-export function requireAllowed(
-  { targets }: ResolvedBake,
-  given: readonly string[],
-  { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
-): void {
+/** What files may reach: this directory, and what `--allow` allows. */
+export interface Allowed {
+  has(kind: "network.host" | "ssh"): boolean;
+  /** Returns a path without links if it is inside, and `undefined` if it is outside. It may not exist. */
+  resolve(kind: Reach["kind"], path: string): string | undefined;
+  /** True if `--allow` names the file itself, or all files: then it may be a pipe. */
+  names(path: string): boolean;
+}
+
+/** Reads `--allow`. Throws a usage BoughError for an invalid one. */
+export function readAllowed(given: readonly string[], workingDirectory: string): Allowed {
   const allowed = given.map((text) => {
     const [kind, path] = splitPair(text);
     if (!kinds.includes(kind) || kind.startsWith("fs") !== (path !== undefined && path !== ""))
       throw usageError(
         `--allow takes network.host, ssh, fs.read=PATH, fs.write=PATH or fs=PATH, not ${JSON.stringify(text)}`,
       );
-    return { kind, path: path === "*" ? "/" : realPath(resolve(workingDirectory, path ?? "")) };
+    const absolute = resolve(workingDirectory, path ?? "");
+    return { kind, absolute, path: path === "*" ? "/" : realPath(absolute) };
   });
   const roots = [{ kind: "fs", path: realPath(workingDirectory) }, ...allowed];
-  for (const target of targets.values()) {
-    const isHost = target.fields.entitlements?.includes("network.host") === true;
-    if (isHost && !allowed.some(({ kind }) => kind === "network.host"))
-      throw refuse(target, "it asks for the machine's network", "network.host");
-    const agent = target.fields.ssh?.find(({ paths }) => paths === undefined);
-    if (agent !== undefined && !allowed.some(({ kind }) => kind === "ssh"))
-      throw refuse(target, `it asks for the SSH agent ${agent.id}`, "ssh");
-    for (const { kind, path, field } of reachOf(target, { workingDirectory, environment })) {
+  return {
+    has: (wanted) => allowed.some(({ kind }) => kind === wanted),
+    resolve(kind, path) {
       const real = realPath(resolve(workingDirectory, path));
       const isInside = roots.some(
         (root) => (root.kind === "fs" || root.kind === kind) && isBelow(real, root.path),
       );
-      if (!isInside)
+      return isInside ? real : undefined;
+    },
+    names: (path) => allowed.some((each) => each.path === "/" || each.absolute === path),
+  };
+}
+
+/** Throws a usage BoughError for a target that reaches further than is allowed. */
+export function requireAllowed(
+  { targets }: ResolvedBake,
+  allowed: Allowed,
+  runtime: Pick<Runtime, "workingDirectory" | "environment">,
+): void {
+  for (const target of targets.values()) {
+    const isHost = target.fields.entitlements?.includes("network.host") === true;
+    if (isHost && !allowed.has("network.host"))
+      throw refuse(target, "it asks for the machine's network", "network.host");
+    const agent = target.fields.ssh?.find(({ paths }) => paths === undefined);
+    if (agent !== undefined && !allowed.has("ssh"))
+      throw refuse(target, `it asks for the SSH agent ${agent.id}`, "ssh");
+    for (const { kind, path, field } of reachOf(target, runtime))
+      if (allowed.resolve(kind, path) === undefined)
         throw refuse(target, `${field}: ${path} is outside of this directory`, `${kind}=${path}`);
-    }
   }
 }
 
 function refuse(target: ResolvedTarget, what: string, option: string): unknown {
-  return withTarget(usageError(what, `If you trust the file, allow it: --allow ${option}`), target);
+  return withTarget(usageError(what, hintOf(option)), target);
+}
+
+/** Says how to allow what the files ask for. */
+export function hintOf(option: string): string {
+  return `If you trust the file, allow it: --allow ${option}`;
 }
 
 /** Returns the paths of this machine that a target names. */

@@ -11,9 +11,15 @@ export class InterpolationError extends Error {}
 
 const name = /[A-Za-z_][A-Za-z0-9_]*/y;
 
-/** Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+value}`; `$$` is a dollar sign. */
-export function interpolate(text: string, variables: Variables): string {
+const maxDepth = 100;
+
+/**
+ * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+value}`; `$$` is a dollar sign. `depth`: of the
+ * variable of which the text is a part.
+ */
+export function interpolate(text: string, variables: Variables, depth = 0): string {
   if (!text.includes("$")) return text;
+  if (depth > maxDepth) throw new InterpolationError("variables are nested too deeply");
   let result = "";
   for (let at = 0; at < text.length; ) {
     const dollar = text.indexOf("$", at);
@@ -26,9 +32,8 @@ export function interpolate(text: string, variables: Variables): string {
       at = dollar + 2;
     } else if (next === "{") {
       const end = closingBrace(text, dollar + 2);
-      if (end === undefined)
-        throw new InterpolationError(`invalid variable: ${JSON.stringify(text.slice(dollar))}`);
-      result += substitute(text.slice(dollar + 2, end), variables);
+      if (end === undefined) throw new InterpolationError("invalid variable: its closing brace is missing");
+      result += substitute(text.slice(dollar + 2, end), variables, depth + 1);
       at = end + 1;
     } else if (plain !== undefined) {
       result += valueOf(plain, variables);
@@ -56,21 +61,21 @@ function closingBrace(text: string, from: number): number | undefined {
   return undefined;
 }
 
-function substitute(expression: string, variables: Variables): string {
+function substitute(expression: string, variables: Variables, depth: number): string {
   const [, variable = "", operator, word = ""] =
     /^([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-?+])([\s\S]*))?$/.exec(expression) ?? [];
-  if (variable === "") throw new InterpolationError(`invalid variable: \${${expression}}`);
+  if (variable === "") throw new InterpolationError(`invalid variable: \${${expression.slice(0, 40)}}`);
   const value = variables.get(variable);
   const isGiven = operator?.startsWith(":") ? value !== undefined && value !== "" : value !== undefined;
   switch (operator?.at(-1)) {
     case "-":
-      return isGiven ? (value ?? "") : interpolate(word, variables);
+      return isGiven ? (value ?? "") : interpolate(word, variables, depth);
     case "+":
-      return isGiven ? interpolate(word, variables) : "";
+      return isGiven ? interpolate(word, variables, depth) : "";
     case "?":
       if (isGiven) return value ?? "";
       throw new InterpolationError(
-        `required variable ${variable} is missing a value${word === "" ? "" : `: ${interpolate(word, variables)}`}`,
+        `required variable ${variable} is missing a value${word === "" ? "" : `: ${interpolate(word, variables, depth)}`}`,
       );
     default:
       return valueOf(variable, variables);
@@ -83,7 +88,10 @@ function valueOf(variable: string, { get, onUnset }: Variables): string {
   return value ?? "";
 }
 
-/** Parses a `.env` file, as compose does: quotes are removed, and variables are replaced, but not in single quotes. */
+/**
+ * Parses a `.env` file, as compose does: quotes are removed, and variables are replaced, but not in single quotes. Throws an
+ * InterpolationError that quotes nothing of the file, which may hold secrets.
+ */
 export function parseDotEnv(text: string, get: (name: string) => string | undefined): Map<string, string> {
   const found = new Map<string, string>();
   const variables: Variables = {
@@ -92,13 +100,27 @@ export function parseDotEnv(text: string, get: (name: string) => string | undefi
   };
   const line =
     /^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[=:][ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\r\n]*)))?[ \t]*(?:#.*)?$|^[ \t]*(?:#.*)?$|^(.+)$/gm;
-  for (const [, key, single, double, bare, invalid] of text.replace(/^\uFEFF/, "").matchAll(line)) {
-    if (invalid !== undefined) throw new InterpolationError(`invalid line: ${invalid.trim()}`);
+  const whole = text.replace(/^\uFEFF/, "");
+  for (const match of whole.matchAll(line)) {
+    const [, key, single, double, bare, invalid] = match;
+    const refuse = (problem: string) => {
+      const before = whole.slice(0, match.index).split("\n").length;
+      return new InterpolationError(`line ${before}: ${problem}`);
+    };
+    const replaced = (value: string) => {
+      try {
+        return interpolate(value, variables);
+      } catch (error) {
+        throw error instanceof InterpolationError
+          ? refuse("invalid variable, or one without a value")
+          : error;
+      }
+    };
+    if (invalid !== undefined) throw refuse("invalid line");
     if (key === undefined) continue;
     if (single !== undefined) found.set(key, single);
-    else if (double !== undefined) found.set(key, interpolate(unescape(double), variables));
-    else if (bare !== undefined)
-      found.set(key, interpolate(bare.replace(/(^|[ \t])#.*$/, "").trim(), variables));
+    else if (double !== undefined) found.set(key, replaced(unescape(double)));
+    else if (bare !== undefined) found.set(key, replaced(bare.replace(/(^|[ \t])#.*$/, "").trim()));
     else {
       const value = get(key);
       if (value !== undefined) found.set(key, value);

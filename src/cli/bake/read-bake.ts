@@ -1,13 +1,15 @@
 import { homedir } from "node:os";
 import { usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { type FileKind, maxBytes, readFiles, readIfThere } from "./bake-files.ts";
+import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
 import type { BakeText } from "./bake-text.ts";
 import { readBakeCall } from "./call.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
+import type { Allowed } from "./entitlements.ts";
 import { attestationText, parseBoolean } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
+import type { Place } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { type RemoteTree, readInTree } from "./remote/tree.ts";
 import type { BakeWords } from "./remote/words.ts";
@@ -20,29 +22,34 @@ export interface Elsewhere {
   remote: RemoteDefinition | undefined;
 }
 
+interface Reading extends Elsewhere {
+  allowed: Allowed;
+}
+
 /**
  * Reads the files that `-f` names, or those with a usual name. Returns also the names of all that were read here, with what they
  * include. Throws a usage BoughError if there is none.
  */
 export async function readDefinition(
   invocation: Invocation,
-  { words, remote }: Elsewhere,
+  { words, remote, allowed }: Reading,
 ): Promise<{ definition: Definition; files: ReadonlySet<string> }> {
   const { values, runtime, log } = invocation;
-  const { environment, workingDirectory } = runtime;
+  const { environment } = runtime;
   const given = readVariables(values.list("var"));
   const isShared = parseBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
   const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
-  const files = await readFiles(invocation, remote);
+  const readFile = createReader(allowed);
+  const files = await readFiles(invocation, remote, readFile);
   const tree = treeOf(remote);
   const read = new Set(files.flatMap(({ file, isHere }) => (isHere ? [file] : [])));
   const composeFiles = files.filter(({ kind }) => kind === "compose");
   const bakeFiles = files.filter(({ kind }) => kind !== "compose");
   const warned = new Set<string>();
   const input = {
-    readFile(path: string) {
+    readFile(path: string, at: Place | undefined) {
       if (tree !== undefined) return readInTree(tree, path, maxBytes);
-      const text = readIfThere(path, workingDirectory);
+      const text = readFile(path, at);
       if (text !== undefined) read.add(path);
       return text;
     },
@@ -52,10 +59,14 @@ export async function readDefinition(
       warned.add(message);
     },
   };
-  const definition = combine([
-    ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
-    ...(bakeFiles.length === 0 ? [] : [await readBake(bakeFiles, { ...input, ...words, valueOf }, runtime)]),
-  ]);
+  const definition = await runtime.computeEndably(async () =>
+    combine([
+      ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
+      ...(bakeFiles.length === 0
+        ? []
+        : [await readBake(bakeFiles, { ...input, ...words, valueOf }, runtime)]),
+    ]),
+  );
   return { definition, files: read };
 }
 

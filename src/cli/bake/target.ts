@@ -268,8 +268,10 @@ export function requireArray(value: unknown, place: Place): unknown[] {
   throw placeError(place, `a list is required, not ${describe(value)}`);
 }
 
+/** Says what kind of value it is. A text may be all that a file has, which may be no bake file but a key. */
 function describe(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";
+  if (typeof value === "string") return "a string";
   return isMap(value) ? "a map" : JSON.stringify(value);
 }

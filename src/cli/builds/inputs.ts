@@ -104,6 +104,7 @@ export async function readBuildInputs(
   const contexts = await openNamedContexts(
     given,
     prepareFetches({ settings, runtime, holder, lock, mainPlace: () => opened.place }),
+    options.log.warn,
   );
   const opened = holder.use(await open(places));
   return {
@@ -124,7 +125,12 @@ export async function readBuildInputs(
         place: context.absolutePath,
         fetched: undefined,
         dockerfile: { ...dockerfile, text },
-        ignore: readIgnoreRules({ ...ignore, defaultExcludes, inheritance: dialect.ignoreInheritance }),
+        ignore: readIgnoreRules({
+          ...ignore,
+          defaultExcludes,
+          inheritance: dialect.ignoreInheritance,
+          warn: options.log.warn,
+        }),
         [Symbol.dispose]() {},
       };
     }

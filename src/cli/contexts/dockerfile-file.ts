@@ -1,8 +1,12 @@
+import { statSync } from "node:fs";
+import { locateBeside } from "../../context/file-system/locate-beside.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { readRegularFile } from "../../open-for-reading.ts";
+import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { formats, reportFormats } from "../command-line/globals.ts";
+import { descriptorOf } from "../process/descriptors.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 export interface DockerfilePlace {
@@ -37,15 +41,24 @@ export async function readDockerfile(
 ): Promise<string> {
   if (text !== undefined) return text;
   try {
+    const mayBePipe =
+      isNamed && (descriptorOf(absolutePath) !== undefined || !statSync(absolutePath).isFile());
     return decodeDockerfile(
-      isNamed
+      mayBePipe
         ? await inputs.read(absolutePath, { maxBytes: maxDockerfileBytes, signal, mayBeEmpty: true })
-        : readRegularFile(absolutePath, maxDockerfileBytes),
+        : readFile(absolutePath),
     );
   } catch (error) {
     signal.throwIfAborted();
     throw unreadable(path, error);
   }
+}
+
+function readFile(path: string): Buffer {
+  const place = locateBeside(path);
+  if (place === undefined)
+    throw usageError("it is a link out of its directory, which Docker does not follow");
+  return readRegularFile(place, maxDockerfileBytes, openWithoutLinks);
 }
 
 function unreadable(path: string, error: unknown): BoughError {

@@ -74,7 +74,7 @@ export function invocationFor(
     signal,
     stdin: input,
     // A pipe in the agent's directory would hold up a thread of the server.
-    inputs: createInputs(input, { readsPipes: false }),
+    inputs: createInputs(input).withoutPipes(),
     stdout: collectOutput().output,
     stderr: collectOutput().output,
     ...streams,

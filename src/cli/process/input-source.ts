@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { usageError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
+import { descriptorOf } from "./descriptors.ts";
 
 export { abandonable as whileNotAborted } from "../../service/http/deadline.ts";
 
@@ -26,13 +27,6 @@ export async function findSource(path: string): Promise<InputSource> {
   if (stats.isFIFO() || stats.isSocket())
     return { kind: "stream", key: `${stats.dev}:${stats.ino}`, descriptor };
   return { kind: "file", size: stats.isFile() ? stats.size : 0, descriptor };
-}
-
-/** Returns the number in `/dev/stdin`, `/dev/fd/7` or `/proc/self/fd/7`. */
-function descriptorOf(path: string): number | undefined {
-  if (path === "/dev/stdin") return 0;
-  const [, digits] = /^\/(?:dev|proc\/(?:self|thread-self))\/fd\/(\d{1,9})$/.exec(path) ?? [];
-  return digits === undefined ? undefined : Number(digits);
 }
 
 function statsOf(descriptor: number): Stats {

@@ -28,15 +28,13 @@ export interface Inputs {
   takeStandardInput(use: string): AsyncIterable<Uint8Array>;
   /** True if an option has named standard input, so that nothing is left of it. */
   readonly hasReadStandardInput: boolean;
+  /** Returns the same without pipes, for names that nobody has given on the command line: except what `isNamed` is true for. */
+  withoutPipes(isNamed?: (path: string) => boolean): Inputs;
 }
 
 const standardInput = "standard input";
 
-/** `readsPipes`: false where nobody at a command line names what is read. */
-export function createInputs(
-  stdin: { stream(): AsyncIterable<Uint8Array> },
-  { readsPipes = true } = {},
-): Inputs {
+export function createInputs(stdin: { stream(): AsyncIterable<Uint8Array> }): Inputs {
   const streams = new Map<string, Promise<Buffer>>();
   let taken: string | undefined;
 
@@ -45,7 +43,6 @@ export function createInputs(
     path: string,
     maxBytes: number,
   ): Promise<Buffer> {
-    if (!readsPipes) throw usageError("it is not a regular file");
     const isStandard = source.kind === standardInput;
     if (isStandard && taken !== undefined)
       throw usageError(`standard input is ${taken}, and can't be this, too`);
@@ -58,10 +55,11 @@ export function createInputs(
     return reading;
   }
 
-  return {
+  const view = (readsPipe: (path: string) => boolean): Inputs => ({
     async read(path, { maxBytes, signal, mayBeEmpty = false }) {
       const { findSource, readFile, whileNotAborted } = await import("./input-source.ts");
       const source = await findSource(path);
+      if (source.kind !== "file" && !readsPipe(path)) throw usageError("it is not a regular file");
       const reading =
         source.kind === "file" ? readFile(source, path, maxBytes) : readStream(source, path, maxBytes);
       const bytes = await whileNotAborted(signal, reading);
@@ -82,5 +80,7 @@ export function createInputs(
     get hasReadStandardInput() {
       return streams.has(standardInput);
     },
-  };
+    withoutPipes: (isNamed = () => false) => view((path) => readsPipe(path) && isNamed(path)),
+  });
+  return view(() => true);
 }

@@ -44,6 +44,11 @@ export interface Runtime {
     environment: Readonly<Record<string, string>>,
     rewrite: (words: readonly string[]) => readonly string[],
   ): BackgroundProcess;
+  /**
+   * Does work that may occupy this thread for long, and leaves nothing behind: a signal ends the process at once, since no handler
+   * could run meanwhile.
+   */
+  computeEndably<Result>(work: () => Result | Promise<Result>): Promise<Result>;
   /** Why the engine can't work in this process, in which an ordinary user could not become root of a namespace. */
   engineProblem?: BoughError | undefined;
   /** Returns what replaces this process. To be called before anything is opened or read: the other process gets it as it is. */

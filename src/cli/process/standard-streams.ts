@@ -138,13 +138,6 @@ export function createInput(open: () => NodeJS.ReadStream): Input {
   };
 }
 
-/** Returns the open descriptors that words name as files, as a shell's `<(...)` does. */
-export function namedDescriptors(words: readonly string[]): number[] {
-  const names = words.join("\n").matchAll(/\/(?:dev|proc\/self)\/fd\/(\d{1,4})(?!\d)/g);
-  const named = new Set(Array.from(names, ([, digits]) => Number(digits)));
-  return [...named].filter((descriptor) => descriptor > 2 && statsOf(descriptor) !== undefined);
-}
-
 function isTerminal(descriptor: number): boolean {
   if (statsOf(descriptor)?.isCharacterDevice() !== true) return false;
   return process.getBuiltinModule("node:tty").isatty(descriptor);

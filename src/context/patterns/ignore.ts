@@ -3,6 +3,7 @@ import { join, normalize, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
+import { locateBeside } from "../file-system/locate-beside.ts";
 import { GlobSyntaxError, validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import { type Rule, type RuleCursor, type RuleInheritance, type RuleOrigin, startRules } from "./rules.ts";
@@ -141,8 +142,10 @@ interface ReadIgnoreRulesOptions extends IgnoreOptions {
   contextPath: string;
   /** `undefined` if there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
-  /** Returns the actual place of the file with that name, if it exists; default: the name itself. Messages have the name. */
+  /** Returns the actual place of the file with that name, if it exists. Messages have the name. */
   locate?: ((path: string) => string | undefined) | undefined;
+  /** Called for a file that is not read, since it is a link out of its directory. */
+  warn?: (message: string) => void;
 }
 
 /**
@@ -152,14 +155,26 @@ interface ReadIgnoreRulesOptions extends IgnoreOptions {
  * @throws BoughError if the file can't be read or has an invalid pattern
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
+  const { warn = () => {}, locate = (path) => locateInDirectory(path, warn) } = options;
   for (const path of ignoreFileCandidates(options)) {
-    const isLocal = options.locate === undefined;
-    const text = readText(path, isLocal ? path : options.locate?.(path));
+    const text = readText(path, locate(path));
     // A file that came with a fetched context was not written for this machine.
-    const platform = isLocal ? process.platform : "linux";
+    const platform = options.locate === undefined ? process.platform : "linux";
     if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path, platform), options);
   }
   return ignoreRules([], options);
+}
+
+function locateInDirectory(path: string, warn: (message: string) => void): string | undefined {
+  try {
+    const place = locateBeside(path);
+    if (place === undefined)
+      warn(`${displayPath(path)} is a link out of its directory: it is not applied, as in Docker`);
+    return place;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw fileError("read", path, error);
+  }
 }
 
 /** Returns the possible paths of the ignore file. The first that exists has the rules. */

@@ -34,7 +34,11 @@ type GivenOptions = Pick<Invocation, "values" | "runtime" | "globals"> & {
  * Opens the contexts of this machine. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. An
  * address is only read: nothing is fetched yet.
  */
-export async function openNamedContexts(given: GivenOptions, prepare: PrepareFetch): Promise<NamedContexts> {
+export async function openNamedContexts(
+  given: GivenOptions,
+  prepare: PrepareFetch,
+  warn: (message: string) => void,
+): Promise<NamedContexts> {
   const contexts = new Map<string, NamedContext>();
   for (const context of readContextOptions(given)) {
     const { name } = context;
@@ -43,7 +47,7 @@ export async function openNamedContexts(given: GivenOptions, prepare: PrepareFet
         contexts.set(name, context);
         break;
       case "directory":
-        contexts.set(name, await open(context, given));
+        contexts.set(name, await open(context, given, warn));
         break;
       case "remote": {
         const { source } = context;
@@ -70,10 +74,11 @@ export function namedIgnoreFiles(given: GivenOptions): string[] {
 async function open(
   { name, path }: Extract<GivenContext, { kind: "directory" }>,
   { runtime: { workingDirectory } }: GivenOptions,
+  warn: (message: string) => void,
 ): Promise<NamedContext> {
   const context = await openNamedContext(name, path, workingDirectory);
   const place = { contextPath: context.absolutePath, dockerfilePath: undefined };
-  const ignore = readIgnoreRules({ ...place, defaultExcludes: false, inheritance: "effective" });
+  const ignore = readIgnoreRules({ ...place, defaultExcludes: false, inheritance: "effective", warn });
   const opened = { context, files: localFileSystem, ignore };
   return { kind: "directory", name, source: { kind: "local", context }, open: async () => opened };
 }
