@@ -11,6 +11,14 @@ export const mcp = command({
       description:
         "The directory that contexts, Dockerfiles, secrets and other files of this machine must be in, links followed (default: the current one); / for all files",
     },
+    "secret-env": {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      valueHint: "NAME",
+      description:
+        "A variable of this environment that tools may give to a build, as a secret (default: none)",
+    },
   },
   needs: "service",
   run: async (invocation) => (await import("./serve.ts")).serveAgent(invocation),
@@ -18,6 +26,7 @@ export const mcp = command({
     ["mcp", "what an agent's client is configured to start"],
     ["mcp --local", "on the embedded engine, even if a service is configured"],
     ["mcp --root ..", "tools may read files of the parent directory, too"],
+    ["mcp --secret-env NPM_TOKEN", "builds may have that variable as a secret: id=npm,env=NPM_TOKEN"],
     ["-S task mcp", "tools work in the session `task` unless a call names another one"],
   ],
   agentNote: [

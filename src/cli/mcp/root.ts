@@ -1,5 +1,5 @@
 /** `bough mcp --root DIR`: the directory that an agent's paths on this machine may not lead out of. */
-import { lstatSync, realpathSync, statSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { displayPath, pathWithin } from "../../context/file-system/display-path.ts";
 import { fileError, isMissing } from "../../context/file-system/file-error.ts";
@@ -28,6 +28,8 @@ export function openRoot(path: string, workingDirectory: string): Root {
   const requireWithin = (name: string, path: string) => {
     const absolute = resolve(workingDirectory, path);
     const isBelow = [given, real].some((root) => pathWithin(root, absolute) !== undefined);
+    if (isBelow && isOfProcesses(absolute))
+      throw usageError(`${name} ${displayPath(path)}: the processes of this machine are there, not files`);
     if (isBelow && pathWithin(real, realPlace(absolute)) !== undefined) return;
     const link = isBelow ? "a link leads out of" : "it is outside of";
     throw usageError(
@@ -73,6 +75,12 @@ function realDirectory(path: string, shown: string): string {
     });
   }
   throw usageError(`--root: ${displayPath(shown)} is not a directory`);
+}
+
+/** True for what is in `/proc`, such as the variables of this server, and for `/`, which has that in it. */
+function isOfProcesses(path: string): boolean {
+  const place = realPlace(path);
+  return pathWithin("/proc", place) !== undefined || (place === "/" && existsSync(path));
 }
 
 /** Returns a path without links; what does not exist has none. A dangling link, or one that can't be followed, counts as `/`. */

@@ -37,7 +37,8 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   }
   const root = openRoot(invocation.values.text("root") ?? ".", runtime.workingDirectory);
   const globals = { ...invocation.globals, format: "json", quiet: false } as const;
-  const host: Host = { invocation: { ...invocation, globals }, root, running: new Set() };
+  const confined = { ...runtime, isSecretVariable: secretVariables(invocation) };
+  const host: Host = { invocation: { ...invocation, globals, runtime: confined }, root, running: new Set() };
   const server = new McpServer({ name: "bough", version }, { instructions });
   // One call each: every tool has its own types.
   addTool(server, host, build);
@@ -69,30 +70,44 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   }
 }
 
+const tokenVariables = ["CONTREE_TOKEN", "NEBIUS_API_KEY"];
+
+/**
+ * Returns a function that tells the variables of `--secret-env`: the environment is that of whoever started the server, not of the
+ * agent. The service's token is none of them, under any name.
+ */
+function secretVariables({ values, runtime, globals }: Invocation): (name: string) => boolean {
+  const allowed = new Set(values.list("secret-env"));
+  const token = tokenVariables.find((name) => allowed.has(name));
+  if (token !== undefined)
+    throw usageError(
+      `--secret-env ${token}: the service's token is not for builds`,
+      "Give them another token, in a variable of its own.",
+    );
+  return (name) => allowed.has(name) && !tokens(runtime, globals).includes(runtime.environment[name] ?? "");
+}
+
 /** A shorter one could occur in any text, and is not a token. */
 const minTokenLength = 8;
 
 /** Returns a function that removes the service's tokens from every message. */
 function redactionFor({ runtime, globals }: Invocation): (text: string) => string {
   return (text) => {
-    const written = tokens(runtime, globals).map((token) => JSON.stringify(token).slice(1, -1));
+    const known = tokens(runtime, globals).filter((token) => token.length >= minTokenLength);
+    const written = known.map((token) => JSON.stringify(token).slice(1, -1));
     return written.reduce((redacted, token) => redacted.replaceAll(token, "***"), text);
   };
 }
 
 function tokens(runtime: Invocation["runtime"], globals: Invocation["globals"]): string[] {
-  const given = [
-    globals.token?.text(),
-    runtime.environment.CONTREE_TOKEN,
-    runtime.environment.NEBIUS_API_KEY,
-  ];
+  const given = [globals.token?.text(), ...tokenVariables.map((name) => runtime.environment[name])];
   try {
     const choice = chooseServiceFor(runtime, globals);
     if (choice.kind === "remote") given.push(choice.token?.text());
   } catch {
     // Profiles that can't be read have no token to leak.
   }
-  return given.filter((token) => token !== undefined && token.length >= minTokenLength) as string[];
+  return given.flatMap((token) => token || []);
 }
 
 /** Adds what an agent can read: the manual, and the sessions' histories. */

@@ -33,6 +33,8 @@ export interface Runtime {
   fetch: Fetch;
   /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
+  /** True for a variable that a secret may have. `undefined`: all, since the caller has set them. */
+  isSecretVariable?: (name: string) => boolean;
   /** Build arguments of baked targets that have no others. */
   defaultBuildArgs?: Readonly<Record<string, string>>;
   /**

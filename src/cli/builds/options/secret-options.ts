@@ -32,7 +32,7 @@ const maxBytes = 500 * 1024;
 export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">): SecretOptions {
   const { values, runtime } = given;
   const { environment } = runtime;
-  const secrets = values.list("secret").map((text) => parseSecret(text, environment));
+  const secrets = values.list("secret").map((text) => parseSecret(text, runtime));
   const agents = values.list("ssh").map((text) => parseAgent(text, environment));
   const sources = { secrets: new Map(secrets), agents: new Map(agents) };
   let loaded: Promise<GivenSecrets> | undefined;
@@ -75,7 +75,7 @@ const fields = ["id", "type", "src", "source", "env"] as const;
 
 function parseSecret(
   text: string,
-  environment: Readonly<Record<string, string | undefined>>,
+  { environment, isSecretVariable = () => true }: Pick<Runtime, "environment" | "isSecretVariable">,
 ): [string, SecretSource] {
   const given: Partial<Record<(typeof fields)[number], string>> = {};
   for (const field of splitCsv(text)) {
@@ -89,10 +89,18 @@ function parseSecret(
   if (id === "") throw badSecret("the id is missing");
   if (type !== undefined && type !== "file" && type !== "env")
     throw badSecret(`unsupported secret type ${JSON.stringify(type)}`);
-  if (env !== undefined && env !== "" && type !== "file") return [id, { variable: env }];
+  const variable = (name: string): [string, SecretSource] => {
+    if (isSecretVariable(name)) return [id, { variable: name }];
+    throw usageError(
+      `--secret id=${id}: the variable ${name} is not for builds: whoever starts the server allows that with --secret-env ${name}`,
+    );
+  };
+  if (env !== undefined && env !== "" && type !== "file") return variable(env);
   if (source !== undefined && source !== "")
-    return [id, type === "env" ? { variable: source } : { file: source }];
-  const isVariable = type === "env" || (type === undefined && environment[id] !== undefined);
+    return type === "env" ? variable(source) : [id, { file: source }];
+  if (type === "env") return variable(id);
+  // Without a word about variables that are not allowed: nobody is to learn which there are.
+  const isVariable = type === undefined && environment[id] !== undefined && isSecretVariable(id);
   return [id, isVariable ? { variable: id } : { file: id }];
 }
 

@@ -16,7 +16,9 @@ const input = z.strictObject({
   secrets: z
     .array(z.string().min(1))
     .optional()
-    .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], a file or variable of this machine"),
+    .describe(
+      "For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], a file of this machine, or a variable that the server's start allows",
+    ),
   no_cache: z.boolean().optional().describe("Build every layer again, without the cache"),
   no_cache_filter: z
     .array(z.string().min(1))
