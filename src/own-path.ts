@@ -1,5 +1,6 @@
-import { lstatSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
 import { BoughError } from "./errors.ts";
+import { errorCode } from "./system-error.ts";
 
 /**
  * Throws for a directory that another user owns or can write to, since bough would follow that user's links there. Returns false
@@ -46,6 +47,23 @@ function ownedStats(
   throw refuse(path, `belongs to another user (uid ${stats.uid})`, `Remove it, or: chown -R ${user} ${path}`);
 }
 
+/**
+ * Throws for a directory of state that another user owns and all can write to: whatever is made in it, its owner can replace by
+ * something else. Root's are not meant: volumes of containers are such directories. In a user namespace other users can't be told
+ * from root; bough has looked before it enters one.
+ */
+export function requireOwnState(path: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  const user = process.getuid?.();
+  if (stats === undefined || user === undefined || stats.uid === user || stats.uid === 0) return;
+  if ((stats.mode & 0o002) === 0 || isInUserNamespace()) return;
+  throw refuse(
+    path,
+    `belongs to another user (uid ${stats.uid}), and all can write to it`,
+    `chmod o-w ${path}`,
+  );
+}
+
 function isSystemWithUsers(): boolean {
   return process.getuid !== undefined;
 }
@@ -54,4 +72,14 @@ function refuse(path: string, what: string, remedy: string): BoughError {
   return new BoughError(`${path} ${what}: bough keeps its state only where no other user can write`, {
     hint: `${remedy}, or set BOUGH_HOME to another directory.`,
   });
+}
+
+/** The initial namespace maps all ids to themselves. A kernel without user namespaces has no such file. */
+export function isInUserNamespace(): boolean {
+  try {
+    return !/^\s*0\s+0\s+4294967295\s*$/.test(readFileSync("/proc/self/uid_map", "utf8"));
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return false;
+    throw error;
+  }
 }

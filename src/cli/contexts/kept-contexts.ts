@@ -77,7 +77,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
     const path = join(root, group, crypto.randomUUID());
     let lock: Disposable;
     try {
-      requireOwnDirectory(parent, { isLinkable: true });
+      requireOwnDirectory(root, { isLinkable: true });
       lock = makeLocked(path);
     } catch (error) {
       if (error instanceof BoughError) throw error;

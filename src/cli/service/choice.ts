@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { usageError } from "../../errors.ts";
+import { requireOwnState } from "../../own-path.ts";
 import { chooseService, type ServiceChoice, type ServiceFlags } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -24,6 +25,11 @@ export function chooseServiceFor(runtime: Runtime, globals: ServiceFlags): Servi
 /** True if the engine runs in this process, and ends with it. */
 export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
+}
+
+/** Throws for a directory of state that is another user's: see `requireOwnState`. */
+export function requireStateOfOwn(runtime: Pick<Runtime, "environment" | "platform">): void {
+  requireOwnState(stateDirectory(runtime));
 }
 
 /** Returns the database's path: one per service and project, so that layers of one are never taken for those of another. */

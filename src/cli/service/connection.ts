@@ -9,7 +9,7 @@ import { openStore, type Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { addressOf, chooseServiceFor, storePath, userAgentOf } from "./choice.ts";
+import { addressOf, chooseServiceFor, requireStateOfOwn, storePath, userAgentOf } from "./choice.ts";
 
 /** The service that a command works with, and what bough remembers about it. */
 export interface Connection extends AsyncDisposable {
@@ -37,6 +37,7 @@ export async function connect(
   watcher?: ServiceWatcher,
 ): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
+  requireStateOfOwn(runtime);
   const store = openStore(storePath(runtime, choice), runtime.clock, {
     onDamaged: (name) =>
       log.warn(`the state file was damaged: it was renamed to ${name}, and layers are built again`),
@@ -124,6 +125,7 @@ export function connectQuietly(invocation: Invocation): Promise<Connection> {
 
 /** Opens bough's own state, for commands that don't need the service. */
 export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
+  requireStateOfOwn(runtime);
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
 }
 

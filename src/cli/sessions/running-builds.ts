@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { BuildProcess } from "../../builder/job.ts";
 import { namesIn } from "../../left-behind.ts";
 import { isLocked, lockFile, takeOverLock } from "../../lock-file.ts";
+import { requireOwnDirectory } from "../../own-path.ts";
 import { sha256Of } from "../../sha256.ts";
 
 /** The directory with a lock file of each running build, in bough's own. */
@@ -11,6 +12,7 @@ const directoryName = "running-builds";
 /** Notes that a build runs, until the result is disposed of or this process ends. `home`: bough's own directory. */
 export function enterBuild(home: string, session: string): BuildProcess & Disposable {
   const directory = join(home, directoryName);
+  requireOwnDirectory(directory, { isLinkable: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const name of namesIn(directory)) takeOverLock(join(directory, name))?.[Symbol.dispose]();
   const id = `${prefixOf(session)}${crypto.randomUUID()}`;

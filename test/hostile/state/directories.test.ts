@@ -1,8 +1,18 @@
 /** State directories that are links, belong to another user or are writable for all, and forged remains of killed processes. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, lchownSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { endOf } from "../../support/ended.ts";
 import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
@@ -27,6 +37,14 @@ const linked =
   };
 
 const refused: readonly (readonly [name: string, attack: (place: Place) => void, message: string])[] = [
+  [
+    "running builds of another user",
+    ({ state }) => {
+      mkdirSync(join(state, "running-builds"), { recursive: true });
+      Bun.spawnSync(["chown", "-R", `${otherUser}`, join(state, "running-builds")]);
+    },
+    "belongs to another user",
+  ],
   [
     "an engine of another user",
     ({ engine }) => Bun.spawnSync(["chown", "-R", `${otherUser}`, engine]),
@@ -208,6 +226,28 @@ describe.each(builders)("as %s", (who, make) => {
     expect(ended.exitCode).toBe(1);
     expect(canary.state()).toBe(before);
   });
+
+  test.each<[string, ...string[]]>([["build", "."], ["images"], ["session", "list"]])(
+    "refuses a home of another user that all can write to, as anybody can make one in /tmp: %s",
+    async (...words) => {
+      const path = join(builder.home, "shared");
+      mkdirSync(path, { recursive: true });
+      chmodSync(path, 0o1777);
+      Bun.spawnSync(["chown", `${otherUser}`, path]);
+      const started = builder.start(["--local", ...words], { BOUGH_HOME: path });
+      const { exitCode, stderr } = await endOf(started);
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 1,
+        stderr: expect.stringContaining("belongs to another user (uid 54321), and all can write to it"),
+      });
+      expect(readdirSync(path)).toEqual([]);
+      // Root's, as a volume of a container is.
+      Bun.spawnSync(["chown", "root", path]);
+      const allowed = builder.start(["--local", "session", "list"], { BOUGH_HOME: path });
+      expect((await endOf(allowed)).exitCode).toBe(0);
+      rmSync(path, { recursive: true });
+    },
+  );
 
   const ofEachRemainder = [
     "an unfinished operation's directory with links to a canary",
