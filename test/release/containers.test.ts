@@ -116,6 +116,16 @@ describe.each([
   ["user", "user, with parts of /proc hidden", hidden],
   ["root", "root, with a root that is read-only", `${rows.get("root")} --read-only`],
   ["privileged", "privileged", rows.get("privileged") ?? ""],
+  [
+    "user",
+    "user, with two capabilities",
+    `${rows.get("user")} --cap-drop ALL --cap-add SETUID --cap-add SETGID`,
+  ],
+  [
+    "root",
+    "root, with three capabilities",
+    `${rows.get("root")} --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add SETFCAP`,
+  ],
 ])("in row %s (%s)", (row, title, given) => {
   const volume = `row-${title.replace(/\W+/g, "-")}`;
   let flags = `-v ${volume}:/home/bough ${given}`;
@@ -227,6 +237,26 @@ test.each([
     "no-new-privileges",
     `${rows.get("user")} --security-opt no-new-privileges`,
     /newuidmap has to map users: leave out --security-opt no-new-privileges$/,
+  ],
+  [
+    "no capabilities",
+    `${rows.get("user")} --cap-drop ALL`,
+    /newuidmap and newgidmap may not map users in it, without the capabilities SETUID, SETGID: start it with --cap-add SETUID --cap-add SETGID$/,
+  ],
+  [
+    "root and no capabilities",
+    `${rows.get("root")} --cap-drop ALL`,
+    /: start it with --cap-add SETUID --cap-add SETGID --cap-add SETFCAP$/,
+  ],
+  [
+    "no capabilities and no flag",
+    "--cap-drop ALL",
+    /may not make user namespaces .*: start it with --security-opt seccomp=unconfined .*, and --cap-add SETUID --cap-add SETGID$/,
+  ],
+  [
+    "no capabilities in a pod",
+    `${rows.get("user")} --cap-drop ALL -e KUBERNETES_SERVICE_HOST=10.0.0.1`,
+    /: add SETUID, SETGID to the capabilities of its securityContext$/,
   ],
   [
     "a user without a name",

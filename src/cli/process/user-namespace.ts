@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
 import { explainUnknownOption } from "../../engine/system/programs.ts";
 import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
-import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";
-import { findContainer, settingsFor } from "./container.ts";
+import { findContainer } from "./container.ts";
+import { explainContainer } from "./container-problem.ts";
+import { findClosedSwitch, nameInTable, readSetting } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
@@ -76,90 +77,27 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
   }
   if (environment[marker] !== undefined) return unusable("bough is not root in the namespace");
   // Tried with a program that does nothing: after this process is replaced, it can't report an error.
+  const { clock, signal } = runtime;
+  const options = { environment: { PATH: path }, clock, seconds: maxTrialSeconds, signal };
   try {
-    const { status, stderr } = await runHelper([...userNamespaceEntry, "true"], {
-      environment: { PATH: path },
-      clock: runtime.clock,
-      seconds: maxTrialSeconds,
-      signal: runtime.signal,
-    });
+    const { status, stderr } = await runHelper([...userNamespaceEntry, "true"], options);
     if (status === 0) return undefined;
     const said = stderr.trim() || `unshare exited with ${status}`;
     return (
-      explainUnknownOption(stderr, environment) ?? explainContainer(said, runtime) ?? explain(said, runtime)
+      explainUnknownOption(stderr, environment) ??
+      (await explainContainer(said, runtime, canMakeNamespace)) ??
+      explain(said, runtime)
     );
   } catch (error) {
     runtime.signal.throwIfAborted();
     return unusable(messageOf(error), error instanceof BoughError ? error.hint : undefined);
   }
+
+  /** Without mapping any users. */
+  async function canMakeNamespace(): Promise<boolean> {
+    return (await runHelper(["unshare", "--user", "true"], options)).status === 0;
+  }
 }
-
-/**
- * Explains what this container lacks, in one line: its user has to change how it is started. `undefined` outside of containers, and
- * for what can be changed inside.
- */
-function explainContainer(said: string, { environment, userId }: Runtime): BoughError | undefined {
-  const kind = findContainer(environment);
-  if (kind === undefined) return undefined;
-  const lacks = (reason: string, setting: string) =>
-    usageError(
-      `bough can't build in this container (${kind}), as ${reason}: ${setting}`,
-      "`bough help ci` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
-    );
-  if (/you \(user \d+\) don't exist/.test(said))
-    return lacks(
-      `the user ${userId} has no name in /etc/passwd, and so no range of sub-ids`,
-      kind === "Kubernetes"
-        ? "set runAsUser to 65532, or to 0 with hostUsers: false"
-        : "start it with --user 65532, or with --user 0",
-    );
-  const status = readSetting("/proc/self/status") ?? "";
-  if (/map failed: Operation not permitted/.test(said) && /^NoNewPrivs:\s+1/m.test(status))
-    return lacks(
-      "no program may gain privileges in it, and newuidmap has to map users",
-      kind === "Kubernetes"
-        ? "leave out allowPrivilegeEscalation: false"
-        : "leave out --security-opt no-new-privileges",
-    );
-  if (/map failed: Operation not permitted/.test(said) && isInUserNamespace())
-    return lacks(
-      "its own user namespace lacks the user's sub-ids",
-      kind === "Kubernetes" ? "set runAsUser to 0" : "start it with --user 0",
-    );
-  const closed = /^Seccomp:\s+0/m.test(status) ? findClosedSwitch() : undefined;
-  if (closed !== undefined)
-    return lacks(
-      `${closed.file} of its host is ${closed.forbids}`,
-      `as root of the host: ${closed.setting}; or give the container all rights (--privileged)`,
-    );
-  const isForbidden = /^unshare: .*(Operation not permitted|Permission denied)$/m.test(said);
-  return isForbidden
-    ? lacks(`it may not make user namespaces (${said.replace(/^unshare: /, "")})`, settingsFor(kind))
-    : undefined;
-}
-
-/** Kernel settings that forbid user namespaces, and how to change them. */
-const switches: readonly { file: string; forbids: string; setting: string; instead?: string }[] = [
-  {
-    file: "/proc/sys/user/max_user_namespaces",
-    forbids: "0",
-    setting: "sysctl user.max_user_namespaces=10000",
-  },
-  {
-    file: "/proc/sys/kernel/unprivileged_userns_clone",
-    forbids: "0",
-    setting: "sysctl kernel.unprivileged_userns_clone=1",
-  },
-  {
-    file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-    forbids: "1",
-    setting: "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-    // The programs that bough starts, such as unshare, keep such a profile.
-    instead: `printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough`,
-  },
-];
-
-const findClosedSwitch = () => switches.find(({ file, forbids }) => readSetting(file) === forbids);
 
 function explain(said: string, runtime: Runtime): BoughError {
   // newuidmap(1) names the file that it may not write. Its setuid bit, or its capabilities, allow it to do that.
@@ -217,15 +155,5 @@ function unusable(reason: string, hint = "Use a remote service (--url), or run b
 
 /** Returns the user's name from `/etc/passwd`, else from the environment. Bun's os.userInfo() uses only the latter. */
 function userName({ environment, userId }: Runtime): string {
-  const table = readSetting("/etc/passwd") ?? "";
-  const [, name] = new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table) ?? [];
-  return name ?? (environment.USER || "USER");
-}
-
-function readSetting(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return undefined;
-  }
+  return nameInTable(userId) ?? (environment.USER || "USER");
 }

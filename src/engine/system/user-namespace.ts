@@ -31,12 +31,20 @@ const groupRanges = once((): readonly IdRange[] => {
 });
 
 /** Bits in a set of capabilities, from linux/capability.h. */
-const bits = { sysAdmin: 1n << 21n, sysResource: 1n << 24n };
+const bits = {
+  setgid: 1n << 6n,
+  setuid: 1n << 7n,
+  sysAdmin: 1n << 21n,
+  sysResource: 1n << 24n,
+  setfcap: 1n << 31n,
+};
+const sets = { effective: "CapEff", bounding: "CapBnd" };
 
-/** Returns whether this process has a capability in its user namespace. */
-export function hasCapability(name: keyof typeof bits): boolean {
-  const [, effective = "0"] = /^CapEff:\s+(\w+)/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
-  return (BigInt(`0x${effective}`) & bits[name]) !== 0n;
+/** Returns whether this process has a capability in its user namespace; `bounding`: whether a program that it starts can have it. */
+export function hasCapability(name: keyof typeof bits, set: keyof typeof sets = "effective"): boolean {
+  const status = readFileSync("/proc/self/status", "utf8");
+  const [, text = "0"] = new RegExp(`^${sets[set]}:\\s+(\\w+)`, "m").exec(status) ?? [];
+  return (BigInt(`0x${text}`) & bits[name]) !== 0n;
 }
 
 /** The file systems by which a process sees the kernel. */

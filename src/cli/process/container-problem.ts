@@ -1,0 +1,93 @@
+/** What a container lacks for the namespace of an ordinary user, and how to start it with that. */
+import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { type BoughError, usageError } from "../../errors.ts";
+import { findContainer, settingsFor } from "./container.ts";
+import { findClosedSwitch, nameInTable, readSetting } from "./namespace-settings.ts";
+import type { Runtime } from "./runtime.ts";
+
+/**
+ * Explains what this container lacks, in one line: its user has to change how it is started. `undefined` outside of containers, and
+ * for what can be changed inside.
+ *
+ * @param said what the program that makes the namespace has printed
+ * @param canMakeNamespace whether one can be made that has no users but its own
+ */
+export async function explainContainer(
+  said: string,
+  { environment, userId }: Pick<Runtime, "environment" | "userId">,
+  canMakeNamespace: () => Promise<boolean>,
+): Promise<BoughError | undefined> {
+  const kind = findContainer(environment);
+  if (kind === undefined) return undefined;
+  const isPod = kind === "Kubernetes";
+  const lacks = (reason: string, setting: string) =>
+    usageError(
+      `bough can't build in this container (${kind}), as ${reason}: ${setting}`,
+      "`bough help ci` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
+    );
+  const missing = missingCapabilities(userId);
+  if (!(await canMakeNamespace())) {
+    const closed = isFiltered() ? undefined : findClosedSwitch();
+    if (closed !== undefined)
+      return lacks(
+        `${closed.file} of its host is ${closed.forbids}`,
+        `as root of the host: ${closed.setting}; or give the container all rights (--privileged)`,
+      );
+    const reason = `it may not make user namespaces (${said.replace(/^unshare: /, "")})`;
+    if (isFiltered())
+      return lacks(
+        reason,
+        `${settingsFor(kind)}${missing.length === 0 ? "" : `, and ${addedBy(missing, isPod)}`}`,
+      );
+    return lacks(
+      `${reason}, though no filter of system calls forbids it`,
+      isPod
+        ? "its host forbids them to all, as in a chroot; privileged: true with runAsUser: 0 needs none"
+        : "its host forbids them to all, as in a chroot; --user 0 --privileged needs none",
+    );
+  }
+  if (nameInTable(userId) === undefined)
+    return lacks(
+      `the user ${userId} has no name in /etc/passwd, and so no range of sub-ids`,
+      isPod
+        ? "set runAsUser to 65532, or to 0 with hostUsers: false"
+        : "start it with --user 65532, or with --user 0",
+    );
+  if (missing.length > 0)
+    return lacks(
+      `newuidmap and newgidmap may not map users in it, without the capabilities ${missing.join(", ")}`,
+      `${isPod ? "" : "start it with "}${addedBy(missing, isPod)}`,
+    );
+  const canMap = hasCapability("setuid", "effective") && hasCapability("setgid", "effective");
+  if (!canMap && /^NoNewPrivs:\s+1/m.test(readSetting("/proc/self/status") ?? ""))
+    return lacks(
+      "no program may gain privileges in it, and newuidmap has to map users",
+      isPod ? "leave out allowPrivilegeEscalation: false" : "leave out --security-opt no-new-privileges",
+    );
+  if (/map failed: Operation not permitted/.test(said) && isInUserNamespace())
+    return lacks(
+      "its own user namespace lacks the user's sub-ids",
+      isPod ? "set runAsUser to 0" : "start it with --user 0",
+    );
+  return undefined;
+}
+
+/** True if a filter of system calls, or AppArmor, confines this process. */
+function isFiltered(): boolean {
+  const label = readSetting("/proc/self/attr/current") ?? "";
+  const isConfined = label !== "" && !label.startsWith("unconfined");
+  return isConfined || !/^Seccomp:\s+0/m.test(readSetting("/proc/self/status") ?? "");
+}
+
+/** Returns what newuidmap and newgidmap need and can't get, although their files have it: a container's set bounds all. */
+function missingCapabilities(userId: number | undefined): string[] {
+  // Who maps root needs the third one, since Linux 5.12.
+  const needed = ["setuid", "setgid", ...(userId === 0 ? (["setfcap"] as const) : [])] as const;
+  return needed.filter((name) => !hasCapability(name, "bounding")).map((name) => name.toUpperCase());
+}
+
+function addedBy(capabilities: readonly string[], isPod: boolean): string {
+  return isPod
+    ? `add ${capabilities.join(", ")} to the capabilities of its securityContext`
+    : capabilities.map((name) => `--cap-add ${name}`).join(" ");
+}

@@ -1,0 +1,39 @@
+/** What decides whether a user can make a user namespace, as the kernel and `/etc` tell it. */
+import { readFileSync } from "node:fs";
+
+/** Kernel settings that forbid user namespaces, and how to change them. */
+const switches: readonly { file: string; forbids: string; setting: string; instead?: string }[] = [
+  {
+    file: "/proc/sys/user/max_user_namespaces",
+    forbids: "0",
+    setting: "sysctl user.max_user_namespaces=10000",
+  },
+  {
+    file: "/proc/sys/kernel/unprivileged_userns_clone",
+    forbids: "0",
+    setting: "sysctl kernel.unprivileged_userns_clone=1",
+  },
+  {
+    file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+    forbids: "1",
+    setting: "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    // The programs that bough starts, such as unshare, keep such a profile.
+    instead: `printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough`,
+  },
+];
+
+export const findClosedSwitch = () => switches.find(({ file, forbids }) => readSetting(file) === forbids);
+
+/** Returns the user's name in `/etc/passwd`. */
+export function nameInTable(userId: number | undefined): string | undefined {
+  const table = readSetting("/etc/passwd") ?? "";
+  return new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table)?.[1];
+}
+
+export function readSetting(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
