@@ -59,6 +59,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     const running: RunningBuild = { ...request, shared };
     try {
       const target = await configureTarget(await runStages(running));
+      await requireLayers(target);
       await tagTarget(target, running);
       const { image } = target.stage.layer;
       const { uploaded, uploadedFor } = counted;
@@ -116,6 +117,16 @@ async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promi
   const stage = withLabels(built, job.asked.labels);
   const layer = await detectLoss(stage.layer, job.services, () => configureLayer(stage, job));
   return { stage: { ...stage, layer }, job, steps };
+}
+
+/** Throws a MissingImageError for a result that was found in a cache if that has lost one of its layers: its steps are run. */
+async function requireLayers({ stage: { layer }, job }: BuiltTarget): Promise<void> {
+  const { service, supports, remoteBases } = job.services;
+  // A service elsewhere fetches layers only for builds with such a cache. It would be a request of each cached build.
+  if (!layer.cached || !(supports.isInThisProcess || remoteBases !== undefined)) return;
+  if (!(await supports.remoteLayers())) return;
+  const isThere = await detectLoss(layer, job.services, () => service.probeImage(layer.image));
+  if (!isThere) throw new MissingImageError(layer);
 }
 
 function withLabels(stage: StageState, labels: ReadonlyMap<string, string>): StageState {

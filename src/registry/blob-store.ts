@@ -54,7 +54,7 @@ export interface BlobStore {
 export type BlobChecks = "digest" | "size";
 
 /** A store from which images are read. */
-export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "findDigest" | "openBlob">;
+export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "findDigest" | "hasBlob" | "openBlob">;
 
 /** Returns the media type that a manifest gives itself. */
 export function typeOfManifest(bytes: Uint8Array): string {

@@ -95,7 +95,7 @@ interface MirroredPlace extends Pick<Place, "reads"> {
   store: Asked;
 }
 
-type Asked = Pick<BlobSource, "getManifest" | "findDigest">;
+type Asked = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob">;
 
 /**
  * Creates a source that asks mirrors before the repository itself. One that lacks something is asked for other things later; one
@@ -155,6 +155,10 @@ function createMirroredSource(
     getManifest: (reference, signal) =>
       ask(isDigest(reference) ? "digests" : "tags", (store) => store.getManifest(reference, signal), signal),
     findDigest: (tag, signal) => ask("tags", (store) => store.findDigest(tag, signal), signal),
+    hasBlob: async (blob, signal) => {
+      const asksOne = async (store: Asked) => ((await store.hasBlob(blob, signal)) ? true : undefined);
+      return (await ask("digests", asksOne, signal)) === true;
+    },
     async openBlob(blob, signal, checks) {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;

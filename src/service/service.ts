@@ -65,6 +65,8 @@ export interface ImageService extends ImageFiles {
    * Only with the extension `remote-layers`. Rejects with `NotFoundError` if one of them could not be fetched a moment ago.
    */
   declareImage(request: RemoteImageRequest): Promise<DeclaredImage>;
+  /** Asks the places of layers that the service does not have yet. Returns false if one is gone, with which the image is. */
+  probeImage(uuid: string): Promise<boolean>;
 
   /** Sets a complete tag (`name:tag`). Rejects with `NotFoundError` if the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;

@@ -34,7 +34,7 @@ interface OpenScopes {
   /** The cache mounts of such caches. */
   carriedCaches: CarriedCaches | undefined;
   /**
-   * Hands what the build has made or used to the writers of the caches, once, and sends the layers. `results`: its images; empty if it
+   * Hands what the build has made or used to the writers of the caches, and sends the layers. `results`: its images; empty if it
    * has failed. Rejects only if interrupted, as the build has succeeded by then.
    */
   add(results: readonly string[]): Promise<void>;
@@ -79,7 +79,6 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
   scopes.push(...(caches?.found ?? []));
   const isWritten = to !== undefined || caches?.isWritten === true;
   const used = !isWritten ? undefined : createUsedEntries({ store, session, dockerfile, clock });
-  let isAdded = false;
   const gone = new Set<string>();
   const bases = new Set<string>();
   return {
@@ -93,8 +92,7 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
     carriedCaches: caches?.carried,
 
     async add(results) {
-      if (used === undefined || isAdded) return;
-      isAdded = true;
+      if (used === undefined) return;
       const index = used.toIndex();
       if (to !== undefined) ofService.add(to, { index, gone, bases });
       await caches?.add(index, results, gone);

@@ -207,24 +207,24 @@ export async function performBuild(
     }
     const inputsFor = (platform: Platform) => attesting?.inputsFor(platform);
     const written = async () => (together === undefined ? shared.write() : undefined);
-    const result = await runAndSave(
-      prepared,
-      { platforms, inputsFor },
-      { signal: runtime.signal, written, log },
-    );
-    const images = imagesOf(result, platforms, services);
-    let exported: BuildResult["exported"] = [];
-    if (outputs.length > 0) {
+    const run = () =>
+      runAndSave(prepared, { platforms, inputsFor }, { signal: runtime.signal, written, log });
+    const deliver = async (result: BuildResult) => {
+      if (outputs.length === 0) return [];
       requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("./write-outputs.ts");
-      const written = images.map(({ uuid, platform, service }) => ({
+      const toWrite = imagesOf(result, platforms, services).map(({ uuid, platform, service }) => ({
         ...{ uuid, from: service.connection },
         attest: attesting?.attest(service.connection.service, uuid, options.tags, platform),
       }));
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-      const isMap = images.length > 1 || isMultiPlatform;
-      exported = await writeBuildOutputs(timed, { images: written, isMap }, invocation, log, daemon?.daemon);
-    }
+      const isMap = toWrite.length > 1 || isMultiPlatform;
+      return writeBuildOutputs(timed, { images: toWrite, isMap }, invocation, log, daemon?.daemon);
+    };
+    const hasLost = (result: BuildResult) =>
+      !takesStandardOutput(outputs) && isAnyLost(imagesOf(result, platforms, services));
+    const { result, exported } = await runAndDeliver({ run, deliver, hasLost });
+    const images = imagesOf(result, platforms, services);
     kept?.say(result, log);
     for (const { uuid, service } of images) await service.connection.requireKept(uuid);
     // Builds at once wait for each other, so that none loses what another one adds.
@@ -236,6 +236,34 @@ export async function performBuild(
     for (const { connection } of services)
       remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+interface RunAndDeliver {
+  run(): Promise<BuildResult>;
+  deliver(result: BuildResult): Promise<BuildResult["exported"]>;
+  /** True if the result is lost, and may be made again. */
+  hasLost(result: BuildResult): boolean | Promise<boolean>;
+}
+
+/**
+ * Runs a build and writes its outputs. If that shows that a cache has lost or forged a layer of a result that was found there, builds it
+ * again, once: its steps are run then.
+ */
+async function runAndDeliver({ run, deliver, hasLost }: RunAndDeliver) {
+  const found = await run();
+  try {
+    return { result: found, exported: await deliver(found) };
+  } catch (error) {
+    if (!(error instanceof BoughError) || !(await hasLost(found))) throw error;
+  }
+  const result = await run();
+  return { result, exported: await deliver(result) };
+}
+
+async function isAnyLost(images: ReturnType<typeof imagesOf>): Promise<boolean> {
+  for (const { uuid, service } of images)
+    if ((await service.connection.service.hasImage(uuid)) === false) return true;
+  return false;
 }
 
 /** Builds that trust the same keys have cache mounts of their own: nobody vouches for what others have left in theirs. */

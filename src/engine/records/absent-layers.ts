@@ -50,7 +50,10 @@ export function addPlaces(
 }
 
 /** Notes that the content of a blob is not the layer's with this DiffID, which no later download can change. */
-export function noteForged(database: Database, { digest, diffId }: LayerBlob): void {
+export function noteForged(
+  database: Database,
+  { digest, diffId }: Pick<LayerBlob, "digest" | "diffId">,
+): void {
   database
     .query<undefined, [string, string]>("INSERT OR IGNORE INTO forged_blobs (digest, diff_id) VALUES (?, ?)")
     .run(digest, diffId);

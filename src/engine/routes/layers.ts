@@ -7,7 +7,7 @@ import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/fields.ts";
 import { contentDigestOf } from "../import/image-config.ts";
-import { absentBlobs, placesOf } from "../records/absent-layers.ts";
+import { absentBlobs, noteForged, placesOf } from "../records/absent-layers.ts";
 import { findImage, requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
@@ -73,7 +73,8 @@ async function streamRemote(
   { number, source: first = "", blob }: PlacedLayer,
 ): Promise<ReadableStream<Uint8Array>> {
   const { openSource } = await import("../import/fetch-blobs.ts");
-  const { digest = "", size = 0 } = blob ?? {};
+  const { checkContent, ForgedBlobError } = await import("../unpack/checked-blob.ts");
+  const { digest = "", size = 0, diff_id: diffId = "" } = blob ?? {};
   const others = placesOf(state.database, number)
     .flat()
     .flatMap((place) => (place.digest === digest && place.source !== first ? [place.source] : []));
@@ -87,11 +88,13 @@ async function streamRemote(
       const text = `layer ${digest} cannot be fetched from ${source}: ${reason}`;
       // What lists the layers again is told of another place.
       if (!signal.aborted) state.unreachable.noteBlob({ source, digest }, text);
+      if (error instanceof ForgedBlobError) noteForged(state.database, { digest, diffId });
       return new RequestError(424, text);
     };
     try {
       const chunks = await opened.store.openBlob({ digest, size }, signal);
-      return streamOf(rethrowing(chunks, fail), () => {
+      const layer = { diffId, name: `layer ${digest} of ${source}`, maxBytes: state.importLimits.bytes };
+      return streamOf(rethrowing(checkContent(chunks, layer), fail), () => {
         ended.abort();
         opened[Symbol.dispose]();
       });

@@ -21,6 +21,8 @@ import {
 import { readImageConfig } from "../import/image-config.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
+import { absentLayersOf } from "../records/absent-layers.ts";
+import { requireImage } from "../records/images.ts";
 import type { Route } from "../router.ts";
 import { type DeclaredLayer, declareImage } from "../unpack/declare-image.ts";
 
@@ -44,6 +46,16 @@ export const remoteImageRoutes: readonly Route[] = [
       return jsonResponse(
         declareImage(state, { ...readDescription(body, source, layers, state), layers, tag }),
       );
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/images/:uuid/probe",
+    async answer({ state, parameters }) {
+      const image = requireImage(state, parameters.uuid ?? "");
+      if (absentLayersOf(state.database, image.layer).length === 0) return jsonResponse({ usable: true });
+      const { probeImage } = await import("../unpack/probe-image.ts");
+      return jsonResponse({ usable: await probeImage(state, image) });
     },
   },
 ];

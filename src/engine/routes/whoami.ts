@@ -66,6 +66,7 @@ const extensions: readonly string[] = [
   // `terminal` in `POST /v1/instances`, and `GET` and `POST /v1/operations/{uuid}/terminal`.
   "terminals",
   // `POST /v1/images/remote`: images whose layers are fetched when they are needed. `is_remote` and `source` of a layer.
+  // `POST /v1/images/{uuid}/probe` asks whether these can be fetched.
   "remote-layers",
   // Tags of Docker's grammar: with capital letters after the colon.
   "docker-tags",

@@ -24,6 +24,7 @@ export interface Images
       ImageService,
       | "configureImage"
       | "declareImage"
+      | "probeImage"
       | "findImage"
       | "platformsOf"
       | "hasImage"
@@ -219,6 +220,12 @@ export function createImages(options: ImagesOptions): Images {
       });
       const { image, missing } = asRecord(body) ?? {};
       return { image: asText(image) ?? "", missing: asInteger(missing) ?? 0 };
+    },
+
+    async probeImage(uuid) {
+      const path = `/v1/images/${encodeURIComponent(uuid)}/probe`;
+      const { body } = await transport.call({ method: "POST", path, repeatable: true });
+      return asRecord(body)?.usable !== false;
     },
 
     async configureImage(uuid, config, origin) {

@@ -1,5 +1,7 @@
 /** A cache that has lost a blob, or whose index names another one in its place, costs the cache: no build, push or run. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { writeFiles } from "../../support/files.ts";
@@ -86,3 +88,51 @@ test.each(harms)(
   },
   180_000,
 );
+
+test.each(harms)(
+  "a layer of a step that is %s in the cache is made again by whatever needs it",
+  async (how) => {
+    const words = await spoiledCache("RUN", how);
+    writeFiles(source, { Dockerfile: dockerfile() });
+    const remade = ["RUN cat /f > /sum; echo $0 > /shell"];
+    const name = `${registry.host}/made-again-${caches}:1`;
+    const home = newHome();
+    const pushed = await buildIn(home, source, [...words, "--tag", name, "--push"]);
+    expect([pushed.exitCode, pushed.runs], pushed.stderr).toEqual([0, remade]);
+    expect(pushed.stderr).toContain("is gone: building it again");
+    expect((await bough(newHome(), "run", name, "cat", "/sum")).stdout).toBe("v1\n");
+
+    const output = temporaryDirectory();
+    const exported = await buildIn(newHome(), source, [...words, "-o", output]);
+    expect([exported.exitCode, exported.runs], exported.stderr).toEqual([0, remade]);
+    expect(readFileSync(join(output, "sum"), "utf8")).toBe("v1\n");
+
+    // Whether a layer is lost is seen at the end of a build. What is wrong with its bytes is seen when they come.
+    const running = newHome();
+    const built = await buildIn(running, source, [...words, "--tag", "app:1"]);
+    expect([built.exitCode, built.runs], built.stderr).toEqual([0, how === "lost" ? remade : []]);
+    const ran = await bough(running, "run", "app:1", "cat", "/sum");
+    expect([ran.exitCode, ran.stdout]).toEqual(how === "lost" ? [0, "v1\n"] : [1, ""]);
+    if (how === "lost") return;
+    expect(ran.stderr).toContain("can no longer be used: its layer sha256:");
+    if (how === "damaged") front.intercept = () => undefined;
+    const again = await buildIn(running, source, [...words, "--tag", "app:1"]);
+    expect([again.exitCode, again.runs], again.stderr).toEqual([0, how === "forged" ? remade : []]);
+    expect((await bough(running, "run", "app:1", "cat", "/sum")).stdout).toBe("v1\n");
+  },
+  180_000,
+);
+
+test("a cache is written with the layers that were made again", async () => {
+  const [, from = ""] = await spoiledCache("RUN", "lost");
+  const to = from.replace("--cache-from", "--cache-to").replace(front.host, registry.host);
+  writeFiles(source, { Dockerfile: dockerfile() });
+  const built = await buildIn(newHome(), source, ["--docker", from, `${to},mode=max`]);
+  expect([built.exitCode, built.runs.length], built.stderr).toEqual([0, 1]);
+  const home = newHome();
+  const found = await buildIn(home, source, ["--docker", from.replace(front.host, registry.host)]);
+  expect([found.runs, (await bough(home, "run", found.image ?? "", "cat", "/sum")).stdout]).toEqual([
+    [],
+    "v1\n",
+  ]);
+}, 180_000);

@@ -81,7 +81,7 @@ export async function writeCache(
       signal,
     );
     const since = steadyTime(clock);
-    if (lock === undefined && (await digestIn(store, tag, signal)) !== known.digest) continue;
+    if (lock === undefined && (await store.findDigest(tag, signal)) !== known.digest) continue;
     await store.putManifest(tag, manifest, signal);
     const added = [...index.layers.keys()].filter((hash) => !old.layers.has(hash)).length;
     const signed = { isSigned: sign !== undefined, verifiedKey: undefined };
@@ -135,14 +135,10 @@ function refusalOf(cache: StoredCache | undefined, { sign }: WriteOptions): stri
     : undefined;
 }
 
-async function digestIn(store: BlobStore, tag: string, signal: AbortSignal): Promise<string | undefined> {
-  return (await store.getManifest(tag, signal))?.digest;
-}
-
 /** What was written stays written if the store does not respond any more. */
 async function isStillThere(digest: string, { store, tag }: OpenTarget, signal: AbortSignal) {
   try {
-    return (await digestIn(store, tag, signal)) === digest;
+    return (await store.findDigest(tag, signal)) === digest;
   } catch {
     signal.throwIfAborted();
     return true;

@@ -1,0 +1,46 @@
+import { createSlots } from "../../slots.ts";
+import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
+import { type AbsentBlob, absentLayersOf, placesOf, unreachableReason } from "../records/absent-layers.ts";
+import type { Image } from "../records/images.ts";
+import type { EngineState } from "../state.ts";
+
+/** Requests at the same time. */
+const maxConcurrent = 8;
+/** A place that does not respond until then is taken to have the blobs: whoever needs one waits longer. */
+const maxWaitMilliseconds = 5_000;
+
+/**
+ * Asks the places of an image's absent layers whether they have them. Notes those that do not, and returns false if the image can't be
+ * used then. Asks for no layer that two places may have.
+ */
+export async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): Promise<boolean> {
+  const { database, unreachable, closing } = state;
+  const absent = absentLayersOf(database, layer);
+  const blobs = new Map<string, AbsentBlob>();
+  for (const id of absent)
+    for (const [blob, ...others] of placesOf(database, id))
+      if (blob !== undefined && others.length === 0) blobs.set(`${blob.source} ${blob.digest}`, blob);
+  if (blobs.size === 0) return true;
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(maxWaitMilliseconds)]);
+  const sources = new Map<string, Promise<OpenedSource>>();
+  const slots = createSlots(maxConcurrent);
+  const ask = async (blob: AbsentBlob): Promise<void> => {
+    const release = await slots.take(signal);
+    try {
+      const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
+      if (await store.hasBlob(blob, signal)) return;
+    } finally {
+      release();
+    }
+    const what = `its layer ${blob.digest} cannot be fetched from ${blob.source}`;
+    unreachable.noteBlob(blob, `${what}: ${blob.source} has no such blob`);
+  };
+  try {
+    // A place that does not answer may only be slow, or ask for a login: whoever needs the layer is told why it can't be had.
+    await Promise.allSettled(blobs.values().map(ask));
+    closing.throwIfAborted();
+  } finally {
+    for (const source of sources.values()) (await source.catch(() => undefined))?.[Symbol.dispose]();
+  }
+  return unreachableReason(state, absent) === undefined;
+}
