@@ -1,5 +1,7 @@
+import { checkArgument } from "../builder/interpreter/variable-warnings.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { DockerfileError } from "../dockerfile/problems/problem.ts";
+import { type BoughError, usageError } from "../errors.ts";
 import { type ErrorRule, experimentalRules, type WarningRule } from "./rules.ts";
 
 /** The options of `# check=skip=A,B;error=true;experimental=all` at the top, and of such comments above single instructions. */
@@ -11,13 +13,19 @@ export interface CheckDirective {
 }
 
 /**
- * Reads the `check` parser directive (https://docs.docker.com/reference/dockerfile/#check).
+ * Reads the `check` parser directive (https://docs.docker.com/reference/dockerfile/#check). The build argument `checkArgument` replaces
+ * it, also with an empty value.
  *
- * @throws DockerfileError if it is invalid
+ * @throws DockerfileError or BoughError if it is invalid
  */
-export function readCheckDirective(dockerfile: Dockerfile): CheckDirective {
-  const whole = readOptions(dockerfile.directives.get("check") ?? "");
-  if ("invalid" in whole) throw invalid(dockerfile, whole.invalid);
+export function readCheckDirective(
+  dockerfile: Dockerfile,
+  buildArgs: ReadonlyMap<string, string>,
+): CheckDirective {
+  const argument = buildArgs.get(checkArgument);
+  const whole = readOptions(argument ?? dockerfile.directives.get("check") ?? "");
+  if ("invalid" in whole)
+    throw argument === undefined ? invalid(dockerfile, whole.invalid) : invalidArgument(whole.invalid);
   const ofInstruction = readInstructionOptions(dockerfile);
   return {
     isReported(rule, line) {
@@ -108,11 +116,19 @@ function ruleSet(value: string): (rule: string) => boolean {
   return (rule) => names.has("all") || names.has(rule);
 }
 
+const expected =
+  "skip=RULE,..., error=true or experimental=RULE,..., separated by semicolons; all means every rule";
+
+function invalidArgument(option: string): BoughError {
+  return usageError(
+    `--build-arg ${checkArgument}: invalid check option ${JSON.stringify(option)}`,
+    `It takes ${expected}.`,
+  );
+}
+
 function invalid(dockerfile: Dockerfile, option: string): DockerfileError {
   const index = dockerfile.lines.findIndex((line) => /^#\s*check\s*=/i.test(line));
   const line = Math.max(index, 0) + 1;
-  const expected =
-    "skip=RULE,..., error=true or experimental=RULE,..., separated by semicolons; all means every rule";
   const rule: ErrorRule = "InvalidCheckDirective";
   const message = `invalid check option "${option}"`;
   return new DockerfileError(dockerfile, [{ rule, message, expected, range: { start: line, end: line } }]);

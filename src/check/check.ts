@@ -89,9 +89,9 @@ export async function checkDockerfile(options: CheckOptions): Promise<CheckRepor
     return { source, instructions: [], escape: "\\", files: [], warnings: [], errors: parsed.errors };
   }
   const dockerfile = parsed.result;
-  const directive = attempt("InvalidCheckDirective", () => readCheckDirective(dockerfile));
+  const directive = attempt("InvalidCheckDirective", () => readCheckDirective(dockerfile, options.buildArgs));
   if ("result" in directive) return checkParsed(dockerfile, directive.result, options);
-  const none = readCheckDirective({ ...dockerfile, directives: new Map() });
+  const none = readCheckDirective({ ...dockerfile, directives: new Map() }, new Map());
   const report = await checkParsed(dockerfile, none, options);
   return { ...report, errors: [...directive.errors, ...report.errors] };
 }

@@ -44,6 +44,10 @@ describe("a check and a build refuse", () => {
       "--ssh default=file",
       "file is not an agent's socket\nbough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ",
     ],
+    [
+      "--build-arg BUILDKIT_DOCKERFILE_CHECK=x=1",
+      '--build-arg BUILDKIT_DOCKERFILE_CHECK: invalid check option "x=1"',
+    ],
     ["-o type=sif,dest=x", "type must be oci, docker, tar, local, image or registry"],
     ["--push", "no name to push to"],
     ["--provenance", "--provenance needs an image that is written or pushed"],
@@ -79,4 +83,29 @@ test("a check accepts an archive on standard output, and keeps the files of an e
   const checked = await build(["--check", "-o", "-", "--iidfile", "id"], { terminalColumns: 80 });
   expect(checked).toMatchObject({ exitCode: 0, stderr: "" });
   expect(existsSync(join(workingDirectory, "id"))).toBe(true);
+});
+
+/** What Docker 28.5 finds: `BUILDKIT_DOCKERFILE_CHECK` replaces the comment at the top, also with an empty value. */
+test.each<[comment: string, argument: string | undefined, found: string[], exitCode: number]>([
+  ["error=true", undefined, ["MaintainerDeprecated", "JSONArgsRecommended"], 2],
+  ["error=true", "skip=all", [], 0],
+  ["error=true", "", ["MaintainerDeprecated", "JSONArgsRecommended"], 0],
+  ["error=true", "skip=MaintainerDeprecated", ["JSONArgsRecommended"], 0],
+  ["skip=all", "error=true", ["MaintainerDeprecated", "JSONArgsRecommended"], 2],
+  ["skip=all", "skip=JSONArgsRecommended,maintainerdeprecated;error=1", ["MaintainerDeprecated"], 2],
+  ["skip=all", " skip = all ; error = true", [], 0],
+  ["skip=all", "skip=Nope", ["MaintainerDeprecated", "JSONArgsRecommended"], 0],
+])("with # check=%s and the build argument %p", async (comment, argument, found, exitCode) => {
+  const dockerfile = `# check=${comment}\nFROM scratch\nMAINTAINER me\nCMD run it\n`;
+  writeFiles(workingDirectory, { "check.dockerfile": dockerfile });
+  const words = [
+    ...["--docker", "--dockerfile", "check.dockerfile", "."],
+    ...(argument === undefined ? [] : ["--build-arg", `BUILDKIT_DOCKERFILE_CHECK=${argument}`]),
+  ];
+  const checked = await build([...words, "--check", "--format", "json"]);
+  const { warnings } = JSON.parse(checked.stdout) as { warnings: { rule: string }[] };
+  expect(warnings.map(({ rule }) => rule)).toEqual(found);
+  const built = await build(words);
+  expect([checked.exitCode, built.exitCode]).toEqual([exitCode, exitCode]);
+  expect(built.stderr).not.toContain("has no effect");
 });

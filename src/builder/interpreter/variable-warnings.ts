@@ -11,11 +11,15 @@ import type { BuildWarning } from "../state/warnings.ts";
 /** BuildKit's argument that decides if a context of a git repository has its `.git`. */
 export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
 
+/** BuildKit's argument with the options of `# check=`, in place of those of the Dockerfile. */
+export const checkArgument = "BUILDKIT_DOCKERFILE_CHECK";
+
 /** Arguments for the build itself, which the Dockerfile need not declare. */
 const argumentsOfBuild = new Set([
   keepGitDirectoryArgument,
   hostNameArgument,
   cacheNamespaceArgument,
+  checkArgument,
   multiPlatformArgument,
   // The times of the result.
   "SOURCE_DATE_EPOCH",

@@ -36,7 +36,7 @@ export async function readCheckedDockerfile(
   const needed = neededPart(dockerfile, stages);
   refuseUnsupported(needed, inputs.network);
   // The comments of a replaced stage must not count for the next one.
-  const directive = readCheckDirective(parsed);
+  const directive = readCheckDirective(parsed, buildArgs);
   const level = readCheckLevel(invocation.values);
   if (!directive.turnsIntoErrors && level === undefined)
     return { dockerfile, needed, directive, findings: [] };
