@@ -87,6 +87,58 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
   });
 });
 
+const noUser = "no user app in the image: it has no /etc/passwd";
+const noGroup = "no group grp in the image: it has no /etc/group";
+const passwd = "COPY <<EOF /etc/passwd\napp:x:5:6::/:/bin/sh\nEOF\n";
+
+/** As Docker 28.5: who is root, or a number, needs no table; another name needs a file in the image, any will do. */
+test.each<[string, string | undefined]>([
+  ["COPY --chown=root:root f /x", "x 0:0"],
+  ["COPY --chown=: f /x", "x 0:0"],
+  ["COPY --chown=5: f /x", "x 5:0"],
+  ["USER app\nCOPY f /x", "x 0:0"],
+  ["USER app\nWORKDIR /", undefined],
+  [`${passwd}COPY --chown=app f /x`, "x 5:6"],
+  [`${passwd}COPY --chown=app:grp f /x`, "x 5:6"],
+  [`${passwd}COPY --chown=nobody f /x`, "x 0:0"],
+  ["COPY f /y\nCOPY --chown=app f /x", "x 0:0"],
+  ["WORKDIR /y\nCOPY --chown=app f /x", "x 0:0"],
+  ["COPY --chown=app f /x", noUser],
+  ["ADD --chown=app f /x", noUser],
+  ["COPY --link --chown=app f /x", noUser],
+  ["COPY --parents --chown=app f /x/", noUser],
+  ["COPY --chown=app <<EOF /x\nhi\nEOF", noUser],
+  ["COPY --from=base:1 --chown=app /etc/passwd /x", noUser],
+  ["ARG o=app\nCOPY --chown=$o f /x", noUser],
+  ["ENV A=1\nCOPY --chown=app f /x", noUser],
+  ["COPY --chown=app:7 f /x", noUser],
+  ["COPY --chown=5:grp f /x", noGroup],
+  ["COPY --chown=:grp f /x", noGroup],
+  ["COPY --chown=root:grp f /x", noGroup],
+  ["USER app\nWORKDIR /x", noUser],
+  ["USER 5:grp\nWORKDIR /x", noGroup],
+])("an owner by name: %j gives %p", async (lines, expected) => {
+  for (const start of ["FROM scratch\n", "FROM scratch AS empty\nENV B=1\nFROM empty\n"]) {
+    const { exitCode, stdout, stderr } = await bough(
+      makeContext(`${start}${lines}\n`),
+      "build",
+      ".",
+      "--docker",
+      "-q",
+    );
+    if (expected?.startsWith("no ") === true) {
+      expect(stderr).toContain(`[ERROR] Dockerfile:`);
+      expect(stderr).toContain(`: ${expected}\n`);
+      expect(exitCode).toBe(1);
+      continue;
+    }
+    expect(exitCode).toBe(0);
+    const found = (await listImage(stdout.trim())).map((line) => line.replace(/^\S+ (\S+) \.\//, "$1 "));
+    const [name, owner] = expected?.split(" ") ?? [];
+    expect(found.find((line) => line.endsWith(` ${name}`))).toBe(name && `${owner} ${name}`);
+  }
+});
+
 test("its image is pruned like any other, and built again", async () => {
   const context = makeContext("FROM scratch\nCOPY f /\n");
   const first = await bough(context, "build", ".", "-q");

@@ -38,7 +38,8 @@ export async function startFromImage(
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, { ...notedOrigin(uuid, build.services.store), ...origin });
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...stage, inherited: withDefaultPath(variablesIn(config)) };
+  const isFromScratch = reference === scratch;
+  return { ...stage, isFromScratch, inherited: withDefaultPath(variablesIn(config)) };
 }
 
 /**

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import { numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
-import type { StageState } from "../state/state.ts";
+import { isEmpty, type StageState } from "../state/state.ts";
 
 export interface Owner {
   uid: number;
@@ -35,8 +35,8 @@ async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob):
 
 /**
  * Resolves a `--chown` as `resolveOwner` does a USER; an empty group (`user:`) is root's, as in BuildKit. With `--docker`, a name
- * that the image doesn't know gets only a warning: BuildKit gives the files to root, or to the user's own group. Names stay names
- * if the service can't say what they mean.
+ * that the image doesn't know gets only a warning: BuildKit gives the files to root, or to the user's own group. As in BuildKit, it
+ * is an error in an image without any file. Names stay names if the service can't say what they mean.
  */
 export async function resolveFileOwner(
   chown: string,
@@ -68,7 +68,8 @@ export async function findFileOwner(
   const warnAndUse =
     (instead: string, id: number) =>
     (error: unknown): number => {
-      if (!build.asked.dialect.looksUpUsers || !(error instanceof UnknownAccountError)) throw error;
+      const isLenient = build.asked.dialect.looksUpUsers && !isEmpty(stage);
+      if (!isLenient || !(error instanceof UnknownAccountError)) throw error;
       const message = `${error.message}, so the files get ${instead}, as in Docker`;
       build.emit({ type: "warning", message, line });
       return id;
@@ -205,8 +206,9 @@ async function findRow(
   );
   if (row !== undefined) return row;
   const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
+  const advice = content === undefined ? `Copy ${path} to the image` : `Create the ${what} in a RUN`;
   throw new UnknownAccountError(`no ${what} ${name} in the image: ${known}`, {
-    hint: `Create the ${what} in a RUN before this line, or write a number.`,
+    hint: `${advice} before this line, or write a number.`,
   });
 }
 

@@ -12,6 +12,8 @@ export interface StageState extends StageScope {
   layer: Layer;
   /** The image from which the stage starts, possibly through other stages. */
   base: string;
+  /** True if that image is Docker's empty one, `scratch`. */
+  isFromScratch: boolean;
   config: ImageConfig & {
     /** Absolute. */
     WorkingDir: string;
@@ -32,6 +34,7 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
   return {
     layer,
     base: layer.image,
+    isFromScratch: false,
     config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
     origin,
     steps: undefined,
@@ -43,6 +46,11 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
     unknown: new Map(),
     staged: new Map(),
   };
+}
+
+/** True if there is no file yet. */
+export function isEmpty({ isFromScratch, base, layer, staged }: StageState): boolean {
+  return isFromScratch && layer.image === base && staged.size === 0;
 }
 
 export function changeWorkdir(stage: StageState, path: string): StageState {
