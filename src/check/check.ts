@@ -205,20 +205,27 @@ interface Plan extends Notes {
   errors: Finding[];
 }
 
+const emptyPlan = (): Plan => ({ files: [], references: [], warnings: [], errors: [] });
+
 /** Interprets a Dockerfile as a build does, without a service. Notes errors, and goes on after them. */
 async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
-  const plan: Plan = { files: [], references: [], warnings: [], errors: [] };
+  const plan = emptyPlan();
   const { buildArgs, dialect } = options;
   const { escape } = dockerfile;
   const pace = createPace(options.signal);
-  const attempt = async <Result>(instruction: Instruction, before: Result, action: () => Promise<Result>) => {
+  const attempt = async <Result>(
+    instruction: Instruction,
+    before: Result,
+    action: () => Promise<Result>,
+    { errors }: Plan = plan,
+  ) => {
     const pause = pace.step();
     if (pause !== undefined) await pause;
     try {
       return await action();
     } catch (error) {
       if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
-      plan.errors.push(findingOf(error, instruction));
+      errors.push(findingOf(error, instruction));
       return before;
     }
   };
@@ -235,21 +242,29 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
   const baseOf = (from: FromInstruction) => ends[stagesAmong(edges.get(from))[0] ?? -1];
   const triggers = triggersByFrom(graph);
   const triggersOf = (from: FromInstruction) => triggers.get(from) ?? [];
-  const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, plan);
   const needed = new Set(
     dialect.buildsNeededStages ? reachableFrom(graph, requireTarget(dockerfile, options.target)) : [],
   );
   for (const { index, from, instructions } of dockerfile.stages) {
-    if (dialect.buildsNeededStages && !needed.has(index)) continue;
+    const isNeeded = !dialect.buildsNeededStages || needed.has(index);
+    // Docker checks all stages. Of one that is not built only what its rules find counts.
+    const notes = isNeeded ? plan : emptyPlan();
+    const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, notes);
     for (const edge of graph.nodes[index]?.edges ?? []) {
       const image = edge.kind !== "copy" || dialect.copiesFromImages ? openImage(edge) : undefined;
-      if (image !== undefined) plan.references.push(image);
+      if (image !== undefined) notes.references.push(image);
     }
     // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
-    let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world));
+    let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world), notes);
     for (const instruction of instructions)
-      stage = await attempt(instruction, stage, () => interpretInStage(instruction, stage, globals, world));
+      stage = await attempt(
+        instruction,
+        stage,
+        () => interpretInStage(instruction, stage, globals, world),
+        notes,
+      );
     ends[index] = stage;
+    if (!isNeeded) plan.warnings.push(...notes.warnings.filter(({ rule }) => isDockerRule(rule)));
   }
   return plan;
 }

@@ -2,30 +2,37 @@ import type { Problem } from "../dockerfile/problems/problem.ts";
 
 /** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
 
-/** Docker's build checks, with Docker's names and meanings: https://docs.docker.com/reference/build-checks/ */
+/** Docker's build checks, with Docker's names and words: https://docs.docker.com/reference/build-checks/ */
 export const dockerRules = {
-  ConsistentInstructionCasing: "All instructions should be written in the same case.",
-  CopyIgnoredFile: "COPY and ADD should not name files that .dockerignore leaves out.",
-  DuplicateStageName: "Names of stages should be unique.",
-  ExposeInvalidFormat: "EXPOSE should name ports only, without an IP address or a mapping.",
-  ExposeProtoCasing: "The protocol of EXPOSE should be in lower case.",
-  FromAsCasing: "The AS of a FROM should be in the case of FROM.",
-  FromPlatformFlagConstDisallowed: "FROM --platform should not have a constant value.",
-  InvalidDefaultArgInFrom: "The default value of an ARG should make the reference of a FROM valid.",
-  InvalidDefinitionDescription: "The comment above an ARG or a stage should begin with its name.",
-  JSONArgsRecommended: "CMD and ENTRYPOINT should have JSON arguments, so that signals reach the program.",
-  LegacyKeyValueFormat: "ENV and LABEL should be written as KEY=VALUE.",
-  MaintainerDeprecated: "LABEL should be used instead of MAINTAINER.",
+  ConsistentInstructionCasing:
+    "All commands within the Dockerfile should use the same casing (either upper or lower)",
+  CopyIgnoredFile: "Attempting to Copy file that is excluded by .dockerignore",
+  DuplicateStageName: "Stage names should be unique",
+  ExposeInvalidFormat:
+    "IP address and host-port mapping should not be used in EXPOSE instruction. This will become an error in a future release",
+  ExposeProtoCasing: "Protocol in EXPOSE instruction should be lowercase",
+  FromAsCasing: "The 'as' keyword should match the case of the 'from' keyword",
+  FromPlatformFlagConstDisallowed: "FROM --platform flag should not use a constant value",
+  InvalidDefaultArgInFrom: "Default value for global ARG results in an empty or invalid base image name",
+  InvalidDefinitionDescription:
+    "Comment for build stage or argument should follow the format: `# <arg/stage name> <description>`. If this is not intended to be a description comment, add an empty line or comment between the instruction and the comment.",
+  JSONArgsRecommended:
+    "JSON arguments recommended for ENTRYPOINT/CMD to prevent unintended behavior related to OS signals",
+  LegacyKeyValueFormat: "Legacy key/value format with whitespace separator should not be used",
+  MaintainerDeprecated:
+    "The MAINTAINER instruction is deprecated, use a label instead to define an image author",
   MultipleInstructionsDisallowed:
-    "A stage should have one CMD, ENTRYPOINT and HEALTHCHECK: only the last counts.",
-  NoEmptyContinuation: "No empty line should follow a line that is continued.",
-  RedundantTargetPlatform: "FROM --platform=$TARGETPLATFORM is the default.",
-  ReservedStageName: "A stage should not be named scratch or context.",
-  SecretsUsedInArgOrEnv: "ARG and ENV should not have secrets, which the image would show.",
-  StageNameCasing: "Names of stages should be in lower case.",
-  UndefinedArgInFrom: "A FROM should use only declared arguments.",
-  UndefinedVar: "Variables should be defined before they are used.",
-  WorkdirRelativePath: "A relative WORKDIR should follow an absolute one.",
+    "Multiple instructions of the same type should not be used in the same stage",
+  NoEmptyContinuation: "Empty continuation lines will become errors in a future release",
+  RedundantTargetPlatform:
+    "Setting platform to predefined $TARGETPLATFORM in FROM is redundant as this is the default behavior",
+  ReservedStageName: "Reserved words should not be used as stage names",
+  SecretsUsedInArgOrEnv: "Sensitive data should not be used in the ARG or ENV commands",
+  StageNameCasing: "Stage names should be lowercase",
+  UndefinedArgInFrom: "FROM command must use declared ARGs",
+  UndefinedVar: "Variables should be defined before their use",
+  WorkdirRelativePath:
+    "Relative workdir without an absolute workdir declared within the build can have unexpected results if the base image changes",
 } as const;
 
 /** Differences from Docker's build, of which a build also warns in its log. */

@@ -129,33 +129,126 @@ test("SOURCE_DATE_EPOCH=context means no time for a directory, and is refused fo
   );
 });
 
-const described = `# build compiles it
+// Of two arguments of one name, the comment, the line and the value that docker buildx shows.
+const described = `ARG BASE=build UNSET
+# build compiles it
+# build is not read
 FROM scratch AS build
-# V the version
+# V  the version
+
 ARG V=1
+# X lost
+#
+# x of another name
 RUN --mount=type=secret,id=tok,required=true --mount=type=ssh true
 FROM scratch AS other
 ARG UNUSED
-FROM build
-ARG X
+FROM $BASE
+ARG X V
+ARG UNSET TARGETOS
 `;
 
+const inLine = (line: number) => ({ ranges: [{ start: { line }, end: { line } }] });
+
 test.each([
-  ["targets", "TARGET     DESCRIPTION\nbuild      compiles it\nother\n(default)\n"],
+  [
+    "targets",
+    "TARGET    DESCRIPTION\nbuild     compiles it\nother     \n(default) \n",
+    {
+      targets: [
+        { name: "build", description: "compiles it", base: "scratch", location: inLine(4) },
+        { name: "other", base: "scratch", location: inLine(12) },
+        { default: true, base: "$BASE", location: inLine(14) },
+      ],
+    },
+  ],
   [
     "outline",
-    "BUILD ARG  VALUE  DESCRIPTION\nV          2      the version\nX\n\nSECRET  REQUIRED\ntok     true\n\nSSH      REQUIRED\ndefault\n",
+    "BUILD ARG   VALUE   DESCRIPTION\nBASE        build   \nX                   \nV           2       \nUNSET               \n\nSECRET   REQUIRED\ntok      true\n\nSSH       REQUIRED\ndefault   \n\n",
+    {
+      args: [
+        { name: "BASE", value: "build", location: inLine(1) },
+        { name: "X", location: inLine(15) },
+        { name: "V", value: "2", location: inLine(15) },
+        { name: "UNSET", location: inLine(16) },
+      ],
+      secrets: [{ name: "tok", required: true, location: inLine(11) }],
+      ssh: [{ name: "default", location: inLine(11) }],
+    },
   ],
-  ["outline --target other", "BUILD ARG  VALUE  DESCRIPTION\nUNUSED\n"],
-])("build --call %s lists it and asks no service", async (call, stdout) => {
+  [
+    "outline --target build",
+    "TARGET:      build\nDESCRIPTION: compiles it\n\nBUILD ARG   VALUE   DESCRIPTION\nV           2        the version\n\nSECRET   REQUIRED\ntok      true\n\nSSH       REQUIRED\ndefault   \n\n",
+    {
+      name: "build",
+      description: "compiles it",
+      args: [{ name: "V", description: " the version", value: "2", location: inLine(7) }],
+      secrets: [{ name: "tok", required: true, location: inLine(11) }],
+      ssh: [{ name: "default", location: inLine(11) }],
+    },
+  ],
+  [
+    "outline --target other",
+    "TARGET: other\n\nBUILD ARG   VALUE   DESCRIPTION\nUNUSED              \n\n",
+    { name: "other", args: [{ name: "UNUSED", location: inLine(13) }] },
+  ],
+])("build --call %s lists it and asks no service", async (call, stdout, json) => {
   const workingDirectory = temporaryDirectory();
   writeFiles(workingDirectory, { Dockerfile: described });
   const words = `--url http://127.0.0.1:1 --token t build --docker --build-arg V=2 --call ${call} .`;
   expect(await runBough(words.split(" "), { workingDirectory })).toEqual({ exitCode: 0, stdout, stderr: "" });
-  const json = await runBough(words.replace(/(outline|targets)/, "$1,format=json").split(" "), {
+  const inJson = await runBough(words.replace(/(outline|targets)/, "$1,format=json").split(" "), {
     workingDirectory,
   });
-  expect(Object.keys(JSON.parse(json.stdout))).toContain(call === "targets" ? "targets" : "args");
+  const sources = [Buffer.from(described).toString("base64")];
+  expect(inJson.stdout).toBe(`${JSON.stringify({ ...json, sources }, null, 2)}\n`);
+});
+
+test("build --call check,format=json has Docker's rules in its words, also of stages that are not built", async () => {
+  const workingDirectory = temporaryDirectory();
+  const text = "FROM busybox as other\nWORKDIR rel\nFROM busybox AS final\nCOPY x /\n";
+  writeFiles(workingDirectory, { Dockerfile: text, x: "x" });
+  const words = (call: string) =>
+    `--url http://127.0.0.1:1 --token t build --docker --call ${call} .`.split(" ");
+  const { exitCode, stdout } = await runBough(words("check,format=json"), { workingDirectory });
+  const sources = [
+    { filename: "Dockerfile", data: Buffer.from(text).toString("base64"), language: "Dockerfile" },
+  ];
+  const pages = "https://docs.docker.com/go/dockerfile/rule";
+  expect([exitCode, JSON.parse(stdout)]).toEqual([
+    0,
+    {
+      warnings: [
+        {
+          ruleName: "FromAsCasing",
+          description: "The 'as' keyword should match the case of the 'from' keyword",
+          url: `${pages}/from-as-casing/`,
+          detail: "'as' and 'FROM' keywords' casing do not match",
+          location: inLine(1),
+        },
+        {
+          ruleName: "WorkdirRelativePath",
+          description:
+            "Relative workdir without an absolute workdir declared within the build can have unexpected results if the base image changes",
+          url: `${pages}/workdir-relative-path/`,
+          detail: 'Relative workdir "rel" can have unexpected results if the base image changes',
+          location: inLine(2),
+        },
+      ],
+      sources,
+    },
+  ]);
+  writeFiles(workingDirectory, { Dockerfile: "FROM scratch\nFOO bar\n" });
+  const broken = JSON.parse((await runBough(words("lint,format=json"), { workingDirectory })).stdout);
+  expect(broken).toMatchObject({
+    warnings: null,
+    buildError: {
+      message: "dockerfile parse error on line 2: unknown instruction: FOO",
+      location: inLine(2),
+    },
+  });
+  const { exitCode: refused, stderr } = await runBough(words("check,formt=json"), { workingDirectory });
+  expect([refused, stderr]).toEqual([2, expect.stringContaining('invalid field "formt=json"')]);
 });
 
 test.each([

@@ -2,6 +2,7 @@
 import { goJson } from "../../go-json.ts";
 import { runCheckCommand } from "../builds/check.ts";
 import { describeDockerfile } from "../builds/describe-dockerfile.ts";
+import type { Call } from "../builds/options/input-definitions.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { type Method, methodOf, readBakeCall } from "./call.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
@@ -13,7 +14,7 @@ export async function callTargets(
   bake: ResolvedBake,
   invocation: Invocation,
 ): Promise<number> {
-  const { runtime, globals } = invocation;
+  const { runtime } = invocation;
   const { isJson, ignoresStatus } = readBakeCall(invocation.values);
   const results = new Map<string, { method: Method; text: string }>();
   let exitCode = 0;
@@ -23,15 +24,13 @@ export async function callTargets(
     if (method === undefined) continue;
     let text = "";
     const stdout = { ...runtime.stdout, write: (part: string) => (text += part) };
-    const own = isJson
-      ? { ...invocation, globals: { ...globals, format: "json" as const }, runtime: { ...runtime, stdout } }
-      : invocation;
+    const own = isJson ? { ...invocation, runtime: { ...runtime, stdout } } : invocation;
     if (!isJson) {
       const { description } = target.fields;
       runtime.stdout.write(`${separator}${target.name}\n${description ? `${description}\n` : ""}\n`);
       separator = "\n";
     }
-    const code = await callTarget(target, method, own);
+    const code = await callTarget(target, { method, isJson, ignoresStatus }, own);
     if (exitCode === 0 && !ignoresStatus) exitCode = code;
     results.set(target.name, { method, text });
   }
@@ -39,10 +38,17 @@ export async function callTargets(
   return exitCode;
 }
 
-async function callTarget(target: ResolvedTarget, method: Method, invocation: Invocation): Promise<number> {
+async function callTarget(
+  target: ResolvedTarget,
+  call: Call & { method: Method },
+  invocation: Invocation,
+): Promise<number> {
+  const { method } = call;
   try {
     const own = invocationOf(target, () => placeholder, invocation);
-    return method === "check" ? await runCheckCommand(own) : await describeDockerfile(method, own);
+    return method === "check"
+      ? await runCheckCommand(call, own)
+      : await describeDockerfile({ ...call, method }, own);
   } catch (error) {
     throw withTarget(error, target);
   }

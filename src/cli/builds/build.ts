@@ -37,19 +37,19 @@ export const build: Command = {
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the manual.",
   ].join("\n"),
-  needs: (values) => (readCall(values) === "build" ? "service" : undefined),
+  needs: (values) => (readCall(values).method === "build" ? "service" : undefined),
   foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 
 /** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. Only `--check` makes a report. */
 function refuseTogether({ values, globals: { report } }: Invocation): void {
-  if (report !== undefined && readCall(values) !== "check")
+  if (report !== undefined && readCall(values).method !== "check")
     throw usageError(
       `--format ${report} needs --check`,
       "It is a report of what the checks find: build nothing with --check, and build without --format.",
     );
   const measure = values.text("trace") === undefined ? "timings" : "trace";
-  if (readCall(values) === "build" || !(measure === "trace" || values.flag("timings"))) return;
+  if (readCall(values).method === "build" || !(measure === "trace" || values.flag("timings"))) return;
   throw usageError(`--check and --${measure} cannot be used together`, "--check builds nothing.");
 }
 
@@ -57,8 +57,12 @@ function refuseTogether({ values, globals: { report } }: Invocation): void {
 async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation);
   const call = readCall(invocation.values);
-  if (call === "check") return (await import("./check.ts")).runCheckCommand(invocation);
-  if (call !== "build")
-    return (await import("./describe-dockerfile.ts")).describeDockerfile(call, invocation);
-  return (await import("./run-build.ts")).runBuildCommand(invocation);
+  const { method } = call;
+  if (method === "build") return (await import("./run-build.ts")).runBuildCommand(invocation);
+  // docker's -q leaves out the progress only.
+  const { globals, runtime } = invocation;
+  const own =
+    runtime.isPlugin === true ? { ...invocation, globals: { ...globals, quiet: false } } : invocation;
+  if (method === "check") return (await import("./check.ts")).runCheckCommand(call, own);
+  return (await import("./describe-dockerfile.ts")).describeDockerfile({ ...call, method }, own);
 }

@@ -16,15 +16,16 @@ import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { chooseServices } from "./build-services.ts";
+import { checkInBuildx } from "./call-json.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError } from "./options/build-options.ts";
-import { readCheckLevel } from "./options/input-definitions.ts";
+import { type Call, readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
-export async function runCheckCommand(invocation: Invocation): Promise<number> {
+export async function runCheckCommand(call: Call, invocation: Invocation): Promise<number> {
   const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
@@ -36,11 +37,14 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
     await readSharing(invocation, inputs);
     await requireOptions(inputs.platforms, annotatedPlatforms, invocation);
   }
-  await printReport(report, invocation);
+  if (call.isJson) {
+    const json = checkInBuildx(report, inputs.dockerfile);
+    invocation.runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
+  } else await printReport(report, invocation);
   if (invocation.runtime.isPlugin === true) {
     // docker's command line has one exit code for both, and no further checks.
     const warned = report.warnings.some(({ rule }) => isDockerRule(rule));
-    return report.errors.length > 0 || warned ? 1 : 0;
+    return report.errors.length > 0 || (warned && !call.ignoresStatus) ? 1 : 0;
   }
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }

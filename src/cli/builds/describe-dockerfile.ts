@@ -1,136 +1,103 @@
 /** `--call outline` and `--call targets`: what a Dockerfile takes, and what can be built from it, as docker buildx lists them. */
-import { reachableFrom } from "../../builder/graph/build-graph.ts";
-import { graphOf, requireTarget, staticGlobals } from "../../builder/graph/stage-references.ts";
-import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
+import { requireTarget } from "../../builder/graph/stage-references.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { outlineInBuildx, targetsInBuildx } from "./call-json.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import type { Call } from "./options/input-definitions.ts";
+import { commentOn, type Outline, outlineOf } from "./outline.ts";
 
 /** Prints the list, and builds nothing. */
 export async function describeDockerfile(
-  call: "outline" | "targets",
+  { method, isJson }: Call & { method: "outline" | "targets" },
   invocation: Invocation,
 ): Promise<number> {
   using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
-  const isJson = invocation.values.text("call")?.endsWith(",format=json") === true;
-  const globals = isJson ? { ...invocation.globals, format: "json" as const } : invocation.globals;
-  const print = call === "targets" ? printTargets : printOutline;
-  print(dockerfile, inputs, { ...invocation, globals });
+  const { json, result } =
+    method === "targets" ? describeTargets(dockerfile, inputs) : describeOutline(dockerfile, inputs);
+  if (isJson) invocation.runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
+  else printResult(invocation, result);
   return 0;
 }
 
-function printTargets({ stages, lines }: Dockerfile, _: BuildInputs, invocation: Invocation): void {
+interface Description {
+  /** In the words of docker buildx. */
+  json: unknown;
+  result: Parameters<typeof printResult>[1];
+}
+
+function describeTargets(dockerfile: Dockerfile, inputs: BuildInputs): Description {
+  const { stages, lines } = dockerfile;
   const targets = stages.map(({ name, from, index }) => ({
     name: name ?? null,
-    description: commentOn(name, from, lines),
+    description: commentOn(name, from, lines) ?? null,
     base: from.image,
     default: index === stages.length - 1,
     line: from.range.start,
   }));
-  printResult(invocation, {
-    id: targets.flatMap(({ name }) => name ?? []),
-    json: { targets },
-    table: (style) =>
-      renderTable(
-        {
-          header: ["TARGET", "DESCRIPTION"],
-          rows: targets.map(({ name, description, default: isDefault }, index) => [
-            `${name ?? (isDefault ? "" : index)}${isDefault ? " (default)" : ""}`.trim(),
-            description ?? "",
-          ]),
-        },
-        style,
-      ),
-  });
-}
-
-function printOutline(dockerfile: Dockerfile, inputs: BuildInputs, invocation: Invocation): void {
-  const target = requireTarget(dockerfile, inputs.target);
-  const instructions = [
-    ...dockerfile.globals,
-    ...neededStages(dockerfile, inputs, target).flatMap((stage) => stage.instructions),
-  ];
-  const args = instructions.flatMap((instruction) =>
-    instruction.name === "ARG"
-      ? instruction.declarations.map(({ key, value }) => ({
-          name: key,
-          value: inputs.buildArgs.get(key) ?? value ?? null,
-          description: commentOn(key, instruction, dockerfile.lines),
-        }))
-      : [],
-  );
-  const mounts = instructions.flatMap((instruction) =>
-    instruction.name === "RUN" ? instruction.mounts : [],
-  );
-  const idsOf = (type: string) => {
-    const ids = new Map<string, boolean>();
-    for (const { type: own, id, target, required } of mounts) {
-      const name = id ?? (own === "ssh" ? "default" : target?.split("/").at(-1)) ?? "";
-      const isRequired = required === true || required === "true" || required === "1";
-      if (own === type) ids.set(name, isRequired || ids.get(name) === true);
-    }
-    return [...ids].map(([name, isRequired]) => ({ name, required: isRequired }));
+  const rows = targets.map(({ name, description, default: isDefault }) => [
+    `${name ?? ""}${isDefault ? " (default)" : ""}`.trim(),
+    description ?? "",
+  ]);
+  return {
+    json: targetsInBuildx(dockerfile, inputs.dockerfile),
+    result: {
+      id: targets.flatMap(({ name }) => name ?? []),
+      json: { targets },
+      table: () => alignColumns([["TARGET", "DESCRIPTION"], ...rows], 1),
+    },
   };
-  const byName = [...new Map(args.map((arg) => [arg.name, arg])).values()];
-  const [secrets, ssh] = [idsOf("secret"), idsOf("ssh")];
-  const { name = null } = dockerfile.stages[target] ?? {};
-  printResult(invocation, {
-    id: byName.map((arg) => arg.name),
-    json: { target: name, args: byName, secrets, ssh },
-    table: (style) =>
-      [
-        byName.length > 0 &&
-          renderTable(
-            {
-              header: ["BUILD ARG", "VALUE", "DESCRIPTION"],
-              rows: byName.map((arg) => [arg.name, arg.value ?? "", arg.description ?? ""]),
-            },
-            style,
-          ),
-        ...(
-          [
-            ["SECRET", secrets],
-            ["SSH", ssh],
-          ] as const
-        ).map(
-          ([title, rows]) =>
-            rows.length > 0 &&
-            renderTable(
-              {
-                header: [title, "REQUIRED"],
-                rows: rows.map((row) => [row.name, row.required ? "true" : ""]),
-              },
-              style,
-            ),
-        ),
-      ]
-        .filter((table) => table !== false)
-        .join("\n"),
-  });
 }
 
-/** Returns the stages that the target is built from, in their order, and the target. */
-function neededStages(dockerfile: Dockerfile, inputs: BuildInputs, target: number): Stage[] {
-  const graph = graphOf(dockerfile, staticGlobals(dockerfile, inputs), inputs.contexts);
-  const needed = new Set(reachableFrom(graph, target));
-  return dockerfile.stages.filter(({ index }) => needed.has(index));
+function describeOutline(dockerfile: Dockerfile, inputs: BuildInputs): Description {
+  const outline = outlineOf(dockerfile, inputs, requireTarget(dockerfile, inputs.target));
+  const { name, args } = outline;
+  const mounts = (list: Outline["secrets"]) =>
+    list.map(({ name, isRequired }) => ({ name, required: isRequired }));
+  return {
+    json: outlineInBuildx(outline, inputs.dockerfile),
+    result: {
+      id: args.map((arg) => arg.name),
+      json: {
+        target: name ?? null,
+        args: args.map(({ name, value = null, description = null }) => ({ name, value, description })),
+        secrets: mounts(outline.secrets),
+        ssh: mounts(outline.ssh),
+      },
+      table: () => renderOutline(outline),
+    },
+  };
 }
 
-/** Returns what the comment above an instruction says about a name: `# NAME what it is`. */
-function commentOn(
-  name: string | undefined,
-  { range }: Pick<Instruction, "range">,
-  lines: readonly string[],
-): string | null {
-  if (name === undefined) return null;
-  for (let line = range.start - 2; line >= 0; line--) {
-    const [, text] = /^\s*#\s?(.*)$/.exec(lines[line] ?? "") ?? [];
-    if (text === undefined) return null;
-    const [first = "", ...words] = text.trim().split(/\s+/);
-    if (first.toLowerCase() === name.toLowerCase() && words.length > 0) return words.join(" ");
-  }
-  return null;
+/** Nothing, if the target takes nothing and has no name. */
+function renderOutline({ name, description, args, secrets, ssh }: Outline): string {
+  const title = [["TARGET:", name ?? "(default)"], ...(description ? [["DESCRIPTION:", description]] : [])];
+  const table = (header: string[], rows: string[][]) =>
+    rows.length === 0 ? "" : `${alignColumns([header, ...rows], 3)}\n`;
+  const mounts = (list: Outline["secrets"]) =>
+    list.map(({ name, isRequired }) => [name, isRequired ? "true" : ""]);
+  return [
+    name === undefined ? "" : `${alignColumns(title, 1)}\n`,
+    table(
+      ["BUILD ARG", "VALUE", "DESCRIPTION"],
+      args.map(({ name, value = "", description = "" }) => [name, value, description]),
+    ),
+    table(["SECRET", "REQUIRED"], mounts(secrets)),
+    table(["SSH", "REQUIRED"], mounts(ssh)),
+  ].join("");
+}
+
+/** Pads the columns but the last, as Go's tabwriter does for docker. */
+function alignColumns(rows: readonly (readonly string[])[], padding: number): string {
+  const widths = rows.reduce<number[]>(
+    (widths, row) => row.map((cell, at) => Math.max(widths[at] ?? 0, Bun.stringWidth(cell))),
+    [],
+  );
+  const pad = (cell: string, at: number, row: readonly string[]) =>
+    at === row.length - 1 ? cell : cell + " ".repeat((widths[at] ?? 0) - Bun.stringWidth(cell) + padding);
+  return rows.map((row) => `${row.map(pad).join("")}\n`).join("");
 }

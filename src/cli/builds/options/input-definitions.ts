@@ -1,6 +1,7 @@
-import type { Values } from "../../command-line/arguments.ts";
+import { usageError } from "../../../errors.ts";
+import { parseBoolean, type Values } from "../../command-line/arguments.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../../command-line/definitions.ts";
-import { oneOf } from "../../command-line/option-values.ts";
+import { oneOf, splitPair } from "../../command-line/option-values.ts";
 import { limitDefinitions } from "../../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../../run/network-option.ts";
 
@@ -246,12 +247,32 @@ export const inputDefinitions: ArgumentDefinitions = {
   ...limitDefinitions,
 };
 
-/** Returns what is asked for. `--check` is `--call=check`. A format behind a comma is `-f`'s in bough. */
-export function readCall(values: Values): (typeof calls)[number] {
-  if (readCheck(values) === true) return "check";
-  const given = values.text("call") ?? "build";
-  return oneOf(given.replace(/,format=json$/, "").replace(/^lint$/, "check"), calls, "--call");
+/** `--call`: what is done in place of a build. */
+export interface Call {
+  method: (typeof calls)[number];
+  /** True for docker buildx's JSON. */
+  isJson: boolean;
+  /** True if warnings make no exit code. */
+  ignoresStatus: boolean;
 }
+
+/** Returns what is asked for. `--check` is `--call=check`. */
+export function readCall(values: Values): Call {
+  const given = values.text("call") ?? "build";
+  const [method = "", ...fields] = given.split(",");
+  const call = { isJson: false, ignoresStatus: false };
+  for (const field of fields) {
+    const [name, value = ""] = splitPair(field);
+    if (name === "format") call.isJson = value === "json";
+    else if (name === "ignorestatus" && parseBoolean(value) !== undefined)
+      call.ignoresStatus = parseBoolean(value) === true;
+    else throw usageError(`--call ${given}: invalid field ${JSON.stringify(field)}`, callHint);
+  }
+  if (readCheck(values) === true) return { ...call, method: "check" };
+  return { ...call, method: oneOf(method.replace(/^lint$/, "check"), calls, "--call") };
+}
+
+const callHint = "Write --call METHOD[,format=json][,ignorestatus=true].";
 
 /** Returns the level of findings that a build fails for, or only warns of; `undefined` if it is not checked. */
 export function readCheckLevel(values: Values): (typeof checkLevels)[number] | undefined {
