@@ -65,7 +65,11 @@ test("the manifest has an annotation, and its descriptor if that is asked for", 
     ["both", "1"],
     ["with:colon", "http://x y/"],
   ]);
-  expect(list.annotations).toEqual({ both: "1", "org.opencontainers.image.ref.name": "1" });
+  expect(list.annotations).toEqual({
+    both: "1",
+    "io.containerd.image.name": "docker.io/library/app:1",
+    "org.opencontainers.image.ref.name": "1",
+  });
   expect(problemsOfLayout(join(places, "plain"))).toEqual([]);
 });
 

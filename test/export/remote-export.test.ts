@@ -67,7 +67,9 @@ describe("an image of", () => {
       const directory = `unpacked-${image.replace(":", "-")}`;
       sh("umoci", "raw", "unpack", "--image", image, directory);
       const tar = ["tar", "-c", "--format=posix", "--numeric-owner", "-C", join(places, directory), "."];
-      expect(await readTree(Bun.spawn(tar, { stdout: "pipe" }).stdout)).toEqual(expected);
+      // An archive of files has no entry for the directory that they are in.
+      const [, ...files] = await readTree(Bun.spawn(tar, { stdout: "pipe" }).stdout);
+      expect(new Map(files)).toEqual(new Map(expected));
     }
   });
 
