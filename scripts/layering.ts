@@ -56,8 +56,10 @@ const allowed: Record<string, readonly string[]> = {
     "image/platform.ts",
   ],
   terminal: ["builder", "service/service.ts"],
+  history: ["builder", "terminal", "service/service.ts"],
   cli: [
     "check",
+    "history",
     "builder",
     "dockerfile",
     "hcl",
@@ -85,6 +87,7 @@ const orders: Record<string, readonly string[]> = {
     "doctor",
     "bake",
     "builds",
+    "history",
     "operations",
     "run",
     "images",

@@ -235,7 +235,7 @@ export async function inDirectory(build: BuildJob, directory: DirectoryContext):
   return {
     ...build,
     source: { ...build.source, ...(await directory.open({ signal, inputs })) },
-    inputs: inputs && { ...inputs, file: (path, sha256) => inputs.file(path, sha256, name) },
+    inputs: inputs?.file ? { ...inputs, file: (path, sha256) => inputs.file?.(path, sha256, name) } : inputs,
   };
 }
 

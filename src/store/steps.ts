@@ -9,7 +9,7 @@ export interface StepEntry {
   /** The instruction on one line. */
   title: string;
   /** The inputs of the layer, as text; stored compressed. */
-  inputs: string;
+  readonly inputs: string;
 }
 
 /**
@@ -40,7 +40,13 @@ export function createStepStore(database: Database): StepStore {
       database
         .query<StepRow, [string, string]>(`SELECT ordinal, hash, title, inputs ${ofDockerfile}`)
         .all(session, dockerfile)
-        .map(({ inputs, ...entry }) => ({ ...entry, inputs: Bun.zstdDecompressSync(inputs).toString() })),
+        .map(({ inputs, ...entry }) => ({
+          ...entry,
+          // Few of them are looked at.
+          get inputs() {
+            return Bun.zstdDecompressSync(inputs).toString();
+          },
+        })),
 
     hashes: (session, dockerfile) =>
       new Map(

@@ -124,7 +124,11 @@ describe("files in the working directory", () => {
     expect(service.requests.every(({ headers }) => headers.authorization === "Bearer good-token")).toBe(true);
     expect(existsSync(join(context, "owned"))).toBe(false);
     expect(existsSync(join(context, "evil"))).toBe(false);
-    expect(readdirSync(environment.BOUGH_HOME).sort()).toEqual(["running-builds", "sessions"]);
+    expect(readdirSync(environment.BOUGH_HOME).sort()).toEqual([
+      "history-v1.db",
+      "running-builds",
+      "sessions",
+    ]);
   });
 });
 

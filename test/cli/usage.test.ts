@@ -231,7 +231,7 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "history app:dev",
-      '[ERROR] unknown command "history"\n`bough inspect app:dev` shows its layers, and what made each.\n',
+      '[ERROR] unknown command "bough history app:dev"\n`bough inspect app:dev` shows its layers, and what made each.\n',
     ],
     ["image ls", '[ERROR] unknown command "image"\n`bough images` lists them.\n'],
     [

@@ -5,6 +5,8 @@ import { type Difference, type Explanation, findDifference, type StepInputs } fr
 export interface StepMemory {
   /** True if the user asked why steps are not taken from the cache. */
   readonly explains: boolean;
+  /** True if the reasons are also wanted for the record of a build, which nobody waits for. */
+  readonly recordsReasons: boolean;
   /** `titles`: those of all instructions of the Dockerfile that make a layer. */
   explain(step: RememberedStep, titles: readonly string[]): Explanation;
   /** `hash`: the step's current hash. Returns the scope that has a layer of this step from other inputs, if there is one. */
@@ -37,20 +39,29 @@ const maxBytes = 64 * 1024 * 1024;
 /** `dockerfile`: its absolute path. */
 export function createStepMemory(
   store: StepStore,
-  { session, dockerfile, explains }: { session: string; dockerfile: string; explains: boolean },
+  {
+    session,
+    dockerfile,
+    explains,
+    recordsReasons = false,
+  }: { session: string; dockerfile: string; explains: boolean; recordsReasons?: boolean },
 ): StepMemory {
-  // Read before this build replaces any.
-  const earlier = explains ? store.list(session, dockerfile) : [];
+  let known: StepEntry[] | undefined;
+  const earlier = () => {
+    known ??= store.list(session, dockerfile);
+    return known;
+  };
   const hashes = store.hashes(session, dockerfile);
   const reached = new Set<number>();
   let room = maxBytes;
   return {
     explains,
+    recordsReasons,
 
     explain({ ordinal, inputs }, titles) {
-      if (earlier.length === 0) return { reason: "first build" };
+      if (earlier().length === 0) return { reason: "first build" };
       const now = inputs();
-      const nearest = findNearest(earlier, { ordinal, title: now.title }, titles);
+      const nearest = findNearest(earlier(), { ordinal, title: now.title }, titles);
       if (nearest === undefined) return { reason: "new instruction" };
       return findDifference(JSON.parse(nearest.inputs), now) ?? { reason: "layer gone" };
     },
@@ -66,7 +77,10 @@ export function createStepMemory(
       if (room === 0) return;
       const text = await makeText();
       room = Math.max(0, room - text.length);
-      if (room > 0) store.set(session, dockerfile, { ordinal, hash, title, inputs: text });
+      if (room === 0) return;
+      // Read before this build replaces any.
+      if (explains || recordsReasons) earlier();
+      store.set(session, dockerfile, { ordinal, hash, title, inputs: text });
     },
 
     forgetOthers(stays) {

@@ -81,8 +81,8 @@ export interface InputObserver {
   url(url: string, sha256: string): void;
   /** A commit of a git repository, whose address has no credentials. */
   repository(url: string, commit: { ref: string | undefined; commit: string }): void;
-  /** A file of the context, by its path there. `context`: the name of a `--build-context`. */
-  file(path: string, sha256: string, context?: string): void;
+  /** A file of the context, by its path there. `context`: the name of a `--build-context`. Without it files that have not changed are not read. */
+  file?(path: string, sha256: string, context?: string): void;
 }
 
 /** Returns the COPY that puts all files of a context into the empty image: what a FROM of a directory means. */

@@ -32,7 +32,8 @@ export function copyState(
 ): CopyState | undefined {
   const { matches, others } = plan.items;
   const isAlone = others.length === 0 && staged.size === 0;
-  if (!isAlone || inputs !== undefined || !matches.some(({ entries }) => entries.files > 0)) return undefined;
+  if (!isAlone || inputs?.file !== undefined || !matches.some(({ entries }) => entries.files > 0))
+    return undefined;
   const sources = digestOfMatches(matches);
   const { path, isDirectory } = plan.destination;
   // The image's files decide about directories that exist already.

@@ -42,7 +42,7 @@ export async function hashSources(
     onHash(file, sha256) {
       file.list.setHash(file, sha256);
       early.offer(file, sha256);
-      inputs?.file(file.contextPath, sha256);
+      inputs?.file?.(file.contextPath, sha256);
     },
   });
   const read = options.cache.unsaved - before;

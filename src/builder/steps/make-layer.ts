@@ -215,9 +215,12 @@ async function missingShell(
   );
 }
 
-/** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
+/** To compare more files than these for the record of a build alone would take time that one feels. */
+const maxRecordedFiles = 10_000;
+
+/** Reports, for `--explain` and for the record of the build, why a step that is about to run is not taken from the cache. */
 function explainStep(
-  { title, line, source }: Pick<Step, "title" | "line" | "source">,
+  { title, line, source, mounts }: Pick<Step, "title" | "line" | "source" | "mounts">,
   step: RememberedStep,
   hash: string,
   stage: StageState,
@@ -226,7 +229,9 @@ function explainStep(
   const { memory } = build.services;
   const { uncachedStages } = build.asked;
   const { useCache } = build;
-  if (!memory.explains) return;
+  const files = stage.staged.size + (mounts?.files.size ?? 0);
+  const isWorthIt = memory.recordsReasons && files <= maxRecordedFiles;
+  if (!memory.explains && !isWorthIt) return;
   if (!useCache) {
     const reason = uncachedStages.length > 0 ? "--no-cache-filter" : "--no-cache";
     build.emit({ type: "explained", title, line, explanation: { reason } });
@@ -238,7 +243,7 @@ function explainStep(
       ? { ...explanation, path: source.changed }
       : explanation;
   const explanation = withPath(withNames(memory.explain(step, titles), stage, build));
-  const found = memory.compareShared(step, hash, titles);
+  const found = memory.explains ? memory.compareShared(step, hash, titles) : undefined;
   const shared = found && { scope: found.scope, explanation: withNames(found.difference, stage, build) };
   build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });
 }

@@ -35,7 +35,7 @@ export function invocationOf(
       target.needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const),
     );
     const inline = text === undefined ? undefined : { text, name };
-    return { ...invocation, values, linked, inline, fetched: fetchedFor(target) };
+    return { ...invocation, target: name, values, linked, inline, fetched: fetchedFor(target) };
   });
 }
 

@@ -57,6 +57,8 @@ type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals"> & BakedTar
 
 /** What `bough bake` adds to a command line. `inline`: a Dockerfile that is in no file; `name` tells it from others of the same context. */
 export interface BakedTarget {
+  /** The target's name. */
+  target?: string;
   inline?: { text: string; name: string } | undefined;
   /** Images of other targets for several platforms, by the one that `--build-context` names. */
   linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;

@@ -16,6 +16,7 @@ import type { Store } from "../../store/store.ts";
 import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
 import { buildSession } from "../contexts/context-group.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
@@ -27,7 +28,7 @@ import {
 } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
 import { stateDirectory } from "../process/runtime.ts";
-import { isEmbedded } from "../service/choice.ts";
+import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type CommandCaches, createCommandCaches, openBuildCache, readSharing } from "./build-cache.ts";
@@ -43,6 +44,7 @@ import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
 import { imagesOf, machineOf, type PreparedBuild, remember, runAndSave } from "./prepared-build.ts";
+import { type Recording, startRecording } from "./recording.ts";
 import { openLock } from "./result-files.ts";
 
 /** What several builds of one command share. */
@@ -62,13 +64,43 @@ export interface BuildsTogether {
 
 type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
 
-/** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
+type Performed = BuildResult & { printsImage: boolean };
+
+/** Performs a build and records it for `bough history`. The caller displays it. */
 export async function performBuild(
   progress: Progress,
   invocation: Invocation & BakedTarget,
   measures: Measures | undefined,
   together?: BuildsTogether,
-): Promise<BuildResult & { printsImage: boolean }> {
+  recording = startRecording(invocation, { isBaked: together !== undefined }),
+): Promise<Performed> {
+  const emit: Emit = (event) => {
+    recording.note(event);
+    // The reasons are recorded of every build, and shown if they are asked for.
+    if (event.type !== "explained" || invocation.values.flag("explain")) progress.emit(event);
+  };
+  try {
+    const result = await prepareAndRun({ ...progress, emit }, invocation, { measures, together, recording });
+    await recording.succeed(result);
+    return result;
+  } catch (error) {
+    await recording.fail(error);
+    throw error;
+  }
+}
+
+interface Performing {
+  measures: Measures | undefined;
+  together: BuildsTogether | undefined;
+  recording: Recording;
+}
+
+/** Creates what a build needs, runs it, and writes its outputs. */
+async function prepareAndRun(
+  progress: Progress,
+  invocation: Invocation & BakedTarget,
+  { measures, together, recording }: Performing,
+): Promise<Performed> {
   const { runtime, linked } = invocation;
   const { log } = progress;
   const {
@@ -94,6 +126,8 @@ export async function performBuild(
   const { context, contexts, files, ignore, buildArgs, labels, allowsLocalFrom, dialect, target, platforms } =
     inputs;
   const chosen = chooseServices(invocation, platforms);
+  const session = buildSession(inputs.place);
+  recording.begin(inputs, { session, service: serviceNameOf(invocation, chosen[0].globals) });
   const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
   daemon?.requireKeeps({
     "images of several platforms": platforms.length > 1,
@@ -105,6 +139,7 @@ export async function performBuild(
   const isFound = reportFindings(findings, progress.emit);
 
   const secrets = await inputs.secrets.load();
+  recording.hide(secrets);
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));
@@ -129,12 +164,12 @@ export async function performBuild(
   const main = await open(chosen[0]);
   const services = [main];
   for (const each of chosen.slice(1)) services.push(await open(each));
-  const session = buildSession(inputs.place);
   const isMultiPlatform = asksForPlatforms(buildArgs);
   const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
   const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
   const cacheRealm = realmOf(sharing?.keys.trusted);
   using owner = enterBuild(stateDirectory(runtime), session);
+  recording.setOwner(owner.id);
   together?.sessions.add(session);
   const tables = openFileTables(main.connection.store, inputs, together?.tables);
   let failed: BuildService | undefined;
@@ -186,7 +221,7 @@ export async function performBuild(
           ...machineOf(runtime),
         },
         source: { context, ignore, files, ...tables },
-        inputs: attesting?.inputsFor(each.platforms[0]),
+        inputs: recording.observe(attesting?.inputsFor(each.platforms[0])),
         lock: opened?.lock,
         stop(reason) {
           failed ??= each;
@@ -205,7 +240,7 @@ export async function performBuild(
       };
       prepared.push({ service: each, request, cache });
     }
-    const inputsFor = (platform: Platform) => attesting?.inputsFor(platform);
+    const inputsFor = (platform: Platform) => recording.observe(attesting?.inputsFor(platform));
     const written = async () => (together === undefined ? shared.write() : undefined);
     const run = () =>
       runAndSave(prepared, { platforms, inputsFor }, { signal: runtime.signal, written, log });
@@ -269,6 +304,12 @@ async function isAnyLost(images: ReturnType<typeof imagesOf>): Promise<boolean> 
 /** Builds that trust the same keys have cache mounts of their own: nobody vouches for what others have left in theirs. */
 function realmOf(trusted: ReadonlySet<string> | undefined): string | undefined {
   return trusted && `trusts ${sha256Of([...trusted].sort().join())}`;
+}
+
+/** Names the service for the record of a build. */
+function serviceNameOf({ runtime }: Invocation, globals: GlobalOptions): string {
+  const choice = chooseServiceFor(runtime, globals);
+  return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
 }
 
 /** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */

@@ -71,6 +71,7 @@ export function invocationFor(
   const input = inputOf(stdin);
   const runtime: Runtime = {
     ...invocation.runtime,
+    isCalledByAgent: true,
     signal,
     stdin: input,
     // A pipe in the agent's directory would hold up a thread of the server.

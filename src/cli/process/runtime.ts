@@ -35,6 +35,8 @@ export interface Runtime {
   isPlugin?: boolean;
   /** True for a variable that a secret may have. `undefined`: all, since the caller has set them. */
   isSecretVariable?: (name: string) => boolean;
+  /** True for what a coding agent calls (`cli/mcp`). */
+  isCalledByAgent?: boolean;
   /** Build arguments of baked targets that have no others. */
   defaultBuildArgs?: Readonly<Record<string, string>>;
   /**

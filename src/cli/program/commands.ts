@@ -10,6 +10,23 @@ export const commands: CommandTable = {
     summary: "Build the targets of bake files and compose files",
     load: async () => (await import("../bake/bake.ts")).bake,
   },
+  history: {
+    summary: "Show past builds: what took long, what was not cached and why",
+    fallback: "ls",
+    commands: {
+      ls: {
+        summary: "List the builds (what `bough history` alone does)",
+        load: async () => (await import("../history/list.ts")).ls,
+      },
+      show: { summary: "Show a build's steps", load: async () => (await import("../history/show.ts")).show },
+      logs: {
+        summary: "Print what a build's commands have printed",
+        load: async () => (await import("../history/logs.ts")).logs,
+      },
+      diff: { summary: "Compare two builds", load: async () => (await import("../history/diff.ts")).diff },
+      rm: { summary: "Remove builds", load: async () => (await import("../history/remove.ts")).rm },
+    },
+  },
   use: {
     summary: "Set, or show, the image that the session works in",
     load: async () => (await import("../sessions/use.ts")).use,

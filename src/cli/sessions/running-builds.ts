@@ -19,9 +19,14 @@ export function enterBuild(home: string, session: string): BuildProcess & Dispos
   const lock = lockFile(join(directory, id));
   return {
     id,
-    isAlive: (owner) => /^[\w.-]+$/.test(owner) && isLocked(join(directory, owner)),
+    isAlive: (owner) => isRunning(home, owner),
     [Symbol.dispose]: () => lock[Symbol.dispose](),
   };
+}
+
+/** True while the process of a build is alive. `owner`: the `id` that `enterBuild` has given it. */
+export function isRunning(home: string, owner: string): boolean {
+  return /^[\w.-]+$/.test(owner) && isLocked(join(home, directoryName, owner));
 }
 
 /** The builds that run, of all services and projects. */

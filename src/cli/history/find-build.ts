@@ -1,0 +1,117 @@
+/** The build that an argument names. */
+
+import { BoughError, messageOf } from "../../errors.ts";
+import type { BuildRecord } from "../../history/build-record.ts";
+import { type BuildSummary, type History, openExistingHistory } from "../../history/history-database.ts";
+import { visible } from "../../visible.ts";
+import type { ArgumentDefinition } from "../command-line/definitions.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/runtime.ts";
+import { isRunning } from "../sessions/running-builds.ts";
+
+export const buildArgument = {
+  type: "positional",
+  required: false,
+  description:
+    "ID of a build, its first characters, or ^1 for the last but one (default: ^0, the last build)",
+} as const satisfies ArgumentDefinition;
+
+/** Calls `work` with the history of this home and its builds, the newest first. */
+export async function withHistory<Result>(
+  runtime: Runtime,
+  work: (builds: readonly BuildSummary[], history: History) => Result | Promise<Result>,
+): Promise<Result> {
+  using history = openOrThrow(stateDirectory(runtime));
+  if (history === undefined) return work([], none);
+  return work(listBuilds(history, stateDirectory(runtime)), history);
+}
+
+function openOrThrow(home: string): History | undefined {
+  try {
+    return openExistingHistory(home);
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(`cannot open the history of builds in ${home}: ${messageOf(error)}`, {
+      hint: "Check the permissions of that directory, or remove history-v1.db in it: only the history is lost.",
+      cause: error,
+    });
+  }
+}
+
+/** Before the first build. */
+const none: History = {
+  save() {},
+  list: () => [],
+  record: () => undefined,
+  output: () => undefined,
+  remove() {},
+  usage: () => ({ builds: 0, bytes: 0 }),
+  compact() {},
+  [Symbol.dispose]() {},
+};
+
+/** A build that was killed has ended, too. */
+function listBuilds(history: History, home: string): BuildSummary[] {
+  return history
+    .list()
+    .map((build) =>
+      build.status === "running" && !isRunning(home, build.owner)
+        ? { ...build, status: "interrupted", error: killed }
+        : build,
+    );
+}
+
+const killed = "bough was killed, or the machine went down";
+
+/** Finds a build by the words of a command line; the last one, or the one before it, if there are none. */
+export function requireBuild(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
+  const [newest] = builds;
+  if (newest === undefined)
+    throw new BoughError("the history has no builds yet", {
+      hint: "`bough build` and `bough bake` add to it.",
+    });
+  if (given === undefined) return newest;
+  const [, back] = /^\^(\d{0,6})$/.exec(given) ?? [];
+  if (back !== undefined) {
+    const found = builds[Number(back === "" ? 1 : back)];
+    if (found !== undefined) return found;
+    throw new BoughError(`there is no build ${given}: the history has ${builds.length}`, { hint });
+  }
+  const matches = given === "" ? [] : builds.filter(({ id }) => id.startsWith(given.toLowerCase()));
+  const [match, ...others] = matches;
+  if (match !== undefined && others.length === 0) return match;
+  if (match !== undefined)
+    throw new BoughError(`${given} is ambiguous: ${matches.length} builds begin with it`, {
+      hint: `Give more characters: ${matches
+        .slice(0, 5)
+        .map(({ id }) => id)
+        .join(", ")}`,
+    });
+  throw new BoughError(`there is no build ${visible(JSON.stringify(given))} in the history`, { hint });
+}
+
+const hint = "`bough history` lists them.";
+
+/** Returns the whole record of a build. */
+export function requireRecord({ id, status, error }: BuildSummary, history: History): BuildRecord {
+  const record = history.record(id);
+  if (record === undefined)
+    throw new BoughError(`the build ${id} has just been removed from the history`, { hint });
+  return record.status === status
+    ? record
+    : { ...record, status, error: { message: error ?? killed, hint: null } };
+}
+
+/** Returns the build before this one of the same thing: the same Dockerfile, context and target. */
+export function earlierBuild(of: BuildSummary, builds: readonly BuildSummary[]): BuildSummary | undefined {
+  return builds
+    .slice(builds.indexOf(of) + 1)
+    .find(
+      (each) =>
+        each.context === of.context &&
+        each.dockerfile === of.dockerfile &&
+        each.target === of.target &&
+        each.bakeTarget === of.bakeTarget &&
+        each.status !== "running",
+    );
+}

@@ -1,0 +1,127 @@
+import type { Explanation } from "../builder/cache/step-inputs.ts";
+import type { ShownInstruction, StepInStage } from "../builder/events.ts";
+import type { StageLabel } from "../builder/step-place.ts";
+
+/** How a build ended. `running`: it has not, or its process was killed. */
+export const buildStatuses = ["running", "succeeded", "failed", "interrupted"] as const;
+export type BuildStatus = (typeof buildStatuses)[number];
+
+/** The command that a build was started by. */
+export const buildDoors = ["build", "bake", "docker", "mcp"] as const;
+export type BuildDoor = (typeof buildDoors)[number];
+
+/** What is known of a build before its first step. It has no secret. */
+export interface BuildOrigin {
+  /** The first tag, else the name of the context's directory; with the target of a bake file. */
+  name: string;
+  door: BuildDoor;
+  /** True in a pipeline, by the variable CI. */
+  isCi: boolean;
+  /** The key of its session. */
+  session: string;
+  /** The path of the context, or the address that it was fetched from. */
+  context: string;
+  /** The path of the Dockerfile, relative to the context if it is in it. */
+  dockerfile: string;
+  /** `--target`. */
+  target: string | null;
+  /** The target of a bake file. */
+  bakeTarget: string | null;
+  platforms: readonly string[];
+  /** `--tag`. */
+  tags: readonly string[];
+  /** `--docker` or not. */
+  dialect: string;
+  /** False with `--no-cache`. */
+  usesCache: boolean;
+  /** The file of `--lock`. */
+  lock: string | null;
+  /** The service: its address, or `embedded engine`. */
+  service: string;
+  /** `--build-arg`; the value of a secret is `null`. */
+  buildArgs: readonly { name: string; value: string | null }[];
+  /** bough's. */
+  version: string;
+}
+
+/** Something from outside that a build has used. */
+export type BuildInput =
+  | { kind: "image"; name: string; image: string; digest: string | null }
+  | { kind: "url"; name: string; sha256: string }
+  | { kind: "repository"; name: string; commit: string };
+
+/**
+ * `cached`: its layer was there. `made`: its layer was made. `done`: it makes no layer. `stopped`: something else ended it, such as
+ * Ctrl-C or the failure of another stage.
+ */
+export type StepOutcome = "cached" | "made" | "done" | "failed" | "stopped";
+
+/** A step of a build. Times are milliseconds since the build's start. */
+export interface BuildStep {
+  /** The instruction's number in the Dockerfile, from 1. Steps of further platforms follow. */
+  step: number;
+  /** The number of instructions. */
+  steps: number;
+  stage: StageLabel | null;
+  inStage: StepInStage | null;
+  line: number;
+  instruction: ShownInstruction["name"];
+  title: string;
+  /** True for the layer of files that were staged up to a stage's end: it belongs to no instruction alone. */
+  isRest: boolean;
+  start: number;
+  end: number;
+  /** Indexes of the stages that it waited for. */
+  needs: readonly number[];
+  outcome: StepOutcome;
+  /** Why its layer was not in the cache. */
+  reason: Explanation | null;
+  /** The scope that its cached layer came from. */
+  scope: string | null;
+  layer: string | null;
+  image: string | null;
+  operation: string | null;
+  addedBytes: number | null;
+  uploadedBytes: number;
+  /** Imports, uploads, commands. */
+  activities: readonly BuildActivity[];
+  /** Characters of its output, and how many of them are kept. */
+  output: { length: number; kept: number } | null;
+}
+
+export interface BuildActivity {
+  name: string;
+  start: number;
+  end: number;
+}
+
+/** A build that has ended, or has been going on for a while. */
+export interface BuildRecord {
+  id: string;
+  status: BuildStatus;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  seconds: number;
+  origin: BuildOrigin;
+  /** In the order in which they began. */
+  steps: readonly BuildStep[];
+  inputs: readonly BuildInput[];
+  warnings: readonly { message: string; line: number | null }[];
+  result: BuiltImage | null;
+  error: { message: string; hint: string | null } | null;
+}
+
+interface BuiltImage {
+  image: string;
+  platforms: readonly { platform: string; image: string }[];
+  tags: readonly string[];
+  exported: readonly { destination: string; digest: string }[];
+}
+
+/** Counts steps that make a layer, without images of FROM, and those whose layer was in the cache. */
+export function countCached(steps: readonly BuildStep[]): { layers: number; cached: number } {
+  const layers = steps.filter(
+    ({ instruction, outcome }) => instruction !== "FROM" && outcome !== "done" && outcome !== "stopped",
+  );
+  return { layers: layers.length, cached: layers.filter(({ outcome }) => outcome === "cached").length };
+}
