@@ -174,6 +174,8 @@ const shared = [
   "programs/helper.ts",
   "programs/libc.ts",
   "programs/pipes.ts",
+  "programs/quote.ts",
+  "messages/wording.ts",
   "columns/persistent-map.ts",
   "columns/text-column.ts",
   "account-rows.ts",

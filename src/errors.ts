@@ -1,3 +1,5 @@
+import { type Message, wording } from "./messages/wording.ts";
+
 /** The kinds of failure, as named in JSON output, with their exit codes (README, "Exit codes"). */
 export const exitCodes = {
   /** A build, a command or a call failed. */
@@ -13,7 +15,7 @@ type FailureKind = keyof typeof exitCodes;
 export interface BoughErrorOptions {
   kind?: FailureKind;
   /** The next step for the user, as one sentence or one command line; printed on its own line. */
-  hint?: string | undefined;
+  hint?: Message | undefined;
   cause?: unknown;
 }
 
@@ -24,10 +26,13 @@ export interface BoughErrorOptions {
 export class BoughError extends Error {
   override readonly name: string = "BoughError";
   readonly kind: FailureKind;
-  readonly hint: string | undefined;
+  readonly hint: Message | undefined;
+  /** The message as it was given. `message` has it in the words of the command line. */
+  readonly wording: Message;
 
-  constructor(message: string, options: BoughErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(message: Message, options: BoughErrorOptions = {}) {
+    super(String(message), options.cause === undefined ? undefined : { cause: options.cause });
+    this.wording = message;
     this.kind = options.kind ?? "failed";
     this.hint = options.hint;
   }
@@ -41,13 +46,13 @@ export class BoughError extends Error {
 export class CommandLineError extends BoughError {
   override readonly name: string = "CommandLineError";
 
-  constructor(message: string, hint?: string) {
+  constructor(message: Message, hint?: Message) {
     super(message, { kind: "usage", hint });
   }
 }
 
 /** Returns the error of a command line or profile that is used wrongly. */
-export function usageError(message: string, hint?: string): BoughError {
+export function usageError(message: Message, hint?: Message): BoughError {
   return new BoughError(message, { kind: "usage", hint });
 }
 
@@ -65,6 +70,6 @@ export function primaryOf(error: unknown): unknown {
 /** Returns an error that says what it is about, a target or a platform, before its message. Others than a BoughError stay as they are. */
 export function withPrefix(error: unknown, prefix: string): unknown {
   if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
-  const { message, kind, hint } = error;
-  return new BoughError(`${prefix}: ${message}`, { kind, hint, cause: error });
+  const { kind, hint } = error;
+  return new BoughError(wording`${prefix}: ${error.wording}`, { kind, hint, cause: error });
 }

@@ -8,6 +8,7 @@ import { createInput, createOutput } from "./cli/process/standard-streams.ts";
 import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
+import { lines, wording } from "./messages/wording.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
@@ -48,12 +49,9 @@ function leaveAtOnce(failure: BoughError): never {
   return exit(exitCode);
 }
 
-function withRunningWork({ message, kind, hint }: BoughError, left: string): BoughError {
+function withRunningWork({ wording: message, kind, hint }: BoughError, left: string): BoughError {
   const remedy = "`bough ps` shows what runs, `bough kill OPERATION` ends it.";
-  return new BoughError(`${message}; ${left} may still run`, {
-    kind,
-    hint: hint === undefined ? remedy : `${hint}\n${remedy}`,
-  });
+  return new BoughError(wording`${message}; ${left} may still run`, { kind, hint: lines([hint, remedy]) });
 }
 
 /** The error of writing results. Running work is stopped then, since it is of no use. */

@@ -105,7 +105,7 @@ function failureOf(error: unknown): Failure {
   const isForUsers = error instanceof BoughError;
   return {
     message: messageOf(error),
-    hint: isForUsers ? error.hint : undefined,
+    hint: isForUsers && error.hint !== undefined ? String(error.hint) : undefined,
     isForUsers,
     code: errorCode(error),
   };

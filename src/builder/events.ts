@@ -1,6 +1,7 @@
 import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
+import type { Message } from "../messages/wording.ts";
 import type { OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/step-inputs.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
@@ -111,7 +112,7 @@ type WideEvent =
 interface Warning {
   type: "warning";
   rule?: string;
-  message: string;
+  message: Message;
   line: number | undefined;
   /** Set if the image lacks files for this reason, which Docker's has: their name. */
   leavesOut?: string;

@@ -1,4 +1,5 @@
 import { type BoughError, usageError } from "../errors.ts";
+import { type Message, wording } from "../messages/wording.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 
 /** What a lock has of a reference, by its kind. */
@@ -26,13 +27,13 @@ export interface ReferenceLock {
   /** Notes a reference that no lock can have. */
   leaveOut(name: string): void;
   /** Returns the advice for a reference that is no longer what the lock has. */
-  adviceFor(name: string): string;
+  adviceFor(name: string): Message;
 }
 
 /** Returns the error of `--locked` for a reference without an entry. */
 export function notLocked(name: string, path: string): BoughError {
   return usageError(
     `${name} is not in ${path}`,
-    "--locked adds nothing to it. Build without --locked where the lock may change, and commit it.",
+    wording`${{ option: "locked" }} adds nothing to it. Build without ${{ option: "locked" }} where the lock may change, and commit it.`,
   );
 }

@@ -271,5 +271,5 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
 
 function findingOf(error: BoughError, { range }: Instruction): Finding {
   const rule: ErrorRule = error instanceof UncopyableSourceError ? "InvalidSource" : "InvalidInstruction";
-  return { rule, message: error.message, range, ...(error.hint === undefined ? {} : { hint: error.hint }) };
+  return { rule, message: error.wording, range, ...(error.hint === undefined ? {} : { hint: error.hint }) };
 }

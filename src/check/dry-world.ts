@@ -113,7 +113,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         return foreignPlatform(from, platform?.platforms, lookUp({ args: globals }), escape);
       } catch (error) {
         if (!(error instanceof OtherPlatformError) || platform?.isCertain === true) throw error;
-        world.warn({ rule: "OtherPlatform", message: error.message }, from);
+        world.warn({ rule: "OtherPlatform", message: error.wording }, from);
         return undefined;
       }
     },

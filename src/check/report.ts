@@ -86,8 +86,10 @@ function heading(rule: string): string {
 }
 
 function renderFinding({ range, message, hint, ...rest }: Finding, source: CheckReport["source"]): string {
-  const text = range === undefined ? visible(message) : renderProblem(source, { ...rest, message, range });
-  return hint === undefined ? text : `${text}\n${visible(hint)}`;
+  const shown = String(message);
+  const text =
+    range === undefined ? visible(shown) : renderProblem(source, { ...rest, message: shown, range });
+  return hint === undefined ? text : `${text}\n${visible(String(hint))}`;
 }
 
 function summarize({ length: warnings }: readonly Finding[], { length: errors }: readonly Finding[]): string {
@@ -184,7 +186,7 @@ function reportedIn({ errors, warnings, source }: CheckReport, path: string): Re
   /** The number of findings with the same identity so far. */
   const counts = new Map<string, number>();
   const describe = (level: Reported["level"]) => (finding: Finding) => {
-    const message = visible(maskSecrets(textOf(finding)));
+    const message = visible(maskSecrets(String(textOf(finding))));
     const { start = 1, end = 0 } = finding.range ?? {};
     const text = source.lines.slice(start - 1, end).map((line) => line.trim());
     const identity = JSON.stringify([path, finding.rule, message.replace(/\bline \d+/g, "line"), text]);

@@ -1,4 +1,6 @@
 import type { Problem } from "../dockerfile/problems/problem.ts";
+import type { Message } from "../messages/wording.ts";
+import { wording } from "../messages/wording.ts";
 
 /** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
 
@@ -106,12 +108,13 @@ function kebabCase(name: string): string {
 }
 
 /** A warning or an error of `--check`. */
-export interface Finding extends Omit<Problem, "rule" | "range"> {
+export interface Finding extends Omit<Problem, "rule" | "range" | "message"> {
   rule: string;
+  message: Message;
   /** The lines of the instruction; `undefined` if the finding is not about the Dockerfile. */
   range: Problem["range"] | undefined;
   /** Advice for the user. */
-  hint?: string;
+  hint?: Message;
 }
 
 /** Returns the line that a finding is shown at, 1-based. */
@@ -119,11 +122,12 @@ export function lineOf({ culprit, range }: Finding): number | undefined {
   return culprit?.line ?? range?.start;
 }
 
-export function warn(rule: WarningRule, message: string, { range }: { range: Problem["range"] }): Finding {
+export function warn(rule: WarningRule, message: Message, { range }: { range: Problem["range"] }): Finding {
   return { rule, message, range };
 }
 
 /** Returns the message with the advice. */
-export function textOf({ message, hint }: Finding): string {
-  return hint === undefined ? message : `${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
+export function textOf({ message, hint }: Finding): Message {
+  const end = /[.!?]$/.test(String(message)) ? "" : ".";
+  return hint === undefined ? message : wording`${message}${end}${wording` ${hint}`}`;
 }

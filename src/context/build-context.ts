@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BoughError } from "../errors.ts";
+import { type Message, wording } from "../messages/wording.ts";
 import { displayPath } from "./file-system/display-path.ts";
 import { fileError, isMissing } from "./file-system/file-error.ts";
 import { localPath } from "./file-system/file-system.ts";
@@ -33,7 +34,7 @@ export async function openBuildContext(path: string, workingDirectory: string): 
   return openDirectory(path, workingDirectory, {
     notADirectory: () => ({
       message: `the build context ${displayPath(path)} is not a directory`,
-      hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
+      hint: wording`CONTEXT is a file: did you mean ${{ option: "dockerfile" }} ${displayPath(path)}?`,
     }),
     missing: () => ({
       message: `the build context ${displayPath(path)} does not exist`,
@@ -49,14 +50,14 @@ export async function openNamedContext(
   path: string,
   workingDirectory: string,
 ): Promise<BuildContext> {
-  const option = `--build-context ${name}=${displayPath(path)}`;
+  const option = wording`${{ option: "build-context" }} ${name}=${displayPath(path)}`;
   const context = await openDirectory(path, workingDirectory, {
     notADirectory: () => ({
-      message: `${option}: this is not a directory`,
+      message: wording`${option}: this is not a directory`,
       hint: "Give the path of a directory. An archive has to be unpacked first.",
     }),
     missing: () => ({
-      message: `${option}: there is no such directory`,
+      message: wording`${option}: there is no such directory`,
       hint: `Give the path of a directory, relative to the current one, or ${name}=docker-image://REFERENCE for an image.`,
     }),
     action: `open the directory of --build-context ${name}:`,
@@ -76,13 +77,13 @@ export function describeContext({ name, path }: ContextTitle): string {
 }
 
 /** Returns the argument that gives a context. */
-export function contextArgument({ name }: ContextTitle): string {
-  return name === undefined ? "CONTEXT" : `--build-context ${name}`;
+export function contextArgument({ name }: ContextTitle): Message {
+  return name === undefined ? "CONTEXT" : wording`${{ option: "build-context" }} ${name}`;
 }
 
 interface OpenMessages {
-  notADirectory(): { message: string; hint: string };
-  missing(): { message: string; hint: string };
+  notADirectory(): { message: Message; hint: Message };
+  missing(): { message: Message; hint: Message };
   /** What could not be done, before the path. */
   action: string;
 }

@@ -2,6 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf } from "../errors.ts";
+import { type Message, wording } from "../messages/wording.ts";
 import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
 import type { Layout } from "./layout.ts";
 import { failingDiskHint } from "./system/disk.ts";
@@ -33,13 +34,13 @@ export function describeUnusable(error: unknown, directory: string): BoughError 
   return new BoughError(message, { hint: hintFor(fault, place), cause: error });
 }
 
-function hintFor(error: unknown, place: Place): string | undefined {
+function hintFor(error: unknown, place: Place): Message | undefined {
   // The message has the hint. But a read-only file system may be meant to be one.
   if (isDiskFailing(error, place) && errorCode(error) !== "EROFS") return undefined;
   if (isDamaged(error))
     return "Move the directory away: its images are lost, and can be imported and built again.";
   return isDiskFull(error)
-    ? "Free some space there: `bough engine prune` removes what the engine does not need."
+    ? wording`Free some space there: ${{ command: "engine prune" }} removes what the engine does not need.`
     : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.";
 }
 

@@ -50,7 +50,7 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
   for (const { at, event } of events) {
     time = at;
     timeline.note(event);
-    if (event.type === "warning") warnings.push({ message: event.message, line: event.line ?? null });
+    if (event.type === "warning") warnings.push({ message: String(event.message), line: event.line ?? null });
     if (event.step !== undefined) note(about, event);
   }
   time = now;

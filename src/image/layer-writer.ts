@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../errors.ts";
+import { wording } from "../messages/wording.ts";
 import { createSlots } from "../slots.ts";
 import { type Compression, type Compressor, createCompressor, decompress } from "./compression.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
@@ -117,7 +118,7 @@ function requireSame(actual: string, expected: string): void {
   throw new BoughError(
     `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
     {
-      hint: "`bough engine check --repair` removes damaged layers; then import the base image again.",
+      hint: wording`${{ command: "engine check", words: ["--repair"] }} removes damaged layers; then import the base image again.`,
     },
   );
 }

@@ -1,4 +1,5 @@
 import { BoughError } from "../errors.ts";
+import { wording } from "../messages/wording.ts";
 
 /** The platform that an image runs on, in the terms of the OCI image specification. */
 export interface Platform {
@@ -63,7 +64,7 @@ export function requireFor(found: string | undefined, wanted: string | undefined
     return;
   throw new BoughError(`${reference} is an image for ${found}, and ${wanted} is wanted`, {
     kind: "usage",
-    hint: `A tag may have an image for each platform, an id has one: name the image by its tag, or give --platform ${found}.`,
+    hint: wording`A tag may have an image for each platform, an id has one: name the image by its tag, or give ${{ option: "platform" }} ${found}.`,
   });
 }
 

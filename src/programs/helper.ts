@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import type { Subprocess } from "bun";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { Message } from "../messages/wording.ts";
 import { errorCode } from "../system-error.ts";
 import { startOnPipes } from "./pipes.ts";
 
@@ -45,7 +46,7 @@ export interface Deadline {
   /** What the helper failed to do by then; by default "did not end". */
   failure?: string;
   /** Advice on a helper that takes longer; by default the command line to try by hand. */
-  hint?: string;
+  hint?: Message;
 }
 
 interface HelperEnd {

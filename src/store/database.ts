@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { inTransaction, isDamaged, makeFile, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
+import { wording } from "../messages/wording.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { meansDiskFull, reasonOf } from "../system-error.ts";
 
@@ -38,9 +39,9 @@ export function openStateFile(
     if (error instanceof BoughError) throw error;
     throw new BoughError(`cannot open the state file ${path}: ${reasonOf(error)}`, {
       hint: isDamaged(error)
-        ? "The next `bough build` sets it aside: builds then start without a cache, and sessions without a history; images stay."
+        ? wording`The next ${{ command: "build" }} sets it aside: builds then start without a cache, and sessions without a history; images stay.`
         : meansDiskFull(error)
-          ? "Free some space there, or set BOUGH_HOME to another directory. `bough engine prune` removes what the embedded engine does not need."
+          ? wording`Free some space there, or set BOUGH_HOME to another directory.${wording` ${{ command: "engine prune" }} removes what the embedded engine does not need.`}`
           : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
       cause: error,
     });

@@ -2,6 +2,7 @@ import type { BuildEvent } from "../builder/events.ts";
 import type { BuildResult } from "../builder/result.ts";
 import type { SharedFrom } from "../builder/state/layer.ts";
 import { changesImage, describeExcluded, describeMissing } from "../builder/state/warnings.ts";
+import { type Message, wording } from "../messages/wording.ts";
 import { renderExplanation, renderShared } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { describeGone, formatAge, formatBytes, formatCount, formatDuration } from "./quantity.ts";
@@ -9,7 +10,7 @@ import { countSteps } from "./step-row.ts";
 
 export interface LogLine {
   level: LogLevel;
-  text: string;
+  text: Message;
   /** True if it is shown at every log level. */
   isAlways?: boolean;
 }
@@ -24,7 +25,7 @@ export function renderBuildEvent(event: BuildEvent, label = "", running = 0): Lo
   const hasLine = "line" in event && event.line !== undefined;
   const named = event.target === undefined ? "" : `${event.target}: `;
   const prefix = named === "" && hasLine ? "" : label || named;
-  return prefix === "" ? lines : lines.map((line) => ({ ...line, text: `${prefix}${line.text}` }));
+  return prefix === "" ? lines : lines.map((line) => ({ ...line, text: wording`${prefix}${line.text}` }));
 }
 
 function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
@@ -37,7 +38,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
       return [
         {
           level: "warn",
-          text: event.line === undefined ? event.message : `line ${event.line}: ${event.message}`,
+          text: event.line === undefined ? event.message : wording`line ${event.line}: ${event.message}`,
           isAlways: changesImage(event),
         },
       ];
@@ -164,7 +165,7 @@ export function summarize(
 /** The last line of a build: nobody should ship such an image by mistake. */
 export function describeMissingParts({ missing }: BuildResult): LogLine[] {
   if (missing.length === 0) return [];
-  const text = `This image lacks ${describeMissing(missing)}. \`bough build --docker\` builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
+  const text = wording`This image lacks ${describeMissing(missing)}. ${{ command: "build", words: ["--docker"] }} builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
   return [{ level: "warn", text, isAlways: true }];
 }
 

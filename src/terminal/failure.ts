@@ -25,7 +25,8 @@ export function describeFailure(
  * show no other line as the reason. `##[` would begin a command of GitHub's there.
  */
 export function describeForDocker(error: unknown): { details: string; reason: string } {
-  const { message, hint } = failureOf(error);
+  const { message, hint: given } = failureOf(error);
+  const hint = given === undefined ? undefined : String(given);
   const [headline = "", ...excerpt] = cutWords(message).split("\n");
   const reasonOf = (text: string) => `ERROR: ${visibleLines(text).replaceAll("##[", "## [")}\n`;
   // Docker's usage comes last there, too.

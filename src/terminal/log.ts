@@ -1,12 +1,13 @@
 import { createConsola, type LogType } from "consola/core";
+import { type Message, wording } from "../messages/wording.ts";
 import { visibleLines } from "../visible.ts";
 
 /** Log lines, `[INFO] ...`, all on standard error: standard output is for results. */
 export interface Log {
   debug(message: string): void;
   info(message: string): void;
-  warn(message: string): void;
-  error(message: string): void;
+  warn(message: Message): void;
+  error(message: Message): void;
 }
 
 export type LogLevel = keyof Log;
@@ -40,8 +41,12 @@ export function createReportedLog(level: LogLevel, report: (level: LogLevel, mes
 
 /** Returns a log whose messages say what they are about. */
 export function prefixLog(log: Log, prefix: string): Log {
-  const say = (level: LogLevel) => (message: string) => log[level](`${prefix}: ${message}`);
-  return { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
+  return {
+    debug: (message) => log.debug(`${prefix}: ${message}`),
+    info: (message) => log.info(`${prefix}: ${message}`),
+    warn: (message) => log.warn(wording`${prefix}: ${message}`),
+    error: (message) => log.error(wording`${prefix}: ${message}`),
+  };
 }
 
 function isLogLevel(type: LogType): type is LogLevel {

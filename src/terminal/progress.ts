@@ -102,8 +102,9 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
 export function createLineLogger(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
   return ({ level, text, isAlways }) => {
     if (isAlways === true && level === "warn" && logLevel === "error")
-      write.line(`[WARN] ${visibleLines(text)}\n`);
-    else log[level](text);
+      write.line(`[WARN] ${visibleLines(String(text))}\n`);
+    else if (level === "warn" || level === "error") log[level](text);
+    else log[level](String(text));
   };
 }
 

@@ -81,7 +81,7 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
       end(vertex);
       return vertex;
     });
-    const text = number === undefined ? message : `${message} (line ${number})`;
+    const text = number === undefined ? String(message) : `${message} (line ${number})`;
     const range = number !== undefined && { range: [{ start: { line: number }, end: { line: number } }] };
     line({
       warnings: [{ vertex: digest, level: 1, short: Buffer.from(text).toString("base64"), ...range }],

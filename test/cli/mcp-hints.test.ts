@@ -1,68 +1,86 @@
-/** Hints for agents: command lines are replaced by tools and their arguments, or left out. */
+/** Messages for agents: commands and options become tools and their arguments, or are left out. */
 import { expect, test } from "bun:test";
-import { failureForAgent, hintForAgent, warningForAgent } from "../../src/cli/mcp/hints.ts";
+import { failureForAgent, messageForAgent } from "../../src/cli/mcp/words.ts";
+import { lines, type Message, sentences, wording } from "../../src/messages/wording.ts";
 
-test.each<[hint: string, expected: string | undefined]>([
+const failed = (hint: Message | undefined) => failureForAgent({ wording: "failed", hint });
+const inSession = { session: "build:1", isLine: true };
+
+test.each<[hint: Message, line: string, agent: string | undefined]>([
   [
-    "`bough images` lists its images; `bough images import REFERENCE` imports one from a registry.",
+    wording`${{ command: "images" }} lists its images${wording`; ${{ command: "images import", words: ["REFERENCE"] }} imports one`}.`,
+    "`bough images` lists its images; `bough images import REFERENCE` imports one.",
     "The tool `images` lists its images.",
   ],
   [
-    "`bough -S work session checkout BRANCH` switches to another branch; `bough -S work use IMAGE` sets an image for this one.",
-    "The tool `run` with session: work, image: IMAGE, keep: true sets an image for this one.",
+    wording`${wording`${{ command: "session checkout", words: ["BRANCH"], session: "a b" }} switches; `}${{ command: "use", words: ["IMAGE"], session: "a b" }} sets an image.`,
+    "`bough -S 'a b' session checkout BRANCH` switches; `bough -S 'a b' use IMAGE` sets an image.",
+    "The tool `run` with session: a b, image: IMAGE, keep: true sets an image.",
   ],
   [
+    wording`Give more digits${wording`; ${{ command: "ps", words: ["--all"] }} lists them`}.`,
     "Give more digits; `bough ps --all` lists them.",
     "Give more digits; the tool `operations` with all: true lists them.",
   ],
-  ["`bough session show k` shows them.", "The tool `sessions` with session: k shows them."],
   [
+    wording`${{ command: "session show", words: ["k"] }} shows them.`,
+    "`bough session show k` shows them.",
+    "The tool `sessions` with session: k shows them.",
+  ],
+  [
+    wording`If that is right, \`${{ option: "update-lock" }}=alpine:3.20\` takes what it is now.`,
     "If that is right, `--update-lock=alpine:3.20` takes what it is now.",
     "If that is right, `update_lock=alpine:3.20` takes what it is now.",
   ],
-  ["Allow it more time with --timeout SECONDS.", "Allow it more time with timeout_seconds."],
-  ["Killed: out of memory (limit 64 MiB); raise it with --memory.", "Killed: out of memory (limit 64 MiB)."],
   [
-    "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
-    "Give the variable a default in an ARG before FROM, or a value with build_args.",
-  ],
-  ["Give a number: -u 1000:1000. --no-config runs as root.", "Give a number: user 1000:1000."],
-  ["Free space on its disk; on the embedded engine, run `bough engine prune`.", "Free space on its disk."],
-  [
-    "bough does not accept larger responses. Is this the address of an image service?",
-    "bough does not accept larger responses. Is this the address of an image service?",
-  ],
-  ["A failed build prints the line to paste: bough -S build:<hash> shell --failed-step", undefined],
-  [
-    "To open the failed step, as its command found it (without KEY):\n  bough --local -S build:1 shell --failed-step\n  bough --local -S build:1 run -D --failed-step -- COMMAND",
-    "To open the failed step, as its command found it (without KEY):\n  the tool `run` with session: build:1, failed_step: true",
+    wording`Allow it more time with ${{ option: "timeout", value: "SECONDS" }}.`,
+    "Allow it more time with --timeout SECONDS.",
+    "Allow it more time with timeout_seconds: SECONDS.",
   ],
   [
-    "Exit code 127: a program was not found in the image.\nTo open the image before the failed step:\n  bough -S b session checkout layer:1\n  bough -S b run -D -- COMMAND",
-    "Exit code 127: a program was not found in the image.",
+    wording`Killed: out of memory${wording`; raise it with ${{ option: "memory" }}`}.`,
+    "Killed: out of memory; raise it with --memory.",
+    "Killed: out of memory.",
   ],
   [
-    "Build again. The image before it:\n  bough shell 4d004027",
-    "Build again. The image before it:\n  the tool `run` with image: 4d004027",
+    sentences(["Give a number.", wording`${{ option: "no-config" }} runs as root.`, "Or none."]) ?? "",
+    "Give a number. --no-config runs as root. Or none.",
+    "Give a number. Or none.",
   ],
-  ["`bough kill --all` ends them.", undefined],
-])("%s", (hint, expected) => expect(hintForAgent(hint)).toBe(expected as string));
-
-test.each([
-  ["only a build with --docker keeps it", "only a build with docker: true keeps it"],
   [
-    "left out by default excludes: dist (--no-default-excludes copies them)",
-    "left out by default excludes: dist (no_default_excludes: true copies them)",
+    lines(
+      [
+        wording`  ${{ command: "shell", words: ["--failed-step"], service: ["--local"], ...inSession }}`,
+        wording`  ${{ command: "run", words: ["-D", "--failed-step", "--", "COMMAND"], service: ["--local"], ...inSession }}`,
+      ],
+      "To open the failed step:",
+    ) ?? "",
+    "To open the failed step:\n  bough --local -S build:1 shell --failed-step\n  bough --local -S build:1 run -D --failed-step -- COMMAND",
+    "To open the failed step:\n  the tool `run` with session: build:1, failed_step: true",
   ],
-  ["--build-arg A has no effect", "build_args A has no effect"],
   [
-    "parts of stdout were lost on the way: `bough logs 1` has them",
-    "parts of stdout were lost on the way: the tool `logs` with operation: 1 has them",
+    lines([
+      "A program was not found in the image.",
+      lines([wording`  ${{ command: "session checkout", words: ["layer:1"], ...inSession }}`], "To open it:"),
+    ]) ?? "",
+    "A program was not found in the image.\nTo open it:\n  bough -S build:1 session checkout layer:1",
+    "A program was not found in the image.",
   ],
-  ["RUN make --target prod --docker: it is quoted", "RUN make --target prod --docker: it is quoted"],
-])("a warning: %s", (warning, expected) => expect(warningForAgent(warning)).toBe(expected));
-
-test("the output of a command is not changed", () => {
-  const message = "--target none: no such stage\nIts output:\nsee `bough images`, --target";
-  expect(failureForAgent({ message, hint: undefined })).toBe(message.replace("--target none", "target none"));
+  [wording`${{ command: "kill", words: ["--all"] }} ends them.`, "`bough kill --all` ends them.", undefined],
+  [
+    "Is this an image service? See `bough images`.",
+    "Is this an image service? See `bough images`.",
+    "Is this an image service? See `bough images`.",
+  ],
+])("a hint: %s", (hint, line, agent) => {
+  expect(String(hint)).toBe(line);
+  expect(failed(hint)).toBe(agent === undefined ? "failed" : `failed\n${agent}`);
 });
+
+test.each<[message: Message, agent: string]>([
+  [wording`only a build with ${{ option: "docker" }} keeps it`, "only a build with docker: true keeps it"],
+  [wording`${{ option: "build-arg" }} A has no effect`, "build_args A has no effect"],
+  [wording`${{ option: "memory" }} takes a size`, "--memory takes a size"],
+  [wording`as in ${{ option: "network", value: "host" }}`, "as in network: host"],
+  ["RUN make --target prod --docker: it is quoted", "RUN make --target prod --docker: it is quoted"],
+])("a message that has to be whole: %s", (message, agent) => expect(messageForAgent(message)).toBe(agent));

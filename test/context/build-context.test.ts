@@ -16,7 +16,7 @@ async function refusal(
   } catch (error) {
     if (error instanceof BoughError) {
       const { message, hint, exitCode } = error;
-      return { message, hint, exitCode };
+      return { message, hint: hint === undefined ? hint : String(hint), exitCode };
     }
     throw error;
   }

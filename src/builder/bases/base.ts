@@ -12,6 +12,7 @@ import {
   type Platform,
   parsePlatform,
 } from "../../image/platform.ts";
+import { type Message, sentences, wording } from "../../messages/wording.ts";
 import { type LocalReference, requireTransport } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -28,7 +29,7 @@ export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: E
   if (reference !== "") return reference;
   throw new BoughError(`base name (${image}) should not be blank`, {
     kind: "usage",
-    hint: "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
+    hint: wording`Give the variable a default in an ARG before FROM, or a value with ${{ option: "build-arg" }}.`,
   });
 }
 
@@ -116,7 +117,7 @@ export function requirePossible(
     `${option ?? `--platform ${formatPlatform(other)}`}: the service runs only ${runs}`,
     {
       kind: "usage",
-      hint: "Leave --platform out, or build on a service of that platform.",
+      hint: wording`Leave ${{ option: "platform" }} out, or build on a service of that platform.`,
     },
   );
 }
@@ -129,7 +130,9 @@ export class OtherPlatformError extends BoughError {
 /** Returns the error for an id, or a tag that no registry has. */
 export function noSuchImage(reference: string, { service, supports }: BuildServices): BoughError {
   return supports.imageList()
-    ? new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." })
+    ? new BoughError(`there is no image ${reference}`, {
+        hint: wording`${{ command: "images" }} lists those it has.`,
+      })
     : new BoughError(
         `${service.address} does not support listing images, so ${reference} cannot be looked up`,
         {
@@ -147,10 +150,13 @@ export async function withImportHint(
 ): Promise<unknown> {
   if (!(error instanceof BoughError) || error.kind !== "failed" || services.signal.aborted) return error;
   const { message, hint } = error;
-  const withHints = (hints: readonly (string | undefined)[], what = message) =>
-    new BoughError(what, { hint: hints.filter((each) => each !== undefined).join(" "), cause: error });
+  const withHints = (hints: readonly (Message | undefined)[], what = message) =>
+    new BoughError(what, { hint: sentences(hints), cause: error });
   if (stored !== undefined)
-    return withHints([hint, `Without --pull the build starts from image ${stored.uuid}.`]);
+    return withHints([
+      hint,
+      wording`Without ${{ option: "pull" }} the build starts from image ${stored.uuid}.`,
+    ]);
   const { service, supports } = services;
   const others =
     isTag(reference) && (await supports.platforms())
@@ -176,10 +182,8 @@ export function withStageHint(
     dockerfile.stages.flatMap(({ name }) => name ?? []),
   );
   if (meant === undefined || meant === reference) return error;
-  const hint = [`Did you mean the stage ${meant}?`, error.hint]
-    .filter((each) => each !== undefined)
-    .join(" ");
-  return new BoughError(error.message, { hint, cause: error });
+  const hint = sentences([`Did you mean the stage ${meant}?`, error.hint]);
+  return new BoughError(error.wording, { hint, cause: error });
 }
 
 /** The local files that a Dockerfile may use in addition to its context. */
@@ -203,14 +207,14 @@ export function localBaseUrl(
   if (!allowsLocalFrom) {
     throw new BoughError(`FROM ${url} is not allowed: it names files of this machine`, {
       kind: "usage",
-      hint: "If you trust the Dockerfile, build with --allow-local-from; the image must be inside the context.",
+      hint: wording`If you trust the Dockerfile, build with ${{ option: "allow-local-from" }}; the image must be inside the context.`,
     });
   }
   const found = realPathOf(resolve(context.realPath, path), url);
   if (found !== context.realPath && !found.startsWith(withSeparator(context.realPath))) {
     throw new BoughError(`FROM ${url} leads out of the build context: ${found}`, {
       kind: "usage",
-      hint: "The path is relative to the context. Import other images with `bough images import`.",
+      hint: wording`The path is relative to the context.${wording` Import other images with ${{ command: "images import" }}.`}`,
     });
   }
   if (transport !== "dir" && found.includes(":")) {

@@ -1,6 +1,7 @@
 /** Images of docker's daemon to start or copy from. */
 import { BoughError } from "../../errors.ts";
 import { isFor, parsePlatform } from "../../image/platform.ts";
+import { sentences, wording } from "../../messages/wording.ts";
 import { parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -154,14 +155,14 @@ async function withOtherImage(error: unknown, wanted: WantedImage, build: BuildJ
   const hints = [
     error.hint,
     build.asked.pullsImages
-      ? "Without --pull an image of that name that docker has is taken."
+      ? wording`Without ${{ option: "pull" }} an image of that name that docker has is taken.`
       : own === undefined || own === "unsupported"
         ? undefined
         : `bough's own store has an image of that name, and docker has none: \`bough images export ${reference} docker-archive:- | docker load\` gives it to docker.`,
   ];
-  return new BoughError(error.message, {
+  return new BoughError(error.wording, {
     kind: error.kind,
-    hint: hints.filter((hint) => hint !== undefined).join(" ") || undefined,
+    hint: sentences(hints),
     cause: error,
   });
 }

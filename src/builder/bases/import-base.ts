@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
@@ -134,6 +135,6 @@ function warnOfMovedTag(
   { services, emit }: BuildJob,
 ): void {
   if (from === to || recallImage(reference, services.store, platform) === from) return;
-  const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
+  const message = wording`${{ option: "pull" }}: ${reference} was image ${from}; ${{ command: "tag", words: [from, reference] }} moves the tag back`;
   emit({ type: "warning", message, line: undefined });
 }

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { formatPlatform, isSamePlatform, type Platform } from "../../image/platform.ts";
+import { type Message, sentences, wording } from "../../messages/wording.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -32,8 +33,8 @@ export async function findLockedImage(
     return { ...(await findImage(reference, platform, build)), reference };
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
-    const hint = `${error.hint ?? ""} ${lock.adviceFor(name)}`.trimStart();
-    throw new BoughError(error.message, { hint, cause: error });
+    const hint = sentences([error.hint, lock.adviceFor(name)]);
+    throw new BoughError(error.wording, { hint, cause: error });
   }
 }
 
@@ -110,12 +111,12 @@ function unlockable(
   name: string,
   reason: string,
   isImport: boolean,
-  { said, cause }: { said?: string | undefined; cause?: unknown } = {},
+  { said, cause }: { said?: Message | undefined; cause?: unknown } = {},
 ): BoughError {
   const own = said ?? "Check the name, and that this machine can reach its registry.";
   const hint = isImport
     ? own
-    : `A lock has images of registries: --pull takes that, and --build-context ${name}=docker-image://tag:${name} the service's, which stays out of the lock.`;
+    : wording`A lock has images of registries: ${{ option: "pull" }} takes that, and ${{ option: "build-context" }} ${name}=docker-image://tag:${name} the service's, which stays out of the lock.`;
   return new BoughError(`${name} cannot be locked: ${reason}`, { hint, cause });
 }
 

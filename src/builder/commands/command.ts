@@ -4,7 +4,10 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandExecWords, expandRunLine } from "../../dockerfile/words/run-substitution.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { quote } from "../../programs/quote.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+
+export { quote };
 
 /** The fields of a request for the command and its user. */
 type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
@@ -87,11 +90,6 @@ export function numericUser(user: string): { uid: number; gid?: number } | undef
   const [uid, gid] = [idOf(match[1]), idOf(match[2])];
   if (uid === undefined || (gid === undefined && match[2] !== undefined)) return undefined;
   return { uid, ...(gid === undefined ? {} : { gid }) };
-}
-
-/** Quotes a word for a POSIX shell. */
-export function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 const pathsPerCommand = 100;

@@ -1,5 +1,6 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
@@ -93,8 +94,10 @@ export async function requireNetworks(
 export async function requireHostNetwork(supports: Pick<ServiceSupport, "hostNetwork">): Promise<void> {
   if (await supports.hostNetwork()) return;
   throw new BoughError(
-    `--network=host: this service does not offer its host's network (GET /v1/whoami does not name the extension host-network)`,
-    { hint: "Leave it out, or use the embedded engine with --local: there it is this machine's network." },
+    wording`${{ option: "network" }}=host: this service does not offer its host's network (GET /v1/whoami does not name the extension host-network)`,
+    {
+      hint: wording`Leave it out, or use the embedded engine with ${{ option: "local" }}: there it is this machine's network.`,
+    },
   );
 }
 

@@ -3,6 +3,7 @@ import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { CopyInstruction, FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 
 /** The value of a `--build-context NAME=VALUE`, which stands for NAME in FROM, `COPY --from` and `RUN --mount=from`. */
 export type NamedContext = DirectoryContext | ImageContext;
@@ -107,7 +108,7 @@ export async function explainDirectoryBase<Result>(
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "usage") throw error;
     throw new BoughError(
-      `--build-context ${name} is a directory, which needs FROM scratch. ${error.message}`,
+      wording`${{ option: "build-context" }} ${name} is a directory, which needs FROM scratch. ${error.message}`,
       {
         kind: "usage",
         hint: `Start from an image and copy the files: COPY --from=${name} / /.`,

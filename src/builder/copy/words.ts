@@ -3,6 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type ModeChange, madeDirectoryMode, parseMode } from "../../image/file-mode.ts";
+import { wording } from "../../messages/wording.ts";
 import {
   isRepository,
   parseRepositoryAddress,
@@ -111,10 +112,13 @@ function requireAddable(
 ): void {
   const [repository] = repositories;
   if (repository !== undefined && !dialect.copiesAsBuildKit) {
-    throw new BoughError(`ADD ${redactUrl(repository)}: git repositories are not fetched without --docker`, {
-      kind: "usage",
-      hint: "Build with --docker, clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
-    });
+    throw new BoughError(
+      wording`ADD ${redactUrl(repository)}: git repositories are not fetched without ${{ option: "docker" }}`,
+      {
+        kind: "usage",
+        hint: wording`Build with ${{ option: "docker" }}, clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.`,
+      },
+    );
   }
   const [path] = paths;
   if (checksum !== "" && path !== undefined) {

@@ -1,4 +1,5 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
+import { wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { findContext, type NamedContext, type NamedContexts } from "../contexts/named-context.ts";
 import type { BuildWarning } from "../state/warnings.ts";
@@ -165,7 +166,7 @@ export function unknownUncachedStages(
       const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
       return {
         rule: "UnusedNoCacheFilter",
-        message: `--no-cache-filter ${name} has no effect: ${path} has no such stage${advice}`,
+        message: wording`${{ option: "no-cache-filter" }} ${name} has no effect: ${path} has no such stage${advice}`,
       };
     });
 }

@@ -3,6 +3,7 @@ import { type Culprit, DockerfileError, type Problem } from "../../dockerfile/pr
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { defaultPlatform, parsePlatform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { Dialect } from "../dialect.ts";
@@ -40,7 +41,7 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
     names.length === 0
       ? "No stage has a name: give its number, counted from 0."
       : `The stages with a name: ${names.join(", ")}.`;
-  throw new BoughError(`--target ${target}: there is no such stage`, {
+  throw new BoughError(wording`${{ option: "target" }} ${target ?? ""}: there is no such stage`, {
     kind: "usage",
     hint: meant === undefined ? all : `Did you mean ${meant}?`,
   });

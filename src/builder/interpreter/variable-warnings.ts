@@ -1,6 +1,7 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesIn, referencesOf, type VariableReference } from "../../dockerfile/words/references.ts";
+import { wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
 import { cacheNamespaceArgument } from "../mounts/mount-spec.ts";
@@ -46,7 +47,7 @@ export function unusedBuildArgs(
     .filter((name) => !argumentsOfBuild.has(name))
     .map((name) => ({
       rule: "UnusedBuildArg",
-      message: `--build-arg ${name} has no effect: ${withoutEffect[name] ?? `no ARG in ${path} declares it`}`,
+      message: wording`${{ option: "build-arg" }} ${name} has no effect: ${withoutEffect[name] ?? `no ARG in ${path} declares it`}`,
     }));
 }
 

@@ -9,6 +9,7 @@ import type {
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { Platform } from "../../image/platform.ts";
+import type { Message } from "../../messages/wording.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { PlannedCopy, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
@@ -31,7 +32,7 @@ export interface World<Stage extends StageScope> {
   readonly contexts: NamedContexts;
   /** Variables that every image is assumed to have if it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
-  warn(warning: { rule?: string; message: string }, instruction: Instruction): void;
+  warn(warning: { rule?: string; message: Message }, instruction: Instruction): void;
   /** Returns true if undefined variables in the instruction are worth a warning. */
   warnsAboutUndefined(instruction: Instruction): boolean;
 

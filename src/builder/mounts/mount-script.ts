@@ -3,6 +3,7 @@ import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { defaultPath } from "../../image/config.ts";
+import { wording } from "../../messages/wording.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, numericUser, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
@@ -35,7 +36,9 @@ export async function stageMounts(
     if (count > maxFiles)
       throw new BoughError(
         `--mount=type=${mount.spec.type},target=${mount.spec.target}: the service does not support mounts; bough copies the files instead, but at most ${maxFiles}, not ${count}`,
-        { hint: "Mount a smaller directory, COPY the files, or build on the embedded engine with --local." },
+        {
+          hint: wording`Mount a smaller directory, COPY the files, or build on the embedded engine with ${{ option: "local" }}.`,
+        },
       );
     staged = addStaged(staged, files);
   }

@@ -5,6 +5,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { type DirectoryContext, findContext, type NamedContexts } from "../contexts/named-context.ts";
 import type { MountSupport, ServiceSupport } from "../service-support.ts";
@@ -122,12 +123,12 @@ export function unusedSecrets(
     return ids
       .filter((id) => !asked.has(id) && !mayServeFetch(id))
       .map((id): BuildWarning => {
-        const option = type === "secret" ? `--secret id=${id}` : `--ssh ${id}`;
+        const option = { option: type, value: type === "secret" ? `id=${id}` : id };
         const meant = nearest(id, asked);
         const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
         return {
           rule: "UnusedSecret",
-          message: `${option} has no effect: no RUN --mount=type=${type} in ${path} uses it${advice}`,
+          message: wording`${option} has no effect: no RUN --mount=type=${type} in ${path} uses it${advice}`,
         };
       });
   });
@@ -186,7 +187,7 @@ export function mountedDirectory(spec: MountSpec, contexts: NamedContexts): Dire
   if (found?.kind !== "directory") return undefined;
   if (spec.type === "bind") return found;
   throw new BoughError(
-    `not supported: --mount=type=cache,from=${from}: --build-context ${found.name} is a directory, and only a stage or an image can fill a cache`,
+    wording`not supported: --mount=type=cache,from=${from}: ${{ option: "build-context" }} ${found.name} is a directory, and only a stage or an image can fill a cache`,
     {
       kind: "usage",
       hint: `Make a stage of it (FROM scratch AS files, COPY --from=${from} . /) and write from=files.`,

@@ -32,7 +32,7 @@ export class FailedStepError extends BoughError {
 
   /** `layer`: the stage's layer, with its configuration. */
   constructor(error: BoughError, place: StepEnvironment | undefined, layer: Layer, outcome: FollowedOutcome) {
-    super(error.message, {
+    super(error.wording, {
       kind: error.kind,
       cause: error,
       hint: error.hint,

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { type IdleTimer, startIdleTimer } from "../../service/http/deadline.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import {
@@ -83,7 +84,7 @@ const remainingSeconds = 60;
 function warnBeforeTimeout({ services, asked, emit }: BuildJob): IdleTimer | undefined {
   const { timeoutSeconds } = asked.commands;
   if (timeoutSeconds < minWarnedSeconds) return undefined;
-  const message = `the command is stopped in ${remainingSeconds} seconds, at its limit of ${timeoutSeconds}: --timeout SECONDS allows more, 0 has no limit`;
+  const message = wording`the command is stopped in ${remainingSeconds} seconds, at its limit of ${timeoutSeconds}: ${{ option: "timeout", value: "SECONDS" }} allows more, 0 has no limit`;
   return startIdleTimer(services.clock, (timeoutSeconds - remainingSeconds) * 1000, () =>
     emit({ type: "warning", message, line: undefined }),
   );
@@ -152,7 +153,7 @@ export function createOutputReporter(
 function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint === undefined || !isSuccess(outcome)) return;
-  const message = `the command succeeded, but ran into a limit (operation ${outcome.operation}). ${hint}`;
+  const message = wording`the command succeeded, but ran into a limit (operation ${outcome.operation}). ${hint}`;
   emit({ type: "warning", message, line: undefined });
 }
 
@@ -235,9 +236,9 @@ function hintFor(
   { saysWrongFormat }: FollowedOutcome,
   exitCode: number,
   unexecutable: readonly string[],
-): string | undefined {
+): Message | undefined {
   if (saysWrongFormat === true)
-    return "A program is for another machine than the one that ran it: qemu-user-static and binfmt-support there run such programs (`bough help platforms`).";
+    return wording`A program is for another machine than the one that ran it: qemu-user-static and binfmt-support there run such programs (${{ command: "help", words: ["platforms"] }}).`;
   const hint = exitCodeHints[exitCode];
   if (exitCode !== 126 || unexecutable.length === 0) return hint;
   return `${hint} A --mount needs mode=0755 for that: ${unexecutable.join(", ")}.`;

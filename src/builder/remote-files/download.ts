@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { UploadedFile } from "../../service/files/upload.ts";
 import { LengthRequiredError } from "../../service/http/errors.ts";
 import type { UrlEntry } from "../../store/uploads.ts";
@@ -146,7 +147,7 @@ async function passOn(
 
 function tooLarge(shown: string, most: number): BoughError {
   return new BoughError(`ADD ${shown}: it is larger than ${most} bytes; nothing was stored`, {
-    hint: "If the address is right, allow more with --max-add-size SIZE.",
+    hint: wording`If the address is right, allow more with ${{ option: "max-add-size" }} SIZE.`,
   });
 }
 
@@ -211,6 +212,6 @@ export function wrongContent(
     hint:
       lock === undefined
         ? "Check the address and the checksum; nothing was stored."
-        : `${lock.adviceFor(shown)} Nothing was stored.`,
+        : wording`${lock.adviceFor(shown)} Nothing was stored.`,
   });
 }

@@ -7,6 +7,7 @@ import {
   localPath,
 } from "../../context/file-system/file-system.ts";
 import { type RecordedModes, withModes } from "../../context/file-system/recorded-modes.ts";
+import type { Message } from "../../messages/wording.ts";
 import type { GitEnd } from "../addresses/git-program.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import { type GitClient, tooLarge } from "./git-client.ts";
@@ -27,7 +28,7 @@ interface CheckoutOptions {
   place: string;
   maxBytes: number;
   /** The advice if the repository no longer has the commit. */
-  adviceIfGone: string;
+  adviceIfGone: Message;
 }
 
 /** Fetches one commit, without its history if the server supports that, and checks it out below `place`. */
@@ -111,7 +112,7 @@ async function fetchCommit(
   commit: string,
   tree: string,
   client: GitClient,
-  adviceIfGone: string,
+  adviceIfGone: Message,
 ): Promise<void> {
   const direct = await fetchShallow(tree, client, commit);
   if (direct.status === 0) return;

@@ -1,6 +1,7 @@
 import { keepsModes } from "../../context/file-system/file-system.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { GitEnd } from "../addresses/git-program.ts";
 import type { RepositoryAddress } from "../addresses/repository-address.ts";
 import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
@@ -17,7 +18,7 @@ export interface GitClient {
   attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
   complain(end: GitEnd): BoughError;
   /** Returns an error that names the repository. */
-  refuse(problem: string, hint?: string): BoughError;
+  refuse(problem: string, hint?: Message): BoughError;
 }
 
 interface GitOptions {
@@ -158,7 +159,9 @@ function givenAuthorization(host: string, { secrets }: RemoteAccess): string | u
     if (secret === undefined) continue;
     const text = new TextDecoder().decode(secret.reveal()).trim();
     if (/[\0\r\n]/.test(text))
-      throw new BoughError(`--secret id=${id}: the value must be a single line`, { kind: "usage" });
+      throw new BoughError(wording`${{ option: "secret" }} id=${id}: the value must be a single line`, {
+        kind: "usage",
+      });
     return isToken ? `Basic ${Buffer.from(`x-access-token:${text}`).toString("base64")}` : text;
   }
   return undefined;
@@ -169,17 +172,16 @@ function agentOf(shown: string, { subject, secrets }: RemoteAccess): string {
   if (agent !== undefined) return agent;
   throw new BoughError(`${subject} ${shown}: an SSH agent is required, but was not given`, {
     kind: "usage",
-    hint: "Give one with --ssh default.",
+    hint: wording`Give one with ${{ option: "ssh" }} default.`,
   });
 }
 
 const mayPass =
   /returned error: (429|5\d\d)|early EOF|hung up|unexpected disconnect|RPC failed|Connection (reset|timed out)|Could not resolve host|Operation too slow/i;
 
-const loginHint =
-  "A private repository requires a login: --secret id=GIT_AUTH_TOKEN,env=NAME, or --ssh default for git@ and ssh://.";
+const loginHint = wording`A private repository requires a login: ${{ option: "secret" }} id=GIT_AUTH_TOKEN,env=NAME, or ${{ option: "ssh" }} default for git@ and ssh://.`;
 
-function explain(stderr: string, maxBytes: number): { reason: string | undefined; hint?: string } {
+function explain(stderr: string, maxBytes: number): { reason: string | undefined; hint?: Message } {
   if (
     /could not read (Username|Password)|Authentication failed|returned error: 40[13]|Permission denied \(/i.test(
       stderr,
@@ -202,7 +204,7 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
       stderr,
     )
   )
-    return { reason: "git repository not found", hint: `Check the address. ${loginHint}` };
+    return { reason: "git repository not found", hint: wording`Check the address. ${loginHint}` };
   if (
     /transport '.*' not allowed|protocol '.*' is not (supported|allowed)|Protocol ".*" (not supported|disabled)/i.test(
       stderr,
@@ -222,9 +224,9 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
   return { reason: reason?.slice(0, 500), hint };
 }
 
-export function tooLarge(maxBytes: number): { reason: string; hint: string } {
+export function tooLarge(maxBytes: number): { reason: string; hint: Message } {
   return {
     reason: `it is larger than ${maxBytes} bytes`,
-    hint: "If the address is right, allow more with --max-add-size SIZE.",
+    hint: wording`If the address is right, allow more with ${{ option: "max-add-size" }} SIZE.`,
   };
 }

@@ -1,3 +1,4 @@
+import type { Message } from "../../messages/wording.ts";
 import {
   type FoundCommit,
   isCommitHash,
@@ -17,7 +18,7 @@ export function findCommit(address: RepositoryAddress, access: RemoteAccess): Pr
 }
 
 /** Returns the advice for a commit that `findCommit` has returned and the repository does not have. */
-export function adviceIfGone(address: RepositoryAddress, { lock, buildArgs }: RemoteAccess): string {
+export function adviceIfGone(address: RepositoryAddress, { lock, buildArgs }: RemoteAccess): Message {
   return lock === undefined || namesCommit(address)
     ? "No branch or tag contains it. If it has just been removed, build again."
     : lock.adviceFor(lockedName(address, buildArgs));

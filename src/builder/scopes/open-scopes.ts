@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { Store } from "../../store/store.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
@@ -53,7 +54,7 @@ interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "ope
   dockerfile: string;
   clock: Clock;
   signal: AbortSignal;
-  log: { info(text: string): void; warn(text: string): void };
+  log: { info(text: string): void; warn(text: Message): void };
 }
 
 /** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
@@ -120,7 +121,7 @@ async function openOtherCaches(
       ? "cannot read directories of this machine, and keeps all layers itself"
       : "keeps all layers itself";
     log.warn(
-      `cache: ${labels} is not used: ${service.address} ${why}; share them in a scope: --cache-from main --cache-to main`,
+      wording`cache: ${labels} is not used: ${service.address} ${why}; share them in a scope: ${{ option: "cache-from" }} main ${{ option: "cache-to" }} main`,
     );
   }
   if (from.length + to.length === 0) return undefined;

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import type { Message } from "../../messages/wording.ts";
 import type { Store } from "../../store/store.ts";
 import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
 import type { ScopeService } from "./index-images.ts";
@@ -29,7 +30,7 @@ export interface ScopesOptions extends ScopeKeys {
   store: Pick<Store, "scopeCopies">;
   clock: Clock;
   signal: AbortSignal;
-  log: { info(text: string): void; warn(text: string): void };
+  log: { info(text: string): void; warn(text: Message): void };
 }
 
 export function createServiceScopes({

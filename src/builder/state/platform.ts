@@ -3,6 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 
 /** The platforms of a build. */
 export interface BuildPlatforms {
@@ -53,7 +54,7 @@ export function wantedPlatform(
   if (text !== "") return parsePlatform(text);
   throw new BoughError(`FROM --platform=${platform}: invalid platform: its variables are empty`, {
     kind: "usage",
-    hint: "Give the variable a default in an ARG before FROM, or leave --platform out.",
+    hint: wording`Give the variable a default in an ARG before FROM, or leave ${{ option: "platform" }} out.`,
   });
 }
 

@@ -1,5 +1,6 @@
 import { displayPath } from "../../context/file-system/display-path.ts";
 import type { ConfigurationInstruction } from "../../dockerfile/instruction.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 
 /** A warning of a build about its Dockerfile. A check gives the same warning in the same words. */
 export interface BuildWarning {
@@ -14,36 +15,36 @@ export interface BuildWarning {
     | "UnusedBuildArg"
     | "UnusedNoCacheFilter"
     | "UnusedSecret";
-  message: string;
+  message: Message;
   /** Set if the image lacks files for this reason, which Docker's has: their name. */
   leavesOut?: string;
 }
 
 export function skippedInstruction(name: ConfigurationInstruction["name"]): BuildWarning {
-  const remedy = skipRemedies[name] ?? "only a build with --docker keeps it";
-  return { rule: "InstructionSkipped", message: `${name} is skipped: ${remedy}` };
+  const remedy = skipRemedies[name] ?? wording`only a build with ${{ option: "docker" }} keeps it`;
+  return { rule: "InstructionSkipped", message: wording`${name} is skipped: ${remedy}` };
 }
 
-const skipRemedies: Partial<Record<ConfigurationInstruction["name"], string>> = {
-  SHELL: "every shell-form RUN goes through /bin/sh, unless built with --docker",
-  ONBUILD: "only a build with --docker runs triggers",
+const skipRemedies: Partial<Record<ConfigurationInstruction["name"], Message>> = {
+  SHELL: wording`every shell-form RUN goes through /bin/sh, unless built with ${{ option: "docker" }}`,
+  ONBUILD: wording`only a build with ${{ option: "docker" }} runs triggers`,
 };
 
 /** Returns true if a warning means that the image differs from what the Dockerfile asks for. */
-export function changesImage({ rule, message }: { rule?: string; message: string }): boolean {
-  if (rule === "InstructionSkipped") return message.startsWith("SHELL ");
+export function changesImage({ rule, message }: { rule?: string; message: Message }): boolean {
+  if (rule === "InstructionSkipped") return String(message).startsWith("SHELL ");
   return rule !== undefined && imageRules.includes(rule);
 }
 
 const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude"];
 
 export function skippedCopyFrom(from: string): BuildWarning {
-  const message = `COPY --from=${from} is skipped: only a build with --docker copies between stages`;
+  const message = wording`COPY --from=${from} is skipped: only a build with ${{ option: "docker" }} copies between stages`;
   return { rule: "CopyFromSkipped", message };
 }
 
 export function copiedArchive(source: string): BuildWarning {
-  const message = `ADD ${source}: the archive is copied unchanged, not unpacked as in Docker: ADD --unpack or a build with --docker unpacks it`;
+  const message = wording`ADD ${source}: the archive is copied unchanged, not unpacked as in Docker: ADD --unpack or a build with ${{ option: "docker" }} unpacks it`;
   return { rule: "ArchiveNotUnpacked", message, leavesOut: `the files in ${displayPath(source)}` };
 }
 
@@ -65,11 +66,11 @@ export const emptyRun: BuildWarning = {
 const maxExcludedNamed = 4;
 
 /** Describes `paths` in the context, the most surprising first. */
-export function describeExcluded(paths: readonly string[]): string {
+export function describeExcluded(paths: readonly string[]): Message {
   const named = paths.slice(0, maxExcludedNamed).map(displayPath);
   const more = paths.length - named.length;
   const names = named.join(", ") + (more === 0 ? "" : ` and ${more} more`);
-  return `left out by default excludes: ${names} (--no-default-excludes copies them)`;
+  return wording`left out by default excludes: ${names} (${{ option: "no-default-excludes" }} copies them)`;
 }
 
 /** A part of Docker's image that a build without `--docker` leaves out. */

@@ -1,6 +1,7 @@
 import { posix, relative } from "node:path";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { isStateDiskFull } from "../../state-failure.ts";
@@ -209,7 +210,7 @@ async function missingShell(
     `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
     {
       hint: isScripted
-        ? "The service does not support mounts, and bough's replacement needs /bin/sh. Build on the embedded engine with --local."
+        ? wording`The service does not support mounts, and bough's replacement needs /bin/sh.${wording` Build on the embedded engine with ${{ option: "local" }}.`}`
         : 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
     },
   );

@@ -4,6 +4,7 @@ import type { PlannedCopy } from "../../builder/copy/plan.ts";
 import type { Edge } from "../../builder/graph/build-graph.ts";
 import { notLocked, type Pins } from "../../builder/reference-lock.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { ErrorRule, Finding, WarningRule } from "../rules.ts";
 
@@ -65,7 +66,7 @@ export function lintReferences(
 ): Finding[] {
   return absentFrom(lock, references).map(({ kind, name, range }): Finding => {
     const rule: WarningRule = "UnpinnedReference";
-    return { rule, message: `${name} ${advice[kind]}, or build with --lock`, range };
+    return { rule, message: wording`${name} ${advice[kind]}, or build with ${{ option: "lock" }}`, range };
   });
 }
 

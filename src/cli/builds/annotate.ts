@@ -128,17 +128,18 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
 type Marked = Pick<Finding, "message" | "range" | "culprit"> & { title: string };
 
 /** Returns a function that renders a message at its line. */
-function createMark(given: Given) {
+function createMark(invocation: Given) {
   let path: ReportedPath | undefined;
   return (
     level: Annotation["level"],
-    { title, message, range, culprit }: Marked,
+    { title, message: given, range, culprit }: Marked,
     shown = "Dockerfile",
   ): string => {
+    const message = String(given);
     const line = culprit?.line ?? range?.start;
     if (line === undefined)
       return renderAnnotation({ level, title, message: maskSecrets(message), place: undefined });
-    path ??= pathOfDockerfile(given, shown);
+    path ??= pathOfDockerfile(invocation, shown);
     const endLine = culprit?.line ?? range?.end ?? line;
     return renderAnnotation({
       ...{ level, title },

@@ -8,6 +8,7 @@ import type { ServiceSupport } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -65,7 +66,10 @@ export function chooseServices(
   if (other !== undefined) {
     const [name, { option }] = other;
     const all = [...platforms.map(formatPlatform), name].join(",");
-    throw usageError(`${option}: --platform does not have ${name}`, `Give all platforms: --platform ${all}`);
+    throw usageError(
+      wording`${option}: ${{ option: "platform" }} does not have ${name}`,
+      wording`Give all platforms: ${{ option: "platform" }} ${all}`,
+    );
   }
   const [first, ...others] = chosen.values();
   return first === undefined ? [{ platforms, globals, option: undefined }] : [first, ...others];
@@ -82,7 +86,7 @@ export function readPlatformServices(
     if (platform === undefined || profile === undefined)
       throw usageError(
         `--platform-service takes PLATFORM=PROFILE, not ${JSON.stringify(text)}`,
-        "For example: --platform-service linux/arm64=arm. `bough auth` saves and lists profiles.",
+        wording`For example: --platform-service linux/arm64=arm.${wording` ${{ command: "auth" }} saves and lists profiles.`}`,
       );
     const name = formatPlatform(readPlatform(platform, option));
     const other = profiles.get(name);

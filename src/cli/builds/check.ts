@@ -24,8 +24,25 @@ import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 
-/** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
+/** Runs `bough build --check`. Returns the exit code. */
 export async function runCheckCommand(call: Call, invocation: Invocation): Promise<number> {
+  const { report, dockerfile } = await checkBuild(invocation);
+  if (call.isJson) {
+    const json = checkInBuildx(report, dockerfile);
+    invocation.runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
+  } else await printReport(report, invocation);
+  if (invocation.runtime.isPlugin === true) {
+    // docker's command line has one exit code for both, and no further checks.
+    const warned = report.warnings.some(({ rule }) => isDockerRule(rule));
+    return report.errors.length > 0 || (warned && !call.ignoresStatus) ? 1 : 0;
+  }
+  return report.errors.length > 0 ? exitCodes.usage : 0;
+}
+
+/** Checks what a build would build. Touches neither a service nor any state. */
+export async function checkBuild(
+  invocation: Invocation,
+): Promise<{ report: CheckReport } & Pick<BuildInputs, "dockerfile">> {
   const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
@@ -37,16 +54,7 @@ export async function runCheckCommand(call: Call, invocation: Invocation): Promi
     await readSharing(invocation, inputs);
     await requireOptions(inputs.platforms, annotatedPlatforms, invocation);
   }
-  if (call.isJson) {
-    const json = checkInBuildx(report, inputs.dockerfile);
-    invocation.runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
-  } else await printReport(report, invocation);
-  if (invocation.runtime.isPlugin === true) {
-    // docker's command line has one exit code for both, and no further checks.
-    const warned = report.warnings.some(({ rule }) => isDockerRule(rule));
-    return report.errors.length > 0 || (warned && !call.ignoresStatus) ? 1 : 0;
-  }
-  return report.errors.length > 0 ? exitCodes.usage : 0;
+  return { report, dockerfile: inputs.dockerfile };
 }
 
 async function printReport(report: CheckReport, invocation: Invocation): Promise<void> {

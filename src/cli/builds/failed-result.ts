@@ -1,13 +1,14 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { lines, type Message, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isStateDiskFull, unlessStateDiskFull } from "../../state-failure.ts";
 import type { Store } from "../../store/store.ts";
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
+import { type GlobalOptions, serviceOptions } from "../command-line/globals.ts";
 import { DaemonError } from "../export/daemon.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
@@ -23,7 +24,7 @@ export class ServiceFailure extends BoughError {
   readonly globals: GlobalOptions;
 
   constructor(cause: BoughError, globals: GlobalOptions) {
-    super(cause.message, { kind: cause.kind, hint: cause.hint, cause });
+    super(cause.wording, { kind: cause.kind, hint: cause.hint, cause });
     this.globals = globals;
   }
 }
@@ -95,31 +96,33 @@ interface Place {
 export function withDebugHint(error: unknown, place: Place): unknown {
   const step = failedStepIn(error);
   if (step === undefined || !(error instanceof BoughError)) return error;
-  const hints = [...(error.hint === undefined ? [] : [error.hint]), ...waysInto(step, place)];
-  const hint = hints.length === 0 ? undefined : hints.join("\n");
-  return new BoughError(error.message, { kind: error.kind, hint, cause: error });
+  const hint = lines([error.hint, waysInto(step, place)]);
+  return new BoughError(error.wording, { kind: error.kind, hint, cause: error });
 }
 
-function waysInto(step: FailedStepError, { session, globals, store, opensShell }: Place): string[] {
-  const line = (...words: string[]) => `  ${commandLine(globals, ["-S", session, ...words])}`;
+function waysInto(
+  step: FailedStepError,
+  { session, globals, store, opensShell }: Place,
+): Message | undefined {
+  const service = serviceOptions(globals);
+  const line = (command: string, ...words: string[]) =>
+    wording`  ${{ command, words, session, service, isLine: true }}`;
   if (step.place === undefined) {
     const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
-    return [
+    return lines(
+      [line("session checkout", layer), line("run", "-D", "--", "COMMAND")],
       "To open the image before the failed step:",
-      line("session", "checkout", layer),
-      `${line("run", "-D", "--")} COMMAND`,
-    ];
+    );
   }
   const { place } = step;
   // The step's own error is the one to report.
   const missing = unlessStateDiskFull(() => keepFailedStep(session, step, place, store));
-  if (missing === undefined || opensShell) return [];
+  if (missing === undefined || opensShell) return undefined;
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
-  return [
+  return lines(
+    [line("shell", "--failed-step"), line("run", "-D", "--failed-step", "--", "COMMAND")],
     `To open the failed step, as its command found it${without}:`,
-    line("shell", "--failed-step"),
-    `${line("run", "-D", "--failed-step", "--")} COMMAND`,
-  ];
+  );
 }
 
 /** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */

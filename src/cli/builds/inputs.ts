@@ -10,6 +10,7 @@ import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -215,8 +216,8 @@ function readMaxAddBytes(text: string | undefined): number {
   const [, digits, unit = ""] = /^(\d{1,15})([KMGT])?i?B?$/i.exec(text) ?? [];
   if (digits === undefined) {
     throw usageError(
-      `--max-add-size takes a size, not ${JSON.stringify(text)}`,
-      "Write a number of bytes, or one with a unit: --max-add-size 500M.",
+      wording`${{ option: "max-add-size" }} takes a size, not ${JSON.stringify(text)}`,
+      wording`Write a number of bytes, or one with a unit: ${{ option: "max-add-size" }} 500M.`,
     );
   }
   const bytes = Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
@@ -227,8 +228,8 @@ function readMaxAddBytes(text: string | undefined): number {
 function readLabels(given: readonly string[], dialect: Dialect): Map<string, string> {
   if (given.length > 0 && !dialect.keepsConfiguration)
     throw usageError(
-      "--label needs --docker",
-      "Without --docker an image has no labels, not even those of the Dockerfile.",
+      wording`--label needs ${{ option: "docker" }}`,
+      wording`Without ${{ option: "docker" }} an image has no labels, not even those of the Dockerfile.`,
     );
   return new Map(
     given.map((text): [string, string] => {
@@ -245,13 +246,13 @@ function readUncachedStages(values: Values, { isPlugin }: Pick<Runtime, "isPlugi
   const names = isPlugin === true ? given.filter((name) => name !== "") : given;
   if (names.includes(""))
     throw usageError(
-      "--no-cache-filter takes the names of stages, separated by commas: one is empty",
-      "--no-cache builds all stages again.",
+      wording`${{ option: "no-cache-filter" }} takes the names of stages, separated by commas: one is empty`,
+      wording`${{ option: "no-cache" }} builds all stages again.`,
     );
   if (names.length > 0 && values.flag("no-cache"))
     throw usageError(
-      "--no-cache and --no-cache-filter cannot be used together",
-      "--no-cache builds all stages again.",
+      wording`${{ option: "no-cache" }} and ${{ option: "no-cache-filter" }} cannot be used together`,
+      wording`${{ option: "no-cache" }} builds all stages again.`,
     );
   return [...new Set(names)];
 }

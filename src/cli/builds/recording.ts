@@ -224,7 +224,7 @@ export function startRecording(
       const { failureOf } = await import("../../terminal/failure.ts");
       const { kind, message, hint } = failureOf(error);
       const isInterrupted = kind === "interrupted" || runtime.signal.aborted;
-      const described = { message: mask(message), hint: hint === undefined ? null : mask(hint) };
+      const described = { message: mask(message), hint: hint === undefined ? null : mask(String(hint)) };
       await end({ status: isInterrupted ? "interrupted" : "failed", error: described });
     },
     read: () => finished,

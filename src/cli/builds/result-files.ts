@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -74,11 +75,14 @@ function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): 
   const given = values.text("lock");
   if (given !== undefined) return findPlace("--lock", given, runtime.workingDirectory);
   const [option] = [
-    ...(values.flag("locked") ? ["--locked"] : []),
-    ...(values.list("update-lock").length > 0 ? ["--update-lock"] : []),
+    ...(values.flag("locked") ? ["locked"] : []),
+    ...(values.list("update-lock").length > 0 ? ["update-lock"] : []),
   ];
   if (option === undefined) return undefined;
-  throw usageError(`${option} needs --lock`, "Name the file with --lock bough.lock.");
+  throw usageError(
+    wording`${{ option }} needs ${{ option: "lock" }}`,
+    wording`Name the file with ${{ option: "lock" }} bough.lock.`,
+  );
 }
 
 /** Contents by option. */

@@ -132,14 +132,17 @@ function hintOnFormat(format: string, command: string | undefined): string | und
   return isDockerfile ? `For a Dockerfile, write: --dockerfile ${format}` : undefined;
 }
 
-/** Returns a command line to paste, for the same service as this one. It does not contain the token. */
+/** Returns a command line to paste, for the same service as this one. */
 export function commandLine(globals: GlobalOptions, words: readonly string[]): string {
-  const { local, profile, url, project } = globals;
-  const options = [
+  return ["bough", ...serviceOptions(globals), ...words].map(quote).join(" ");
+}
+
+/** Returns the options that choose the same service, without the token. */
+export function serviceOptions({ local, profile, url, project }: GlobalOptions): string[] {
+  return [
     ...(local ? ["--local"] : []),
     ...(profile === undefined ? [] : ["-p", profile]),
     ...(url === undefined ? [] : ["--url", url]),
     ...(project === undefined ? [] : ["--project", project]),
   ];
-  return ["bough", ...options, ...words].map(quote).join(" ");
 }

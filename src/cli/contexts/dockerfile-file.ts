@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { locateBeside } from "../../context/file-system/locate-beside.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { readRegularFile } from "../../open-for-reading.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
@@ -66,8 +67,8 @@ function unreadable(path: string, error: unknown): BoughError {
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
     hint: [...formats, ...reportFormats].some((format) => format === path)
-      ? `With --docker, -f is the Dockerfile, as in docker build: write --format ${path}.`
-      : "Give its path with --dockerfile PATH, or the context directory that contains it.",
+      ? wording`With ${{ option: "docker" }}, -f is the Dockerfile, as in docker build: write --format ${path}.`
+      : wording`Give its path with ${{ option: "dockerfile" }} PATH, or the context directory that contains it.`,
     cause: error,
   });
 }

@@ -12,6 +12,7 @@ import {
 } from "../../context/patterns/ignore.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { type BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isStandardInput } from "../process/same-file.ts";
@@ -128,7 +129,7 @@ async function readOwn(
   if (found.kind === "missing")
     throw usageError(
       `cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`,
-      "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
+      wording`${{ option: "dockerfile" }} PATH is relative to the context's root; an absolute PATH is a file on this machine.`,
     );
   const { absolutePath } = found;
   const text = await readDockerfile({ path, absolutePath, isNamed: false }, runtime);
@@ -137,7 +138,7 @@ async function readOwn(
 
 function twoDockerfiles(path: string, name: string): BoughError {
   return usageError(
-    `--dockerfile ${displayPath(path)} cannot be used: ${name} is a Dockerfile itself`,
+    wording`${{ option: "dockerfile" }} ${displayPath(path)} cannot be used: ${name} is a Dockerfile itself`,
     "Leave one of them out, or give an archive as the build context.",
   );
 }
@@ -153,7 +154,9 @@ function readRules(
   if (dialect.filtersContexts) return readIgnoreRules({ ...places, defaultExcludes, locate });
   const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
   if (unread !== undefined)
-    log.warn(`${displayPath(unread)} is not applied to ${name}, as in Docker; without --docker it is`);
+    log.warn(
+      wording`${displayPath(unread)} is not applied to ${name}, as in Docker; without ${{ option: "docker" }} it is`,
+    );
   return ignoreRules([], { defaultExcludes });
 }
 

@@ -19,7 +19,7 @@ export function failedCheck(
   status: CheckResult["status"] = "failed",
 ): CheckResult {
   const hint = error instanceof BoughError ? error.hint : undefined;
-  return { check, status, detail: messageOf(error), ...(hint === undefined ? {} : { fix: hint }) };
+  return { check, status, detail: messageOf(error), ...(hint === undefined ? {} : { fix: String(hint) }) };
 }
 
 /** Makes a trial. Returns the error if it fails. */

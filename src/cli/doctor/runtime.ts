@@ -116,7 +116,7 @@ export function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<Netwo
 }
 
 function fixOf({ message, hint }: BoughError): string | undefined {
-  if (!message.includes("/dev/net/tun")) return hint;
+  if (!message.includes("/dev/net/tun")) return hint === undefined ? undefined : String(hint);
   return message.includes("denied")
     ? "As root: chmod 0666 /dev/net/tun (in a container: --device /dev/net/tun)"
     : "As root: modprobe tun (in a container: --device /dev/net/tun)";

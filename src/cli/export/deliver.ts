@@ -142,7 +142,7 @@ export async function deliverImage(
   } catch (error) {
     progress.end("failed");
     if (!(error instanceof NoInspectError)) throw error;
-    throw new BoughError(error.message, {
+    throw new BoughError(error.wording, {
       hint: "Images of the embedded engine can be exported and pushed: build it there, with `bough --local build`.",
       cause: error,
     });

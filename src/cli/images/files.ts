@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { formatMode, octalMode } from "../../image/file-mode.ts";
+import { wording } from "../../messages/wording.ts";
 import type { ImageFile } from "../../service/images/image-file.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -42,7 +43,7 @@ async function printFiles(invocation: Invocation): Promise<void> {
     );
     if (content === undefined) {
       throw new BoughError(`${path} is not a regular file`, {
-        hint: `\`bough ls ${given}\` lists a directory.`,
+        hint: wording`${{ command: "ls", words: [given] }} lists a directory.`,
       });
     }
     await writeChunks(content, runtime);

@@ -1,12 +1,13 @@
 import { BoughError } from "../../errors.ts";
+import type { Message } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { CommandTable, Invocation } from "../command-line/command.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
-import { warningForAgent } from "./hints.ts";
 import type { Root } from "./root.ts";
+import { messageForAgent } from "./words.ts";
 
 /** The context of one tool call. */
 export interface Call {
@@ -89,7 +90,7 @@ export function invocationFor(
 
 /** Returns a log whose warnings and errors are collected. */
 export function logTo(warnings: string[]): Log {
-  const warn = (message: string) => void warnings.push(warningForAgent(message));
+  const warn = (message: Message) => void warnings.push(messageForAgent(message));
   return { debug() {}, info() {}, warn, error: warn };
 }
 

@@ -8,7 +8,6 @@ import type { Invocation } from "../command-line/command.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type Call, callForJson } from "./call.ts";
-import { failureForAgent } from "./hints.ts";
 import { openRoot } from "./root.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 import { addTool, type Host } from "./tool.ts";
@@ -19,6 +18,7 @@ import { logs, operations } from "./tools/operations.ts";
 import { run } from "./tools/run.ts";
 import { rollback, sessions } from "./tools/sessions.ts";
 import { writeFiles } from "./tools/write-files.ts";
+import { failureForAgent } from "./words.ts";
 
 const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.
 - \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and similar instructions are skipped with a warning, and COPY leaves out .git, node_modules, dist, build and similar files.

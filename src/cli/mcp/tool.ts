@@ -9,8 +9,8 @@ import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readContextSource } from "../contexts/context-source.ts";
 import type { Call } from "./call.ts";
-import { failureForAgent } from "./hints.ts";
 import type { Root } from "./root.ts";
+import { failureForAgent } from "./words.ts";
 
 /** A tool that an agent can call. */
 export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {

@@ -2,6 +2,7 @@ import { explainUnknownOption } from "../../engine/system/programs.ts";
 import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import type { Message } from "../../messages/wording.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { findContainer } from "./container.ts";
 import { explainContainer } from "./container-problem.ts";
@@ -146,7 +147,10 @@ export function freeSubIds(tables: readonly string[]): string {
   return `${first}-${first + 65_535}`;
 }
 
-function unusable(reason: string, hint = "Use a remote service (--url), or run bough as root."): BoughError {
+function unusable(
+  reason: string,
+  hint: Message = "Use a remote service (--url), or run bough as root.",
+): BoughError {
   return new BoughError(
     `the embedded engine needs root, or a user namespace, which can't be created: ${reason}`,
     { hint },

@@ -4,13 +4,13 @@ import {
   recallImage,
   recallNamed,
 } from "../../builder/cache/noted-images.ts";
-import { quote } from "../../builder/commands/command.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageOrigin } from "../../image/history.ts";
 import { formatPlatform, parsePlatform, requireFor } from "../../image/platform.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import { areEqualNames, isUuid, startsAlike, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -89,7 +89,7 @@ export function readPlatform(text: string | undefined): string | undefined {
 export async function noSuchImage(
   { service }: Pick<Known, "service">,
   reference: string,
-  otherwise?: string,
+  otherwise?: Message,
 ): Promise<BoughError> {
   return new BoughError(`${service.address} has no image ${reference}`, {
     hint: await hintFor(service, reference, otherwise),
@@ -140,7 +140,7 @@ async function findNamedImage(
   // An id that is not a UUID would be looked up as a tag.
   if (others.length === 0) return isUuid(uuid) ? service.findImage(uuid) : { uuid };
   throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
-    hint: "Give more digits; `bough images --all --wide` lists them.",
+    hint: wording`Give more digits${wording`; ${{ command: "images", words: ["--all", "--wide"] }} lists them`}.`,
   });
 }
 
@@ -183,16 +183,16 @@ export function requireSessionImage(store: Store, key: string): string {
   const hasOthers = store.branches.list(key).length > 0;
   throw new BoughError(`session ${key} has no image${hasOthers ? ` on its branch ${branch}` : ""}`, {
     hint: hasOthers
-      ? `\`bough -S ${quote(key)} session checkout BRANCH\` switches to another branch; \`bough -S ${quote(key)} use IMAGE\` sets an image for this one.`
-      : `\`bough -S ${quote(key)} use IMAGE\` sets one, \`bough run IMAGE\` and \`bough shell IMAGE\` need none; \`bough images\` lists the images.`,
+      ? wording`${wording`${{ command: "session checkout", words: ["BRANCH"], session: key }} switches to another branch; `}${{ command: "use", words: ["IMAGE"], session: key }} sets an image for this one.`
+      : wording`${wording`${{ command: "use", words: ["IMAGE"], session: key }} sets one, ${{ command: "run", words: ["IMAGE"] }} and ${{ command: "shell", words: ["IMAGE"] }} need none; `}${{ command: "images" }} lists the images.`,
   });
 }
 
 async function hintFor(
   service: Service,
   reference: string,
-  otherwise = "`bough images` lists its images; `bough images import REFERENCE` imports one from a registry.",
-): Promise<string> {
+  otherwise: Message = wording`${{ command: "images" }} lists its images${wording`; ${{ command: "images import", words: ["REFERENCE"] }} imports one from a registry`}.`,
+): Promise<Message> {
   const images = await service.listImages({ tagged: true });
   const tags = images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");

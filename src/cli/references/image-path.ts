@@ -68,6 +68,6 @@ export async function withRunHint<Result>(
     const start =
       reference === undefined ? ["-S", sessionKey(invocation), "run", "-D"] : ["run", "-D", reference];
     const inImage = (...command: string[]) => commandLine(invocation.globals, [...start, "--", ...command]);
-    throw new BoughError(error.message, { hint: hintFor(inImage), cause: error });
+    throw new BoughError(error.wording, { hint: hintFor(inImage), cause: error });
   }
 }

@@ -1,6 +1,6 @@
-import { quote } from "../../builder/commands/command.ts";
 import { maskSecrets } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
@@ -38,7 +38,7 @@ export async function readOperations(
   connection: Connection,
 ): Promise<OperationDetails[]> {
   const { positionals, flag } = invocation.values;
-  const hint = "`bough ps` lists what is under way.";
+  const hint = wording`${{ command: "ps" }} lists what is under way.`;
   if (flag("all") && positionals.length > 0)
     throw usageError("--all cannot be used with the ids of operations", hint);
   if (!flag("all") && positionals.length === 0)
@@ -65,7 +65,7 @@ export async function requireOperation(
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     throw new BoughError(`there is no operation ${given}`, {
-      hint: "`bough ps --all` lists them.",
+      hint: wording`${{ command: "ps", words: ["--all"] }} lists them.`,
       cause: error,
     });
   }
@@ -88,7 +88,7 @@ function findInHistory(store: Store, given: string, key: string): string | undef
   const { operation, title } = requireReferred(store, key, given, reference);
   if (operation !== null) return operation;
   throw new BoughError(`${given} of session ${key} (${title}) has no operation`, {
-    hint: `\`bough session show ${quote(key)}\` lists its history; entries of kind run have one.`,
+    hint: wording`${{ command: "session show", words: [key] }} lists its history; entries of kind run have one.`,
   });
 }
 
@@ -98,7 +98,7 @@ async function findByPrefix(service: Service, given: string): Promise<string> {
   const [match, ...others] = matches;
   if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;
   throw new BoughError(`${given} is ambiguous: the ids of ${matches.length} operations begin with it`, {
-    hint: "Give more digits; `bough ps --all` lists them.",
+    hint: wording`Give more digits${wording`; ${{ command: "ps", words: ["--all"] }} lists them`}.`,
   });
 }
 

@@ -1,6 +1,6 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
-import { quote } from "../../builder/commands/command.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
@@ -16,7 +16,8 @@ export function requireHistory(store: Store, key: string): HistoryEntry[] {
     store.sessions.list("").map((session) => session.key),
   );
   throw new BoughError(`there is no session ${JSON.stringify(key)}`, {
-    hint: guess === undefined ? "`bough session list` lists them." : `Did you mean ${guess}?`,
+    hint:
+      guess === undefined ? wording`${{ command: "session list" }} lists them.` : `Did you mean ${guess}?`,
   });
 }
 
@@ -40,7 +41,7 @@ export function requireBranch(store: Store, key: string, given: string): string 
   throw new BoughError(`session ${key} has no branch ${given}`, {
     hint:
       guess === undefined
-        ? `\`bough -S ${quote(key)} session branch\` lists them.`
+        ? wording`${{ command: "session branch", session: key }} lists them.`
         : `Did you mean ${guess}?`,
   });
 }
@@ -111,7 +112,7 @@ export function requireReferred(
   const found = "id" in reference ? entries.get(reference.id) : walk(head, reference.steps, entries);
   if (found !== undefined) return found;
   throw new BoughError(`session ${key} has no history entry ${text}`, {
-    hint: `\`bough session show ${quote(key)}\` lists its history with the numbers for @N.`,
+    hint: wording`${{ command: "session show", words: [key] }} lists its history with the numbers for @N.`,
   });
 }
 

@@ -1,9 +1,9 @@
 /** The step that a build failed at, kept in the build's session so that other commands can run in its place. */
 
-import { quote } from "../../builder/commands/command.ts";
 import type { FailedStepError, StepEnvironment } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Store } from "../../store/store.ts";
@@ -85,7 +85,7 @@ export function requireFailedStep(session: string, store: Store): FailedStep {
   throw usageError(
     `the latest build of session ${session} has not failed at a step`,
     other === undefined
-      ? "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step"
-      : `\`bough -S ${quote(other)} shell --failed-step\` opens the step at which that session's build has failed.`,
+      ? wording`A failed build prints the line to paste: bough -S build:<hash> shell ${{ option: "failed-step" }}`
+      : wording`${{ command: "shell", words: ["--failed-step"], session: other }} opens the step at which that session's build has failed.`,
   );
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { colonAfterPath } from "../../paths/local-path.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
@@ -32,8 +33,8 @@ export function parseFileArgument(text: string): FileArgument {
   // An invalid mode such as 999 is not taken as part of the path.
   if (host === "" || path === "" || /:[ugm]\d+$/.test(rest)) {
     throw usageError(
-      `--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`,
-      "For example --file ./app.conf:/etc/app.conf:u1000:m0644, or --file ./src for a whole directory.",
+      wording`${{ option: "file" }} takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`,
+      wording`For example ${{ option: "file" }} ./app.conf:/etc/app.conf:u1000:m0644, or ${{ option: "file" }} ./src for a whole directory.`,
     );
   }
   const mode = found.get("m");
@@ -56,15 +57,18 @@ export function parseVolume(text: string, workingDirectory: string): InstanceMou
   const source = text.slice(0, Math.max(colon, 0));
   const [, target = "", option] = /^([^:]+)(?::([^:]*))?$/.exec(text.slice(colon + 1)) ?? [];
   if (source === "" || target === "")
-    throw usageError(`--volume takes DIR:PATH[:ro], not ${JSON.stringify(text)}`, example);
+    throw usageError(
+      wording`${{ option: "volume" }} takes DIR:PATH[:ro], not ${JSON.stringify(text)}`,
+      example,
+    );
   if (!target.startsWith("/"))
     throw usageError(
-      `--volume ${text}: ${JSON.stringify(target)} is not an absolute path in the image`,
+      wording`${{ option: "volume" }} ${text}: ${JSON.stringify(target)} is not an absolute path in the image`,
       example,
     );
   if (option !== undefined && option !== "ro" && option !== "rw")
     throw usageError(
-      `--volume ${text}: unknown option ${JSON.stringify(option)}: expected ro or rw`,
+      wording`${{ option: "volume" }} ${text}: unknown option ${JSON.stringify(option)}: expected ro or rw`,
       example,
     );
   return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };
@@ -78,6 +82,6 @@ export async function requireVolumes(
   if (volumes.length === 0 || (await service.capabilities.extensions()).has("host-mounts")) return;
   throw usageError(
     `${service.address} cannot mount directories of this machine`,
-    "--file DIR:PATH copies it into the image; bough's own engine (--local) supports --volume.",
+    wording`${{ option: "file" }} DIR:PATH copies it into the image; bough's own engine (--local) supports ${{ option: "volume" }}.`,
   );
 }

@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type BoughError, usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
@@ -72,9 +73,9 @@ async function findCommand(
 }
 
 /** @param why a sentence: why no command is known */
-export function whichCommand(why: string): BoughError {
+export function whichCommand(why: Message): BoughError {
   return usageError(
-    `bough run: no command given. ${why}`,
+    wording`${{ command: "run", isLine: true }}: no command given. ${why}`,
     "Give it after IMAGE or --, as in: bough run app:dev ls -l /",
   );
 }
@@ -95,16 +96,18 @@ async function findImageCommand(
   if (first === undefined)
     throw entrypoint === undefined
       ? whichCommand(
-          "The image has neither ENTRYPOINT nor CMD: `bough build --docker` keeps those of a Dockerfile.",
+          wording`The image has neither ENTRYPOINT nor CMD: ${{ command: "build", words: ["--docker"] }} keeps those of a Dockerfile.`,
         )
-      : whichCommand("An empty --entrypoint leaves the image without its ENTRYPOINT and CMD.");
+      : whichCommand(
+          wording`An empty ${{ option: "entrypoint" }} leaves the image without its ENTRYPOINT and CMD.`,
+        );
   if (first === "")
     throw whichCommand(
       `${args[0] === "" ? "The given command" : "The image's own command"} begins with an empty word.`,
     );
   if (first === args[0] && first.startsWith("-"))
     throw usageError(
-      `bough run: ${first} is given where the command is expected: the image has no ENTRYPOINT that would take it`,
+      wording`${{ command: "run", isLine: true }}: ${first} is given where the command is expected: the image has no ENTRYPOINT that would take it`,
       "Options of bough go before IMAGE.",
     );
   refuseInteractiveShell(words, isTerminal);
@@ -146,6 +149,6 @@ export function refuseInteractiveShell(words: readonly string[], isTerminal: boo
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
   throw usageError(
     `without -it ${program} has no terminal, and would end immediately`,
-    `bough run -it gives it this one, and so does \`bough shell\`. Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
+    wording`${wording`bough run -it gives it this one, and so does ${{ command: "shell" }}.`} Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
   );
 }

@@ -1,6 +1,7 @@
 /** What a command reads: a `--script`, run by a shell or by the interpreter in its first line, or what is piped in. */
 import { posix, resolve } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { reasonOf } from "../../system-error.ts";
@@ -20,7 +21,7 @@ export async function readScript(given: string, runtime: Runtime, log: Log): Pro
     const text = await readPipedInput(runtime, log);
     if (text !== undefined) return { words: ["sh", ...fromInput], text };
     throw usageError(
-      "--script - reads standard input, and nothing is piped in",
+      wording`${{ option: "script" }} - reads standard input, and nothing is piped in`,
       "For example: bough run -I - < script.sh",
     );
   }
@@ -29,7 +30,7 @@ export async function readScript(given: string, runtime: Runtime, log: Log): Pro
     return { words: interpreterOf(text), text };
   } catch (error) {
     signal.throwIfAborted();
-    throw new BoughError(`cannot read --script ${given}: ${reasonOf(error)}`, {
+    throw new BoughError(wording`cannot read ${{ option: "script" }} ${given}: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,
     });
@@ -132,6 +133,6 @@ async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   if (isWhole) return bytes;
   throw usageError(
     "standard input is larger than 64 MiB, the maximum that can be sent",
-    "Give it as a file: --file INPUT:/tmp/input.",
+    wording`Give it as a file: ${{ option: "file" }} INPUT:/tmp/input.`,
   );
 }

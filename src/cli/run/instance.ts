@@ -1,3 +1,4 @@
+import { wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import { requireEnd } from "../../service/operations/outcome.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
@@ -89,7 +90,9 @@ export function createOutputRelay(
           runtime[stream].write(whole.subarray(bytes));
           passed[stream].bytes = whole.byteLength;
         } else
-          log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
+          log.warn(
+            wording`parts of ${stream} were lost on the way: ${{ command: "logs", words: [outcome.operation] }} has them`,
+          );
       }
       for (const stream of streams) {
         // Not the bytes of the outcome's text: that has replacement characters for what is not UTF-8.

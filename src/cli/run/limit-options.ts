@@ -1,6 +1,7 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
 import { supportOf } from "../../builder/service-support.ts";
 import { CommandLineError, usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
 import {
@@ -49,17 +50,17 @@ export const limitDefinitions = {
 export function readLimitOptions(values: Values): ResourcesLimits | undefined {
   const memory = readSize(
     values.text("memory"),
-    "--memory",
+    "memory",
     { bytes: minLimits.max_memory_bytes, shown: "6m" },
-    "For example: --memory 512m, --memory 2g.",
+    wording`For example: ${{ option: "memory", value: "512m" }}, ${{ option: "memory", value: "2g" }}.`,
   );
   const cpus = readCpus(values.text("cpus"));
   const pids = readPids(values.text("pids"));
   const shm = readSize(
     values.text("shm-size"),
-    "--shm-size",
+    "shm-size",
     { bytes: 1, shown: "1 byte" },
-    "For example: --shm-size 1g.",
+    wording`For example: ${{ option: "shm-size", value: "1g" }}.`,
   );
   const ulimits = values.list("ulimit").map(readUlimit);
   const limits: ResourcesLimits = {
@@ -93,14 +94,14 @@ function readSize(
   text: string | undefined,
   option: string,
   min: { bytes: number; shown: string },
-  hint: string,
+  hint: Message,
 ): number | undefined {
   if (text === undefined) return undefined;
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
   if (bytes >= min.bytes && Number.isSafeInteger(bytes)) return bytes;
   throw new CommandLineError(
-    `${option} takes a size of at least ${min.shown}, not ${JSON.stringify(text)}`,
+    wording`${{ option }} takes a size of at least ${min.shown}, not ${JSON.stringify(text)}`,
     hint,
   );
 }
@@ -110,8 +111,8 @@ function readCpus(text: string | undefined): number | undefined {
   const cpus = /^\d{0,6}(\.\d{1,9})?$/.test(text) ? Number(text || "0") : 0;
   if (cpus >= minCpus) return cpus;
   throw usageError(
-    `--cpus takes a number of at least ${minCpus}, not ${JSON.stringify(text)}`,
-    "For example: --cpus 1.5.",
+    wording`${{ option: "cpus" }} takes a number of at least ${minCpus}, not ${JSON.stringify(text)}`,
+    wording`For example: ${{ option: "cpus" }} 1.5.`,
   );
 }
 
@@ -120,8 +121,8 @@ function readPids(text: string | undefined): number | undefined {
   const pids = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (pids >= minProcesses) return pids;
   throw usageError(
-    `--pids takes a whole number of at least ${minProcesses}, not ${JSON.stringify(text)}`,
-    "For example: --pids 1000.",
+    wording`${{ option: "pids" }} takes a whole number of at least ${minProcesses}, not ${JSON.stringify(text)}`,
+    wording`For example: ${{ option: "pids" }} 1000.`,
   );
 }
 

@@ -10,6 +10,7 @@ import type { ContextEntry, FileEntry } from "../../context/sources/entry.ts";
 import { entryOf } from "../../context/sources/entry-of.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { LentFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { reasonOf } from "../../system-error.ts";
@@ -25,7 +26,7 @@ interface LocalFilesOptions {
   /** Patterns to leave out of directories, in addition to the default excludes. */
   excludes: readonly string[];
   signal: AbortSignal;
-  warn: (message: string) => void;
+  warn: (message: Message) => void;
 }
 
 /** Finds and hashes the files of all `--file` options. */
@@ -62,7 +63,7 @@ async function findEntries(
   if (!stats.isDirectory()) {
     const entry = entryOf({ contextPath: host, absolutePath, relativePath: "" }, stats, localFileSystem);
     if (entry.type !== "special") return { isDirectory: false, entries: [entry] };
-    throw usageError(`--file ${host} is neither a file nor a directory`);
+    throw usageError(wording`${{ option: "file" }} ${host} is neither a file nor a directory`);
   }
   const { matches, warnings } = await resolveSources({
     context: await openBuildContext(absolutePath, workingDirectory),
@@ -73,7 +74,7 @@ async function findEntries(
     exclude: excludes.map((pattern) => (pattern.includes("/") ? pattern : `**/${pattern}`)),
     signal,
   });
-  for (const { message } of warnings) warn(`--file ${host}: ${message}`);
+  for (const { message } of warnings) warn(wording`${{ option: "file" }} ${host}: ${message}`);
   return { isDirectory: true, entries: matches.flatMap(({ entries }) => [...entries]) };
 }
 
@@ -83,7 +84,10 @@ function realPath(host: string, workingDirectory: string): string {
     return localPath(realpathSync(path));
   } catch (error) {
     const reason = isMissing(error) ? "there is no such file or directory" : reasonOf(error);
-    throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });
+    throw new BoughError(wording`cannot read ${{ option: "file" }} ${host}: ${reason}`, {
+      kind: "usage",
+      cause: error,
+    });
   }
 }
 
@@ -155,7 +159,7 @@ export async function lendAgain(
 async function findMountedFiles(
   lent: readonly LentFile[],
   signal: AbortSignal,
-  warn: (message: string) => void,
+  warn: (message: Message) => void,
 ): Promise<readonly LentFile[]> {
   const found: LentFile[] = [];
   const changed: string[] = [];

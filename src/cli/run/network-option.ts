@@ -1,5 +1,6 @@
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import {
   type ExtraHost,
   hostGateway,
@@ -61,8 +62,8 @@ function readHost(text: string): ExtraHost {
   // As in BuildKit, the name is written in small letters: capitals make no other name.
   if (isHostName(host) && (isAddress(ip) || ip === hostGateway)) return { host: host.toLowerCase(), ip };
   throw usageError(
-    `--add-host takes NAME:IP, not ${JSON.stringify(text)}`,
-    `For example: --add-host mirror:10.0.0.5, --add-host mirror=[2001:db8::5], --add-host host.docker.internal:${hostGateway}.`,
+    wording`${{ option: "add-host" }} takes NAME:IP, not ${JSON.stringify(text)}`,
+    wording`For example: ${{ option: "add-host" }} mirror:10.0.0.5, ${{ option: "add-host" }} mirror=[2001:db8::5], ${{ option: "add-host" }} host.docker.internal:${hostGateway}.`,
   );
 }
 

@@ -4,6 +4,7 @@ import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { parsePlatform } from "../../image/platform.ts";
+import { lines, wording } from "../../messages/wording.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
@@ -43,9 +44,12 @@ export async function findOrPull(
   if (source === undefined) {
     const missing = await describeOthers(connection, image, platform);
     if (missing !== undefined)
-      throw new BoughError(missing, sourceOf(image) && { hint: "--pull missing asks its registry for one." });
+      throw new BoughError(
+        missing,
+        sourceOf(image) && { hint: wording`${{ option: "pull" }} missing asks its registry for one.` },
+      );
     const canImport = otherwise !== undefined && sourceOf(image) !== undefined;
-    const hint = canImport ? `--pull missing imports it. ${otherwise}` : otherwise;
+    const hint = canImport ? wording`${{ option: "pull" }} missing imports it. ${otherwise}` : otherwise;
     throw await noSuchImage(connection, image, hint);
   }
   const { service, store } = connection;
@@ -67,7 +71,7 @@ export async function findOrPull(
     const missing = await describeOthers(connection, image, platform);
     const hint = missing === undefined ? (await noSuchImage(connection, image, otherwise)).hint : undefined;
     throw new BoughError(missing === undefined ? error.message : `${missing}; ${error.message}`, {
-      hint: [hint, error.hint].filter((text) => text !== undefined).join("\n"),
+      hint: lines([hint, error.hint]),
       cause: error,
     });
   }

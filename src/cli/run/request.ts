@@ -5,6 +5,7 @@ import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
 import type { Staged } from "../../builder/state/staged.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type {
@@ -179,7 +180,7 @@ async function makeInstance(
   refuseMissing(outcome);
   if (requireExitCode(outcome, request.timeoutSeconds) !== 0 || outcome.image === undefined) {
     throw new BoughError(
-      `the links and directories of --file could not be created: ${outcome.stderr.text.trim()}`,
+      wording`the links and directories of ${{ option: "file" }} could not be created: ${outcome.stderr.text.trim()}`,
     );
   }
   const { entries: _, copies: __, lent_files: ___, ...rest } = instance;

@@ -1,5 +1,6 @@
 import { quote } from "../../builder/commands/command.ts";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
@@ -168,7 +169,8 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
 /** A run of an image keeps nothing, as with docker, unless a session is named. */
 function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun["place"]): boolean {
   const [isThrown, isKept] = [values.flag("disposable"), values.flag("keep")];
-  if (isThrown && isKept) throw usageError("--keep and -D cannot be used together", "Leave one of them out.");
+  if (isThrown && isKept)
+    throw usageError(wording`${{ option: "keep" }} and -D cannot be used together`, "Leave one of them out.");
   const isOwn = place.kind === "image" && values.text("use") === undefined;
   const session = globals.session ?? (runtime.environment.BOUGH_SESSION || undefined);
   return isThrown || (isOwn && !isKept && session === undefined);
@@ -186,7 +188,7 @@ function readPlace(values: Values): AskedRun["place"] {
   if (use !== undefined) {
     throw usageError(
       `bough run: two images are given, ${place} and ${use}`,
-      `A command for the image of --use goes after --: bough run --use ${quote(use)} -- ${place} ...`,
+      wording`A command for the image of ${{ option: "use" }} goes after --: bough run ${{ option: "use" }} ${quote(use)} -- ${place} ...`,
     );
   }
   const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
@@ -209,13 +211,17 @@ function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
   const isShell = values.flag("shell");
   const entrypoint = values.text("entrypoint");
   if (entrypoint !== undefined && isShell)
-    throw usageError("--entrypoint and --shell cannot be used together", "Leave one of them out.");
+    throw usageError(
+      wording`${{ option: "entrypoint" }} and ${{ option: "shell" }} cannot be used together`,
+      "Leave one of them out.",
+    );
   const isOfImage = entrypoint !== undefined || (values.positionals.length > 0 && !isShell);
   if (isOfImage && words.length > 0) return { form: "image", entrypoint, args: words };
   refuseInteractiveShell(words, isTerminal);
   if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
-  if (values.flag("failed-step")) throw whichCommand("--failed-step needs one.");
-  if (isShell) throw whichCommand("--shell needs one.");
-  if (values.flag("no-config") && !entrypoint) throw whichCommand("--no-config ignores the image's own.");
+  if (values.flag("failed-step")) throw whichCommand(wording`${{ option: "failed-step" }} needs one.`);
+  if (isShell) throw whichCommand(wording`${{ option: "shell" }} needs one.`);
+  if (values.flag("no-config") && !entrypoint)
+    throw whichCommand(wording`${{ option: "no-config" }} ignores the image's own.`);
   return { form: "image", entrypoint, args: [] };
 }

@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -103,8 +104,8 @@ export function readFailedStep(values: Values): LatestStep | undefined {
   if (!values.flag("failed-step")) return undefined;
   if (values.positionals.length > 0 || ["use", "platform"].some((name) => values.text(name) !== undefined)) {
     throw usageError(
-      "--failed-step runs in that step's image: no other image can be given",
-      "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
+      wording`${{ option: "failed-step" }} runs in that step's image: no other image can be given`,
+      wording`Give the session with -S, and the command after --: bough -S build:<hash> run ${{ option: "failed-step" }} -- COMMAND`,
     );
   }
   return { kind: "latest step" };
@@ -114,7 +115,10 @@ export function readFailedStep(values: Values): LatestStep | undefined {
 export function readImagePlatform(values: Values, image: string | undefined): string | undefined {
   const platform = readPlatform(values.text("platform"));
   if (platform !== undefined && image === undefined)
-    throw usageError("--platform needs an IMAGE", "The session's image has the platform that it has.");
+    throw usageError(
+      wording`${{ option: "platform" }} needs an IMAGE`,
+      "The session's image has the platform that it has.",
+    );
   return platform;
 }
 
@@ -140,7 +144,9 @@ export async function readSurroundings(
 ): Promise<AskedSurroundings> {
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
-    throw usageError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`);
+    throw usageError(
+      wording`${{ option: "cwd" }} takes an absolute path in the image, not ${JSON.stringify(cwd)}`,
+    );
   }
   return {
     env: {
@@ -179,10 +185,13 @@ export function readEnvironment(
       const [name, value = environment[text]] = splitPair(text);
       if (name !== "" && value !== undefined) return [name, value];
       throw name === ""
-        ? usageError(`--env takes KEY=VALUE, not ${JSON.stringify(text)}`, "The name is missing.")
+        ? usageError(
+            wording`${{ option: "env" }} takes KEY=VALUE, not ${JSON.stringify(text)}`,
+            "The name is missing.",
+          )
         : usageError(
-            `--env ${text}: the variable is not set`,
-            `Write --env ${text}=VALUE, or export it first.`,
+            wording`${{ option: "env" }} ${text}: the variable is not set`,
+            wording`Write ${{ option: "env" }} ${text}=VALUE, or export it first.`,
           );
     }),
   );

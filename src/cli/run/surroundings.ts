@@ -5,6 +5,7 @@ import { type ExpandedCommand, numericUser, processFields } from "../../builder/
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
+import { wording } from "../../messages/wording.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
@@ -91,6 +92,6 @@ function numberIn(table: string | undefined, name: string): number | undefined {
 
 function unknown(what: string, name: string): BoughError {
   return new BoughError(`the image has no ${what} ${name}`, {
-    hint: "Give a number: -u 1000:1000. --no-config runs as root.",
+    hint: wording`Give a number: -u 1000:1000.${wording` ${{ option: "no-config" }} runs as root.`}`,
   });
 }

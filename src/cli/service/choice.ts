@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { usageError } from "../../errors.ts";
 import { requireOwnState } from "../../own-path.ts";
+import { wording } from "../../messages/wording.ts";
 import { chooseService, type ServiceChoice, type ServiceFlags } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -16,7 +17,7 @@ export function chooseServiceFor(runtime: Runtime, globals: ServiceFlags): Servi
   if (choice.kind === "embedded" && runtime.platform !== "linux") {
     throw usageError(
       `the embedded engine needs Linux, and no service is configured`,
-      "Configure one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+      wording`Configure one with ${{ option: "url" }} and ${{ option: "token" }}, with CONTREE_URL and CONTREE_TOKEN, or with a profile.`,
     );
   }
   return choice;

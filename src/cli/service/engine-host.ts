@@ -4,6 +4,7 @@ import type { Engine, EngineOptions } from "../../engine/engine.ts";
 import { releaseReserve } from "../../engine/prune/room.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import { wording } from "../../messages/wording.ts";
 import { findContainer } from "../process/container.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { needsUserNamespace } from "../process/user-namespace.ts";
@@ -13,7 +14,7 @@ import { engineDirectory } from "./choice.ts";
 async function requireEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
-      hint: "On other systems bough needs a service: see --url, or `bough auth -h`.",
+      hint: wording`On other systems bough needs a service: see ${{ option: "url" }}, or ${{ command: "auth", words: ["-h"] }}.`,
     });
   }
   if (runtime.engineProblem !== undefined) throw runtime.engineProblem;
@@ -79,6 +80,6 @@ export async function requireEngineDirectory(runtime: Runtime): Promise<string> 
     return directory;
   }
   throw new BoughError(`there is no engine in ${directory} yet`, {
-    hint: "The first `bough build` without a service creates it.",
+    hint: wording`The first ${{ command: "build" }} without a service creates it.`,
   });
 }

@@ -5,6 +5,7 @@ import type { Engine } from "../../engine/engine.ts";
 import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
 import type { RoomRequest } from "../../engine/prune/selection.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { lines, type Message, wording } from "../../messages/wording.ts";
 import { stateFailure } from "../../state-failure.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes, parseSize } from "../../terminal/quantity.ts";
@@ -154,22 +155,21 @@ export function parseKept(text: string, name: string): number {
   );
 }
 
-const pruneHint =
-  "`bough engine df` shows what the engine stores there, `bough engine prune` removes what is not needed.";
+const pruneHint = wording`${{ command: "engine df" }} shows what the engine stores there, ${{ command: "engine prune" }} removes what is not needed.`;
 
 /** Returns the free space of the embedded engine's disk, and what frees more. `written`: the fate of the data that filled it. */
-export function roomHint(runtime: Runtime, written: string): string {
+export function roomHint(runtime: Runtime, written: string): Message {
   const { state, engine, areOne } = disksOf(runtime);
-  return `There was no space left. ${written}; ${freeSpace(areOne ? state : engine)}.\n${pruneHint}`;
+  return wording`There was no space left. ${written}; ${freeSpace(areOne ? state : engine)}.${wording`\n${pruneHint}`}`;
 }
 
 /** Adds that hint to an error of a full disk. `isFull`: the disk is known to be full, whatever the message says. */
 export function withRoomHint(error: unknown, runtime: Runtime, written: string, isFull = false): unknown {
   if (!(error instanceof BoughError) || !(isFull || /no space left/i.test(error.message))) return error;
   const hint = roomHint(runtime, written);
-  return new BoughError(error.message, {
+  return new BoughError(error.wording, {
     kind: error.kind,
-    hint: error.hint === undefined ? hint : `${error.hint}\n${hint}`,
+    hint: lines([error.hint, hint]),
     cause: error,
   });
 }
@@ -180,9 +180,9 @@ export function withStateRoomHint(error: unknown, runtime: Runtime, hasEngine: b
   if (!(known instanceof BoughError)) return error;
   const { state, areOne } = disksOf(runtime);
   const hint = `${freeSpace(state)}. The next build continues once there is more.`;
-  return new BoughError(known.message, {
+  return new BoughError(known.wording, {
     kind: known.kind,
-    hint: hasEngine && areOne ? `${hint}\n${pruneHint}` : hint,
+    hint: lines([hint, hasEngine && areOne ? pruneHint : undefined]),
     cause: error,
   });
 }

@@ -1,4 +1,5 @@
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -45,7 +46,7 @@ async function noTimeout(service: Pick<Service, "address" | "capabilities">): Pr
   const seconds = await service.capabilities.maxTimeoutSeconds();
   if (seconds !== undefined) return seconds;
   throw usageError(
-    `--timeout 0: ${service.address} does not say how long a command may take`,
-    "Give a number of seconds, such as --timeout 3600.",
+    wording`${{ option: "timeout" }} 0: ${service.address} does not say how long a command may take`,
+    wording`Give a number of seconds, such as ${{ option: "timeout" }} 3600.`,
   );
 }

@@ -1,6 +1,6 @@
-import { quote } from "../../builder/commands/command.ts";
 import { parseOrigin } from "../../builder/state/layer-origin.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { formatCount } from "../../terminal/quantity.ts";
@@ -127,7 +127,7 @@ function requireMovable(store: Store, key: string): string {
   const { branch } = workingBranch(store, key);
   if (!isLayerBranch(branch)) return branch;
   throw new BoughError(`${branch} is a build's layer, which cannot be moved`, {
-    hint: `Switch to the layer before it instead: \`bough session show ${quote(key)}\`, then session checkout.`,
+    hint: wording`Switch to the layer before it instead: ${{ command: "session show", words: [key] }}, then session checkout.`,
   });
 }
 
@@ -140,7 +140,7 @@ function goBack(store: Store, key: string, steps: number): { branch: string; ent
   if (entry === undefined) {
     throw new BoughError(
       `branch ${branch} of session ${key} cannot go back ${formatCount(steps, "image")}: it has ${depth(head, entries) || "none"} before its last one`,
-      { hint: `\`bough session show ${quote(key)}\` shows them.` },
+      { hint: wording`${{ command: "session show", words: [key] }} shows them.` },
     );
   }
   store.branches.set(key, branch, entry.id);

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { errorCode } from "../../system-error.ts";
 import { type ContextTitle, contextArgument, describeContext } from "../build-context.ts";
@@ -30,7 +31,7 @@ export function missingSource(
     hint: hasScheme
       ? "COPY does not accept URLs; ADD accepts those that begin with http:// or https://."
       : isAboveRoot(source)
-        ? `Sources are relative to the context directory: give a parent directory as ${contextArgument(search.context)}.`
+        ? wording`Sources are relative to the context directory: give a parent directory as ${contextArgument(search.context)}.`
         : suggestion(resolution.directory, resolution.name, search),
   });
 }
@@ -53,7 +54,7 @@ function nothingIn({ context }: SearchedContext, source: string): string {
   return `no such file or directory in ${describeContext(context)}: ${displayPath(source)}`;
 }
 
-function suggestion(directory: string, name: string, { root, files, context }: SearchedContext): string {
+function suggestion(directory: string, name: string, { root, files, context }: SearchedContext): Message {
   if (context.isFile === true)
     return "As in Docker, what that address leads to is one file, which is called context. An archive is not unpacked, and the address of a git repository ends in .git.";
   try {
@@ -68,8 +69,7 @@ function suggestion(directory: string, name: string, { root, files, context }: S
   return "Sources are relative to the context directory, not to the Dockerfile's directory.";
 }
 
-const emptyContext =
-  "The build context is empty: a Dockerfile given as the context (standard input, a URL) comes without other files. Give a directory as CONTEXT, and the Dockerfile with --dockerfile.";
+const emptyContext = wording`The build context is empty: a Dockerfile given as the context (standard input, a URL) comes without other files. Give a directory as CONTEXT, and the Dockerfile with ${{ option: "dockerfile" }}.`;
 
 function danglingLink(source: string, link: string, { root, files, context }: SearchedContext): BoughError {
   const target = readTarget({ absolutePath: `${root}/${link}`, contextPath: link }, files);

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { type ContextTitle, contextArgument, describeContext, mainContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
@@ -117,7 +118,7 @@ function outside(links: readonly string[], context: ContextTitle): BoughError {
   return new BoughError(
     `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of ${describeContext(context)}`,
     {
-      hint: `Copy its target into the context, or give a parent directory as ${contextArgument(context)}.`,
+      hint: wording`Copy its target into the context, or give a parent directory as ${contextArgument(context)}.`,
     },
   );
 }

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import type { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Pace } from "../../pace.ts";
 import type { ContextTitle } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
@@ -87,7 +88,7 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 
 export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
-  const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
+  const advice = isDefault ? wording`; ${{ option: "no-default-excludes" }} turns that list off` : "";
   // Docker's check is about paths. The context root is not a path that a rule can mean, unless the rule means everything.
   const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {

@@ -2,6 +2,7 @@
 import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { closeOnExec, libc, numericCalls } from "../../programs/libc.ts";
 
 interface EmptyNetwork {
@@ -65,6 +66,6 @@ const ownNamespace = "/proc/thread-self/ns/net";
 
 function failure(): BoughError {
   return new BoughError("could not make a network namespace for a client's import", {
-    hint: "`bough serve --allow-local-fetch` imports without one.",
+    hint: wording`${{ command: "serve", words: ["--allow-local-fetch"] }} imports without one.`,
   });
 }

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Clock } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { readOptional } from "../../open-for-reading.ts";
 import { type ExtraHost, hostGateway, isHostName, type NetworkMode } from "../../service/wire/instance.ts";
 import { errorCode } from "../../system-error.ts";
@@ -153,7 +154,7 @@ function gatewayOf({ kind }: Pick<SandboxNetwork, "kind">): string {
   if (address !== undefined) return address;
   throw new BoughError(
     `${hostGateway}: this machine has no IPv4 address but that of its loopback, which a private network does not reach`,
-    { hint: "With --network host a command uses this machine's loopback." },
+    { hint: wording`With ${{ option: "network" }} host a command uses this machine's loopback.` },
   );
 }
 

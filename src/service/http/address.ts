@@ -1,4 +1,5 @@
 import { usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 
 /**
  * Checks a service's base address and returns it without trailing slashes. It may carry a path prefix
@@ -10,17 +11,17 @@ export function parseBaseUrl(text: string): URL {
     throw usageError(
       `not a service address: ${withoutCredentials(text)}`,
       text.startsWith("unix:")
-        ? "bough can't connect to a Unix socket: start the server with `bough serve --listen 127.0.0.1:PORT`."
+        ? wording`bough can't connect to a Unix socket: start the server with ${{ command: "serve", words: ["--listen", "127.0.0.1:PORT"] }}.`
         : "A service address looks like https://host or https://host/prefix.",
     );
   }
-  const refuse = (part: string, hint: string): never => {
+  const refuse = (part: string, hint: Message): never => {
     throw usageError(`the service address ${withoutCredentials(text)} has ${part}`, hint);
   };
   if (url.username !== "" || url.password !== "") {
     refuse(
       "a user name or password in it",
-      "Give the token separately: with --token, CONTREE_TOKEN or a profile.",
+      wording`Give the token separately: with ${{ option: "token" }}, CONTREE_TOKEN or a profile.`,
     );
   }
   if (url.search !== "" || text.includes("?"))

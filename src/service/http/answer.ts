@@ -1,5 +1,6 @@
 /** Turns a response into a result to go on with, or a failure to decide about. Pure. */
 import type { BoughError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { meansMissing } from "../operations/outcome.ts";
 import { fileIdIn } from "../wire/reader/images.ts";
 import { listIn as readList } from "../wire/reader/outputs.ts";
@@ -149,10 +150,10 @@ function isMissing(status: number, message: string): boolean {
   return status === 404 || status === 410 || ([400, 409, 422, 424].includes(status) && meansMissing(message));
 }
 
-function tokenHint(hasToken: boolean): string {
+function tokenHint(hasToken: boolean): Message {
   return hasToken
-    ? "The token that was sent is not accepted for this: give another with --token, CONTREE_TOKEN or a profile, or check the project."
-    : "No token was sent: give one with --token, CONTREE_TOKEN or a profile.";
+    ? wording`The token that was sent is not accepted for this: give another with ${{ option: "token" }}, CONTREE_TOKEN or a profile, or check the project.`
+    : wording`No token was sent: give one with ${{ option: "token" }}, CONTREE_TOKEN or a profile.`;
 }
 
 function hintFor(
@@ -160,7 +161,7 @@ function hintFor(
   retryAfter: string | null,
   message: string,
   redact: (text: string) => string,
-): string | undefined {
+): Message | undefined {
   if (status === 407) return proxyHint;
   if (status === 413)
     return "It is larger than the service accepts: exclude it with an ignore rule, or make it smaller.";
@@ -173,7 +174,8 @@ function hintFor(
   }
   // A disk that fails is not full. The engine's response says what to do about it (`failingDiskHint`).
   if (status === 507 && message.includes("dmesg")) return undefined;
-  if (status === 507) return "Free space on its disk; on the embedded engine, run `bough engine prune`.";
+  if (status === 507)
+    return wording`Free space on its disk${wording`; on the embedded engine, run ${{ command: "engine prune" }}`}.`;
   // The response says what the service can't do, and what it lacks for that.
   if (status === 501) return undefined;
   return status >= 500

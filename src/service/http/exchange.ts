@@ -8,6 +8,7 @@
 import { createFetch } from "ofetch";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
@@ -228,7 +229,7 @@ function checkToken(secret: Secret): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw usageError(
     "invalid token: it is empty or contains a character that is not allowed (a space or a line break?)",
-    "Check --token, CONTREE_TOKEN or the profile's token.",
+    wording`Check ${{ option: "token" }}, CONTREE_TOKEN or the profile's token.`,
   );
 }
 
@@ -241,7 +242,7 @@ function keyOf({ method, url }: CallName): string {
   return `${method} ${url}`;
 }
 
-const newAddressHint = "Give the address that it redirects to with --url or in the profile.";
+const newAddressHint = wording`Give the address that it redirects to with ${{ option: "url" }} or in the profile.`;
 
 /** True if a body can be sent twice: the beginning of a stream is gone. */
 function canSendAgain(body: Body | undefined): boolean {
@@ -257,7 +258,7 @@ async function followRedirect<R extends Response>(
   call: CallName,
   from: { url: string; canSendAgain: boolean },
   exchange: (url: string) => Promise<R>,
-  fail: (text: string, hint: string) => RedirectError,
+  fail: (text: string, hint: Message) => RedirectError,
   onMoved: (url: string) => void,
 ): Promise<R> {
   let { url } = from;
@@ -274,7 +275,7 @@ async function followRedirect<R extends Response>(
     if (target === undefined || !isOwn) {
       throw fail(
         `${callName(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
-        "If the service has moved, give its new address with --url or in the profile.",
+        wording`If the service has moved, give its new address with ${{ option: "url" }} or in the profile.`,
       );
     }
     if (!isGet && !keepingStatuses.has(response.status)) {

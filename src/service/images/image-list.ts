@@ -2,6 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
+import { wording } from "../../messages/wording.ts";
 import { pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
 import { aList, listIn, maxListed } from "../http/answer.ts";
@@ -192,7 +193,7 @@ export function createImageList({
 
 function endless(call: string, images: number): BoughError {
   return new BoughError(`${call} does not end after ${images} images: bough reads at most ${maxListed}`, {
-    hint: "List fewer, for instance with --tag, --since and --until of `bough images`. Is this the address of an image service?",
+    hint: wording`${wording`List fewer, for instance with ${{ option: "tag" }}, --since and --until of ${{ command: "images" }}.`} Is this the address of an image service?`,
   });
 }
 

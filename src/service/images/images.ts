@@ -1,6 +1,7 @@
 /** Finding, importing and tagging images. */
 import { BoughError } from "../../errors.ts";
 import { chooseFor, parsePlatform } from "../../image/platform.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
@@ -104,9 +105,9 @@ export function createImages(options: ImagesOptions): Images {
     throw new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason) });
   }
 
-  function hintAfter(url: string, reason: string): string {
+  function hintAfter(url: string, reason: string): Message {
     if (/no space left/i.test(reason))
-      return "Free some space: `bough engine df` shows what the embedded engine uses, `bough engine prune` removes what is not needed.";
+      return wording`Free some space: ${{ command: "engine df" }} shows what the embedded engine uses, ${{ command: "engine prune" }} removes what is not needed.`;
     if (!url.startsWith("docker://")) return "Check the path and its contents.";
     const [, kind] = /^docker:\/\/docker\.io\/library\/(oci|dir):/.exec(url) ?? [];
     if (kind !== undefined && /manifest unknown|not found|denied/i.test(reason))
@@ -114,7 +115,7 @@ export function createImages(options: ImagesOptions): Images {
     const [registry = ""] = url.slice("docker://".length).split("/");
     const given = `bough images import ${url} --username NAME --password-stdin`;
     if (/no image found in (image index|manifest list)/i.test(reason))
-      return `\`bough index inspect ${url.slice("docker://".length)}\` lists the platforms that it is for.`;
+      return wording`${{ command: "index inspect", words: [url.slice("docker://".length)] }} lists the platforms that it is for.`;
     const hint = registryHint(registry, reason, {
       login: isEmbedded ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
       certificate: isEmbedded ? "set SSL_CERT_FILE=FILE to trust it" : "the service must trust it",

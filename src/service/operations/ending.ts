@@ -1,6 +1,7 @@
 /** How operations end: what the record of an ended one says about its status and image, and how one is stopped. */
 
 import { type Clock, steadyTime } from "../../clock.ts";
+import { wording } from "../../messages/wording.ts";
 import { childOf, type IdleTimer, startIdleTimer } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import type { EventListener, OperationOutcome } from "../service.ts";
@@ -203,7 +204,7 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
   await pass(endAfter - warnAfter);
   const message = `operation ${operation} has not ended after ${formatSeconds(endAfter)}, although ${allowed}`;
   return new OverdueError(message, {
-    hint: `This is an error of the service: it does not report the operation's end. \`bough show ${operation}\` asks it again.`,
+    hint: wording`This is an error of the service: it does not report the operation's end.${wording` ${{ command: "show", words: [operation] }} asks it again.`}`,
   });
 
   /** Sleeps in parts, because a clock sleeps for some weeks at most. */

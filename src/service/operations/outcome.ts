@@ -1,5 +1,6 @@
 /** Turns an outcome into an error if the command did not run to its end. */
 import { BoughError } from "../../errors.ts";
+import { type Message, sentences, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asNumber, asRecord, asText } from "../http/json.ts";
 import type { OperationOutcome, OutputChunk } from "../service.ts";
@@ -11,7 +12,7 @@ export class StoppedCommandError extends BoughError {
   /** What is known of it, such as what it printed until then. */
   readonly outcome: OperationOutcome;
 
-  constructor(message: string, outcome: OperationOutcome, hint?: string) {
+  constructor(message: string, outcome: OperationOutcome, hint?: Message) {
     super(message, { hint });
     this.outcome = outcome;
   }
@@ -25,7 +26,7 @@ export function requireEnd(outcome: OperationOutcome, timeoutSeconds: number): v
     throw new StoppedCommandError(
       `the command was stopped after ${time} (operation ${operation})`,
       outcome,
-      "Allow it more time with --timeout SECONDS.",
+      wording`Allow it more time with ${{ option: "timeout", value: "SECONDS" }}.`,
     );
   }
   if (status === "CANCELLED") throw new StoppedCommandError(`operation ${operation} was cancelled`, outcome);
@@ -112,18 +113,18 @@ export function readLimitHits(value: unknown): LimitHit[] | undefined {
 }
 
 /** Describes the limits that a command hit and how to raise them, as a hint. `undefined` if it hit none. */
-export function describeLimitHits(hits: readonly LimitHit[]): string | undefined {
-  return hits.length === 0 ? undefined : hits.map(describe).join(" ");
+export function describeLimitHits(hits: readonly LimitHit[]): Message | undefined {
+  return sentences(hits.map(describe));
 }
 
-function describe({ limit, value, killed }: LimitHit): string {
+function describe({ limit, value, killed }: LimitHit): Message {
   switch (limit) {
     case "max_memory_bytes":
-      return `Killed: out of memory (limit ${formatBinary(value)}); raise it with --memory.`;
+      return wording`Killed: out of memory (limit ${formatBinary(value)})${wording`; raise it with ${{ option: "memory" }}`}.`;
     case "max_processes":
       return killed
-        ? `Killed: too many processes (limit ${value}); raise it with --pids.`
-        : `Out of processes (limit ${value}); raise it with --pids.`;
+        ? wording`Killed: too many processes (limit ${value})${wording`; raise it with ${{ option: "pids" }}`}.`
+        : wording`Out of processes (limit ${value})${wording`; raise it with ${{ option: "pids" }}`}.`;
     case "max_layer_bytes":
       return `Killed: the layer grew past its limit (${formatBinary(value)}).`;
   }

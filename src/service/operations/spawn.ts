@@ -3,6 +3,7 @@
  * does no harm.
  */
 import { messageOf } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
@@ -160,11 +161,11 @@ function unknown(error: UnknownOutcomeError, why: string, similar?: string): Unk
   const look =
     similar === undefined
       ? "Build again"
-      : `\`bough show ${similar}\` and \`bough kill ${similar}\` show and end it. Then build again`;
+      : wording`${{ command: "show", words: [similar] }} and ${{ command: "kill", words: [similar] }} show and end it. Then build again`;
   return new UnknownOutcomeError(
     `${error.message}; it is unknown whether the service is running the command: ${why}`,
     {
-      hint: `bough does not send it again, because it could run twice. ${look}: finished steps are cached.`,
+      hint: wording`bough does not send it again, because it could run twice.${wording` ${look}: finished steps are cached.`}`,
       cause: error,
     },
   );

@@ -1,5 +1,6 @@
 /** Chooses the service of a command: by flags, else a profile, else variables, else the embedded engine. Pure. */
 import { usageError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
 import { addressOf, parseBaseUrl } from "../http/address.ts";
 import { type Profile, type ProfileFile, type Profiles, readProfiles, secretOf } from "./profile-text.ts";
@@ -52,7 +53,10 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
   if (configured !== undefined) return complete(override(configured, flags));
   const lone = (["token", "project"] as const).find((name) => flags[name] !== undefined);
   if (lone === undefined) return { kind: "embedded" };
-  throw usageError(`--${lone} is given without the address of a service`, "Give the address with --url.");
+  throw usageError(
+    `--${lone} is given without the address of a service`,
+    wording`Give the address with ${{ option: "url" }}.`,
+  );
 }
 
 /** A service as one source describes it. */
@@ -88,9 +92,9 @@ function findProfile(
     `there is no profile ${JSON.stringify(name)} (${origin})`,
     // docker run -p
     /^[\d.:]*:\d+(\/\w+)?$/.test(name)
-      ? "No ports are published: with --network host a command listens on this machine's network."
+      ? wording`No ports are published: with ${{ option: "network" }} host a command listens on this machine's network.`
       : known.length === 0
-        ? "No profile is saved yet: give --url and --token."
+        ? wording`No profile is saved yet: give ${{ option: "url" }} and ${{ option: "token" }}.`
         : `Known profiles: ${known.join(", ")}.`,
   );
 }
@@ -141,14 +145,14 @@ function complete({ source, url, token, project, needsProject }: Candidate): Ser
   if (needsProject === true && project === undefined) {
     throw usageError(
       `${source}: a token of type iam needs a project`,
-      "Add project = ... to the profile, or give --project.",
+      wording`Add project = ... to the profile, or give ${{ option: "project" }}.`,
     );
   }
   return { kind: "remote", url: addressOf(parseBaseUrl(url)), token, project, source };
 }
 
-function missingUrlHint(source: string): string {
+function missingUrlHint(source: string): Message {
   return source === "CONTREE_TOKEN"
-    ? "Set CONTREE_URL, or give --url."
-    : "Add url = https://... to the profile, or give --url: bough has no default address.";
+    ? wording`Set CONTREE_URL, or give ${{ option: "url" }}.`
+    : wording`Add url = https://... to the profile, or give ${{ option: "url" }}: bough has no default address.`;
 }

@@ -4,6 +4,7 @@ import { isCommitHash } from "../../../builder/addresses/repository-address.ts";
 import type { Pins } from "../../../builder/reference-lock.ts";
 import { BoughError, messageOf, usageError } from "../../../errors.ts";
 import { hexOf, isDigest } from "../../../image/digest.ts";
+import { wording } from "../../../messages/wording.ts";
 import { readRegularFile } from "../../../open-for-reading.ts";
 import { asRecord, asText, type JsonRecord } from "../../../service/http/json.ts";
 import { errorCode, reasonOf } from "../../../system-error.ts";
@@ -43,7 +44,7 @@ function readText({ path, given }: ResultPlace): string | undefined {
     return readRegularFile(path, maxBytes).toString();
   } catch (error) {
     if (errorCode(error) === "ENOENT") return undefined;
-    throw new BoughError(`--lock ${given}: cannot read it: ${reasonOf(error)}`, {
+    throw new BoughError(wording`${{ option: "lock" }} ${given}: cannot read it: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,
     });
@@ -52,7 +53,7 @@ function readText({ path, given }: ResultPlace): string | undefined {
 
 function parseLock(text: string, given: string): LockEntry[] {
   const refuse = (problem: string, cause?: unknown) =>
-    new BoughError(`--lock ${given}: this is not a lock of bough: ${problem}`, {
+    new BoughError(wording`${{ option: "lock" }} ${given}: this is not a lock of bough: ${problem}`, {
       kind: "usage",
       cause,
       hint: /^<{7} /m.test(text)
@@ -63,7 +64,7 @@ function parseLock(text: string, given: string): LockEntry[] {
   if (record === undefined) throw refuse("it is no JSON object");
   if (typeof record.version === "number" && record.version > version)
     throw usageError(
-      `--lock ${given} was written by a newer bough (version ${record.version} of the format)`,
+      wording`${{ option: "lock" }} ${given} was written by a newer bough (version ${record.version} of the format)`,
       "Use that bough, or remove the file: a build writes a new one.",
     );
   if (record.version !== version) throw refuse(`its version is ${JSON.stringify(record.version)}`);
@@ -160,8 +161,8 @@ function write(file: ResultPlace & { text: string }): void {
     writeAllOrNone([file]);
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    throw new BoughError(error.message, {
-      hint: "The image is built: build again, from the cache, once the file can be written, or with --locked.",
+    throw new BoughError(error.wording, {
+      hint: wording`The image is built: build again, from the cache, once the file can be written, or with ${{ option: "locked" }}.`,
       cause: error,
     });
   }

@@ -6,6 +6,7 @@ import type { CheckedLock } from "../../../check/lints/references.ts";
 import { pathWithin } from "../../../context/file-system/display-path.ts";
 import { parseDockerfile } from "../../../dockerfile/parse.ts";
 import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { nearest } from "../../../suggest.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { Values } from "../../command-line/arguments.ts";
@@ -31,15 +32,15 @@ export function openLock(place: ResultPlace, values: Values): OpenedLock {
   const updates = readUpdates(values, entries ?? [], place);
   if (isFrozen && entries === undefined)
     throw usageError(
-      `--lock ${place.given}: there is no such file`,
-      `--locked writes none. ${withoutLocked}`,
+      wording`${{ option: "lock" }} ${place.given}: there is no such file`,
+      wording`${{ option: "locked" }} writes none. ${withoutLocked}`,
     );
   return createLock(place, new Map(entries?.map((entry) => [keyOf(entry), entry])), {
     ...{ isFrozen, updates, isFile: entries !== undefined },
   });
 }
 
-const withoutLocked = "Build without --locked where the lock may change, and commit it.";
+const withoutLocked = wording`Build without ${{ option: "locked" }} where the lock may change, and commit it.`;
 
 type Updates = (entry: Pick<LockEntry, "kind" | "name">) => boolean;
 
@@ -51,7 +52,10 @@ function readUpdates(
 ): { isForAll: boolean; covers: Updates } {
   const names = values.list("update-lock");
   if (names.length > 0 && values.flag("locked"))
-    throw usageError("--locked and --update-lock cannot be used together", withoutLocked);
+    throw usageError(
+      wording`${{ option: "locked" }} and ${{ option: "update-lock" }} cannot be used together`,
+      withoutLocked,
+    );
   // As of an option without a value.
   if (names.includes("true")) return { isForAll: true, covers: () => true };
   for (const name of names) {
@@ -61,7 +65,7 @@ function readUpdates(
       entries.map((entry) => entry.name),
     );
     throw usageError(
-      `--update-lock=${name}: ${given} has no entry of that name`,
+      wording`${{ option: "update-lock" }}=${name}: ${given} has no entry of that name`,
       meant === undefined
         ? "Give a name as the lock has it; without a name, all are updated."
         : `Did you mean ${meant}?`,
@@ -131,7 +135,8 @@ function createLock(
         return pin as Promise<Pins[Each]>;
       },
       leaveOut: (name) => void leftOut.add(name),
-      adviceFor: (name) => `If that is right, \`--update-lock=${quote(name)}\` takes what it is now.`,
+      adviceFor: (name) =>
+        wording`If that is right, \`${{ option: "update-lock" }}=${quote(name)}\` takes what it is now.`,
     },
     save(inputs, log) {
       for (const name of [...leftOut].sort())

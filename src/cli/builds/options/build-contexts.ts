@@ -11,6 +11,7 @@ import { openNamedContext } from "../../../context/build-context.ts";
 import { localFileSystem } from "../../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../../context/patterns/ignore.ts";
 import { BoughError, messageOf, usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { type ContextSource, findContextSource, type LazySource } from "../../contexts/context-source.ts";
@@ -94,8 +95,8 @@ function readContext(text: string, { runtime, globals, fetched }: GivenOptions):
   // An address without a name may have an equals sign in its query.
   if (word === "" || word.includes("://")) {
     throw usageError(
-      `--build-context takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`,
-      "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
+      wording`${{ option: "build-context" }} takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`,
+      wording`As in ${{ option: "build-context" }} lib=../lib, or ${{ option: "build-context" }} alpine=docker-image://alpine:3.20.`,
     );
   }
   requireName(word);
@@ -124,14 +125,14 @@ function readContext(text: string, { runtime, globals, fetched }: GivenOptions):
 function requireName(name: string): void {
   if (/^\d+$/.test(name)) {
     throw usageError(
-      `--build-context ${name}: a number means a stage by its place in the Dockerfile`,
+      wording`${{ option: "build-context" }} ${name}: a number means a stage by its place in the Dockerfile`,
       "Give the stage a name (FROM ... AS NAME), and replace that.",
     );
   }
   try {
     parseReference(name);
   } catch (error) {
-    throw new BoughError(`--build-context ${name}: invalid name: ${messageOf(error)}`, {
+    throw new BoughError(wording`${{ option: "build-context" }} ${name}: invalid name: ${messageOf(error)}`, {
       kind: "usage",
       hint: "Give the name as FROM or --from has it: of a stage, an image or of your choice, in lower case.",
       cause: error,
@@ -143,45 +144,46 @@ function imageIn(reference: string, name: string, value: string): string {
   try {
     if (parseReference(reference).kind !== "local") return reference;
   } catch (error) {
-    throw new BoughError(`--build-context ${name}=${value}: ${messageOf(error)}`, {
+    throw new BoughError(wording`${{ option: "build-context" }} ${name}=${value}: ${messageOf(error)}`, {
       kind: "usage",
       hint: `As in ${name}=docker-image://alpine:3.20.`,
       cause: error,
     });
   }
   throw usageError(
-    `--build-context ${name}=${value}: this is not an image's name`,
-    `For an OCI layout write ${name}=oci-layout://PATH:TAG. \`bough images import\` imports other formats.`,
+    wording`${{ option: "build-context" }} ${name}=${value}: this is not an image's name`,
+    wording`For an OCI layout write ${name}=oci-layout://PATH:TAG.${wording` ${{ command: "images import" }} imports other formats.`}`,
   );
 }
 
 /** Returns the error for an OCI layout, of which a service can fetch nothing. */
 export function unreadableLayout(name: string, value = "oci-layout://..."): BoughError {
   return usageError(
-    `--build-context ${name}=${value}: the service can't read files of this machine`,
+    wording`${{ option: "build-context" }} ${name}=${value}: the service can't read files of this machine`,
     `Push the image to a registry and give ${name}=docker-image://REFERENCE, or build on the embedded engine (--local).`,
   );
 }
 
 /** Reads a directory or an address. As with CONTEXT, an existing directory wins. */
 function readPlace(name: string, value: string, workingDirectory: string): GivenContext {
-  const shown = `--build-context ${name}=${redactUrl(value)}`;
+  const shown = wording`${{ option: "build-context" }} ${name}=${redactUrl(value)}`;
   if (/^target:/.test(value)) {
     throw usageError(
-      `not supported: ${shown}: a target is one of a bake file`,
-      `\`bough bake\` builds targets of each other. Of one build: tag the target, then give ${name}=docker-image://TAG.`,
+      wording`not supported: ${shown}: a target is one of a bake file`,
+      wording`${wording`${{ command: "bake" }} builds targets of each other.`} Of one build: tag the target, then give ${name}=docker-image://TAG.`,
     );
   }
   const source = findSource(name, value, workingDirectory);
   if (source === undefined) {
     throw usageError(
-      `${shown}: unknown kind of context`,
+      wording`${shown}: unknown kind of context`,
       "Give the path of a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file.",
     );
   }
   // Standard input can only be CONTEXT.
   if (source.kind === "directory" || source.kind === "stdin") return { kind: "directory", name, path: value };
-  if (source.kind === "url" && !URL.canParse(source.url)) throw usageError(`${shown}: invalid address`);
+  if (source.kind === "url" && !URL.canParse(source.url))
+    throw usageError(wording`${shown}: invalid address`);
   return { kind: "remote", name, source };
 }
 
@@ -189,6 +191,9 @@ function findSource(name: string, value: string, workingDirectory: string): Cont
   try {
     return findContextSource(value, workingDirectory);
   } catch (error) {
-    throw new BoughError(`--build-context ${name}=${messageOf(error)}`, { kind: "usage", cause: error });
+    throw new BoughError(wording`${{ option: "build-context" }} ${name}=${messageOf(error)}`, {
+      kind: "usage",
+      cause: error,
+    });
   }
 }

@@ -1,5 +1,6 @@
 import { type Dialect, dialects } from "../../../builder/dialect.ts";
 import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
 /** Returns the dialect that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
@@ -9,18 +10,18 @@ export function chooseDialect({
 }: Pick<Invocation, "values" | "runtime">): Dialect {
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
   const implied = [
-    ...(isDocker ? ["--docker"] : []),
-    ...(values.text("target") === undefined ? [] : ["--target"]),
-    ...(values.list("no-cache-filter").length === 0 ? [] : ["--no-cache-filter"]),
-    ...(values.list("build-context").length === 0 ? [] : ["--build-context"]),
+    ...(isDocker ? ["docker"] : []),
+    ...(values.text("target") === undefined ? [] : ["target"]),
+    ...(values.list("no-cache-filter").length === 0 ? [] : ["no-cache-filter"]),
+    ...(values.list("build-context").length === 0 ? [] : ["build-context"]),
   ];
   const [chosen] = implied;
   if (isNotDocker && chosen !== undefined) {
     throw usageError(
-      `${chosen} and --no-docker cannot be used together`,
-      chosen === "--build-context"
-        ? "Without --docker, COPY --from is skipped."
-        : "Without --docker every stage is built.",
+      wording`${{ option: chosen }} and --no-docker cannot be used together`,
+      chosen === "build-context"
+        ? wording`Without ${{ option: "docker" }}, COPY --from is skipped.`
+        : wording`Without ${{ option: "docker" }} every stage is built.`,
     );
   }
   if (isNotDocker) return dialects.default;
@@ -30,6 +31,6 @@ export function chooseDialect({
   if (given === "1") return dialects.docker;
   throw usageError(
     `BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`,
-    "1 means --docker: build as docker build does.",
+    wording`1 means ${{ option: "docker" }}: build as docker build does.`,
   );
 }

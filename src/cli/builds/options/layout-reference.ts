@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BoughError } from "../../../errors.ts";
 import { nameAnnotation } from "../../../image/oci-layout.ts";
+import { wording } from "../../../messages/wording.ts";
 import { readRegularFile } from "../../../open-for-reading.ts";
 import { reasonOf } from "../../../system-error.ts";
 
@@ -81,7 +82,7 @@ function reading<Result>(option: string, path: string, read: () => Result): Resu
 }
 
 function unusable(option: string, reason: string, cause?: unknown): BoughError {
-  return new BoughError(`--build-context ${option}: ${reason}`, {
+  return new BoughError(wording`${{ option: "build-context" }} ${option}: ${reason}`, {
     kind: "usage",
     hint: "Give an OCI image layout as oci-layout://PATH:TAG or oci-layout://PATH@sha256:DIGEST.",
     cause,

@@ -4,6 +4,7 @@ import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
 import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { wholeName } from "../../../registry/repository.ts";
 import { parseSources, parseTargets, storeOfScope, targetOf } from "../../cache/cache-stores.ts";
 import type { Invocation } from "../../command-line/command.ts";
@@ -26,19 +27,22 @@ export async function readScopeOptions(given: Given, context: string | undefined
   if (isAutomatic && values.text("cache") !== "auto")
     throw usageError(
       `--cache takes auto, not ${JSON.stringify(values.text("cache"))}`,
-      "Scopes are named with --cache-from and --cache-to.",
+      wording`Scopes are named with ${{ option: "cache-from" }} and ${{ option: "cache-to" }}.`,
     );
   const isNamed = values.text("cache-to") !== undefined || values.list("cache-from").length > 0;
   if (isAutomatic && isNamed)
     throw usageError(
-      "--cache auto chooses the scopes itself: it cannot be used with --cache-from or --cache-to",
+      wording`--cache auto chooses the scopes itself: it cannot be used with ${{ option: "cache-from" }} or ${{ option: "cache-to" }}`,
       "Leave one of them out.",
     );
   const choice = isAutomatic ? await chooseScopes(given, context) : { ...named, reason: undefined };
   const keys = await readKeys(given);
   const writes = choice.to !== undefined || (choice.caches?.to ?? []).length > 0;
   if (keys.sign !== undefined && !writes && !isAutomatic)
-    throw usageError("--cache-sign needs --cache-to", "Name a scope with --cache-to NAME.");
+    throw usageError(
+      wording`${{ option: "cache-sign" }} needs ${{ option: "cache-to" }}`,
+      wording`Name a scope with ${{ option: "cache-to" }} NAME.`,
+    );
   return { ...choice, keys };
 }
 

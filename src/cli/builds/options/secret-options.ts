@@ -6,6 +6,7 @@ import type { GivenSecrets } from "../../../builder/state/secrets.ts";
 import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { splitCsv, splitPair } from "../../command-line/option-values.ts";
@@ -106,7 +107,10 @@ function parseSecret(
 
 /** Returns an error that does not show the whole text, which may be a secret by mistake. */
 function badSecret(what: string): BoughError {
-  return usageError(`--secret: ${what}`, "Write --secret id=ID,src=FILE or --secret id=ID,env=NAME.");
+  return usageError(
+    wording`${{ option: "secret" }}: ${what}`,
+    wording`Write ${{ option: "secret" }} id=ID,src=FILE or ${{ option: "secret" }} id=ID,env=NAME.`,
+  );
 }
 
 async function readSecret(
@@ -118,17 +122,22 @@ async function readSecret(
     return await inputs.read(resolve(workingDirectory, path), { maxBytes, signal });
   } catch (error) {
     signal.throwIfAborted();
-    throw new BoughError(`--secret id=${id}: ${fileError("read", path, error).message}`, {
-      kind: "usage",
-      hint: `Name its file or variable: --secret id=${id},src=FILE or --secret id=${id},env=NAME.`,
-      cause: error,
-    });
+    throw new BoughError(
+      wording`${{ option: "secret" }} id=${id}: ${fileError("read", path, error).message}`,
+      {
+        kind: "usage",
+        hint: wording`Name its file or variable: ${{ option: "secret" }} id=${id},src=FILE or ${{ option: "secret" }} id=${id},env=NAME.`,
+        cause: error,
+      },
+    );
   }
 }
 
 function requireSize(id: string, bytes: number): void {
   if (bytes <= maxBytes) return;
-  throw usageError(`--secret id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`);
+  throw usageError(
+    wording`${{ option: "secret" }} id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`,
+  );
 }
 
 const isWindows = process.platform === "win32";
@@ -142,13 +151,13 @@ function parseAgent(
 ): [string, string] {
   const [id, path] = splitPair(text);
   if (id === "") {
-    throw usageError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
+    throw usageError(wording`${{ option: "ssh" }} takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
   }
   const socket = path || environment.SSH_AUTH_SOCK || (isWindows ? windowsAgent : undefined);
   if (socket === undefined || socket === "") {
     throw usageError(
-      `--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
-      `Start one (${startAgent}; ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
+      wording`${{ option: "ssh" }} ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
+      wording`Start one (${startAgent}; ssh-add KEY), or give its socket: ${{ option: "ssh" }} ${id}=SOCKET.`,
     );
   }
   return [id, socket];
@@ -158,9 +167,9 @@ function requireSocket(id: string, path: string): void {
   const problem = socketProblem(path);
   if (problem === undefined) return;
   throw usageError(
-    `--ssh ${id}: ${problem}`,
+    wording`${{ option: "ssh" }} ${id}: ${problem}`,
     existsSync(path)
-      ? `bough reads no keys itself. An agent does: ${startAgent}; ssh-add ${quote(path)}; then --ssh ${id}`
+      ? wording`bough reads no keys itself.${wording` An agent does: ${startAgent}; ssh-add ${quote(path)}; then ${{ option: "ssh" }} ${id}`}`
       : "Give the path of an agent's socket.",
   );
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { BuildEvent } from "../../../builder/events.ts";
 import type { BuildResult } from "../../../builder/result.ts";
 import { BoughError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { renderBuildEvent } from "../../../terminal/build-log.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
@@ -180,10 +181,10 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
 
 function withOutput(error: unknown, output: Tail | undefined): unknown {
   const text = output?.text().trimEnd() ?? "";
-  const { message, hint, kind } = failureOf(error);
+  const { wording: message, hint, kind } = failureOf(error);
   if (text === "" || kind === "interrupted") return error;
   const beginning = output?.isWhole === false ? " (last part)" : "";
-  return new BoughError(`${message}\nIts output${beginning}:\n${text}`, {
+  return new BoughError(wording`${message}\nIts output${beginning}:\n${text}`, {
     kind,
     cause: error,
     hint,

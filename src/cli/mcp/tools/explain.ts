@@ -1,10 +1,13 @@
 import { z } from "zod";
+import { describeReport } from "../../../check/report.ts";
+import { type Finding, lineOf, textOf } from "../../../check/rules.ts";
 import { BoughError } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
+import { checkBuild } from "../../builds/check.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { callForJson, invocationFor } from "../call.ts";
-import { warningForAgent } from "../hints.ts";
+import { invocationFor } from "../call.ts";
 import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
+import { messageForAgent } from "../words.ts";
 import { createBuildReport } from "./build.ts";
 import { buildInputs, buildWords } from "./fields.ts";
 
@@ -71,15 +74,12 @@ const checkInput = z.strictObject({
 });
 
 const finding = z.object({ rule: z.string(), message: z.string(), line: z.number().nullable() });
-const report = z.object({
-  warnings: z.array(finding),
-  errors: z.array(finding),
-  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })),
-  files: z.array(z.looseObject({ line: z.number(), source: z.string() })),
-});
 const checkOutput = z.object({
   ok: z.boolean().describe("True if it can be built"),
-  ...report.partial({ instructions: true, files: true }).shape,
+  warnings: z.array(finding),
+  errors: z.array(finding),
+  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })).optional(),
+  files: z.array(z.looseObject({ line: z.number(), source: z.string() })).optional(),
 });
 
 export const check: Tool<typeof checkInput, typeof checkOutput> = {
@@ -92,12 +92,20 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
   annotations: { ...readOnly, idempotentHint: true },
   async perform({ details, ...given }, call) {
     const words = buildWords(given);
-    call.root.requireBuildFiles(invocationFor(words, call));
-    const found = await callForJson(["build"], { ...words, texts: { ...words.texts, check: "true" } }, call);
-    const { instructions, files, warnings, errors } = report.parse(found);
-    const more = details === true ? { instructions, files } : {};
-    const told = (findings: typeof warnings) =>
-      findings.map((each) => ({ ...each, message: warningForAgent(each.message) }));
-    return { ok: errors.length === 0, warnings: told(warnings), errors: told(errors), ...more };
+    const invocation = invocationFor({ ...words, texts: { ...words.texts, check: "true" } }, call);
+    call.root.requireBuildFiles(invocation);
+    const { report: found } = await checkBuild(invocation);
+    const { instructions, files } = describeReport(found);
+    const told = (findings: readonly Finding[]) =>
+      findings.map((each) => ({
+        rule: each.rule,
+        message: messageForAgent(textOf(each)),
+        line: lineOf(each) ?? null,
+      }));
+    return {
+      ok: found.errors.length === 0,
+      ...{ warnings: told(found.warnings), errors: told(found.errors) },
+      ...(details === true ? { instructions, files } : {}),
+    };
   },
 };

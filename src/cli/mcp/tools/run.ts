@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { BoughError, usageError } from "../../../errors.ts";
+import { sentences, wording } from "../../../messages/wording.ts";
 import { StoppedCommandError } from "../../../service/operations/outcome.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
@@ -101,14 +102,14 @@ export const run: Tool<typeof input, typeof output> = {
 /** Adds what a command has printed until it was stopped: it may say why the command did not end. */
 function withOutput(error: unknown, maxBytes: number): unknown {
   if (!(error instanceof StoppedCommandError)) return error;
-  const { message, hint, outcome } = error;
+  const { wording: message, hint, outcome } = error;
   const parts = (["stdout", "stderr"] as const).flatMap((stream) => {
     const { text, isCut } = endOf(outcome[stream].text, maxBytes);
     const isPart = isCut || outcome[stream].truncated;
     return text === "" ? [] : [`${stream}${isPart ? ", its end" : ""}:`, text.trimEnd()];
   });
-  return new BoughError([message, ...parts].join("\n"), {
-    hint: [hint, "The tool `logs` has the output of the operation."].filter(Boolean).join(" "),
+  return new BoughError(wording`${message}\n${parts.join("\n")}`, {
+    hint: sentences([hint, wording`${{ command: "logs" }} has the output of the operation.`]),
     cause: error,
   });
 }

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { type Clock, steadyTime } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
@@ -40,7 +41,7 @@ export class LimitGuard implements LimitHold {
     this.#controllers = usableControllers(ownHierarchies());
     if (request.limits.cpus !== undefined && this.#controllers.cpu === undefined) {
       throw new BoughError("cannot limit the command's CPUs: there is no control group for it", {
-        hint: "`bough doctor` says how to get one. Without --cpus the command can use all CPUs, with low priority.",
+        hint: wording`${wording`${{ command: "doctor" }} says how to get one.`}${wording` Without ${{ option: "cpus" }} the command can use all CPUs, with low priority.`}`,
       });
     }
   }

@@ -3,6 +3,7 @@ import { release } from "node:os";
 import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from "../../../programs/helper.ts";
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
@@ -141,7 +142,7 @@ export async function enterMountNamespace(
       clock,
       seconds: maxMountSeconds,
       failure: "did not mount the image's layers",
-      hint: "`bough doctor` tries such a mount.",
+      hint: wording`${{ command: "doctor" }} tries such a mount.`,
     });
     if (output.done === true) throw await mountError(helper, environment);
   };

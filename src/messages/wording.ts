@@ -1,0 +1,123 @@
+/** Messages in which options and commands are data: each door into bough names them as its users write them. */
+import { quote } from "../programs/quote.ts";
+
+/** An option of bough: `--network host` on the command line. */
+export interface OptionTerm {
+  readonly option: string;
+  readonly value?: string;
+}
+
+/** A command of bough: `bough ps --all` on the command line. */
+export interface CommandTerm {
+  /** Its name, with those of its groups: `session show`. */
+  readonly command: string;
+  readonly words?: readonly string[];
+  readonly session?: string;
+  /** The options that choose its service. */
+  readonly service?: readonly string[];
+  /** True on a line of its own, which is to be pasted. */
+  readonly isLine?: boolean;
+}
+
+export type Term = OptionTerm | CommandTerm;
+
+/** What follows `lead`, with `separator` between. If a door can say none of it, the lead is left out, too. */
+interface Series {
+  readonly lead: string;
+  readonly separator: string;
+  readonly items: readonly Message[];
+}
+
+/** A `Wording` in another one is a clause: a door that lacks one of its terms leaves it out. */
+type Part = string | number | Term | Wording | Series;
+
+/** Text for users. */
+export type Message = string | Wording;
+
+export class Wording {
+  readonly parts: readonly Part[];
+
+  constructor(parts: readonly Part[]) {
+    this.parts = parts;
+  }
+
+  /** Returns it in the words of the command line. */
+  toString(): string {
+    return render(this, commandLineWords) ?? "";
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
+/** The tag of a template with terms and clauses in it. */
+export function wording(texts: TemplateStringsArray, ...parts: readonly Part[]): Wording {
+  return new Wording(texts.flatMap((text, at) => [text, ...parts.slice(at, at + 1)]));
+}
+
+/** Joins sentences; `undefined` if there are none. */
+export function sentences(messages: readonly (Message | undefined)[]): Message | undefined {
+  return series(messages, " ");
+}
+
+/** Joins lines, with a line before them. */
+export function lines(messages: readonly (Message | undefined)[], lead?: string): Message | undefined {
+  return series(messages, "\n", lead === undefined ? "" : `${lead}\n`);
+}
+
+function series(
+  messages: readonly (Message | undefined)[],
+  separator: string,
+  lead = "",
+): Message | undefined {
+  const items = messages.filter((message) => message !== undefined);
+  return items.length < 2 && lead === "" ? items[0] : new Wording([{ lead, separator, items }]);
+}
+
+/**
+ * Returns a message in the words of a door: `wordsOf` returns those for a term, `undefined` if the door has nothing like it. Returns
+ * `undefined` if nothing is left to be said.
+ */
+export function render(
+  message: Message,
+  wordsOf: (term: Term, before: string) => string | undefined,
+  before = "",
+): string | undefined {
+  if (typeof message === "string") return message;
+  let text = "";
+  for (const part of message.parts) {
+    if (typeof part === "string" || typeof part === "number") text += part;
+    else if (part instanceof Wording) text += render(part, wordsOf, before + text) ?? "";
+    else if ("items" in part) text += renderSeries(part, wordsOf, before + text);
+    else {
+      const words = wordsOf(part, before + text);
+      if (words === undefined) return undefined;
+      text += words;
+    }
+  }
+  return /[\p{L}\p{N}]/u.test(text) ? text : undefined;
+}
+
+function renderSeries(
+  { lead, separator, items }: Series,
+  wordsOf: Parameters<typeof render>[1],
+  before: string,
+): string {
+  let text = "";
+  for (const item of items) {
+    const start = text === "" ? lead : text + separator;
+    const said = render(item, wordsOf, before + start);
+    if (said !== undefined) text = start + said;
+  }
+  return text;
+}
+
+/** Returns what a term is called on the command line. */
+export function commandLineWords(term: Term): string {
+  if ("option" in term) return `--${term.option}${term.value === undefined ? "" : ` ${term.value}`}`;
+  const { command, words = [], session, service = [], isLine } = term;
+  const chosen = session === undefined ? service : [...service, "-S", session];
+  const line = ["bough", ...chosen.map(quote), command, ...words.map(quote)].join(" ");
+  return isLine ? line : `\`${line}\``;
+}
