@@ -218,6 +218,13 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
     except: /^(main|start)\.ts$/,
   },
   {
+    pattern: /\\`bough |"[^"]*`bough /,
+    meaning:
+      "a message names a command as data (messages/wording.ts), for all doors to say in their own words",
+    except:
+      /^(?!builder|service|context|image|store|check|registry|terminal|cli\/(builds|references|contexts))|^cli\/builds\/(build|build-services|daemon-output|failed-result)\.ts$|^builder\/bases\/daemon-base\.ts$/,
+  },
+  {
     pattern: /Bun\.spawn|child_process/,
     meaning: "only src/programs/helper.ts starts a program, with a deadline; a pager has none",
     except: /^(start|cli\/process\/pager|programs\/helper)\.ts$/,

@@ -1,6 +1,7 @@
 /** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
 
 import { type BoughError, usageError } from "../errors.ts";
+import { Wording, wording } from "../messages/wording.ts";
 import { anObject, type Requirement } from "./http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
@@ -78,11 +79,14 @@ export function unsupportedOptions(
   { address }: Pick<ImageService, "address">,
   reason?: string,
 ): BoughError {
-  const named = options.join(", ").replace(/, ([^,]*)$/, " and $1");
+  const named = options.map((option, at) => {
+    const before = at === 0 ? "" : at === options.length - 1 ? " and " : ", ";
+    return wording`${before}${{ option }}`;
+  });
   const them = options.length === 1 ? "it" : "them";
   return usageError(
-    `${address} does not support ${named}${reason === undefined ? "" : `: ${reason}`}`,
-    `Leave ${them} out, or use bough's own engine (--local).`,
+    wording`${address} does not support ${new Wording(named)}${reason === undefined ? "" : `: ${reason}`}`,
+    wording`Leave ${them} out${wording`, or use bough's own engine (${{ option: "local" }})`}.`,
   );
 }
 

@@ -1,4 +1,6 @@
 import { BoughError, exitCodes, messageOf, primaryOf } from "../errors.ts";
+import { commandLineWords, render, type Term } from "../messages/wording.ts";
+import { quote } from "../programs/quote.ts";
 import { stateFailure } from "../state-failure.ts";
 import { truncate, visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
@@ -25,8 +27,9 @@ export function describeFailure(
  * show no other line as the reason. `##[` would begin a command of GitHub's there.
  */
 export function describeForDocker(error: unknown): { details: string; reason: string } {
-  const { message, hint: given } = failureOf(error);
-  const hint = given === undefined ? undefined : String(given);
+  const { wording, hint: given } = failureOf(error);
+  const message = render(wording, dockerWords) ?? "";
+  const hint = given === undefined ? undefined : render(given, dockerWords);
   const [headline = "", ...excerpt] = cutWords(message).split("\n");
   const reasonOf = (text: string) => `ERROR: ${visibleLines(text).replaceAll("##[", "## [")}\n`;
   // Docker's usage comes last there, too.
@@ -39,6 +42,16 @@ export function describeForDocker(error: unknown): { details: string; reason: st
   // Lines that are not indented are further errors: the first one's excerpt must follow it.
   const lines = excerpt.some((line) => /^\S/.test(line)) ? [headline, ...excerpt] : excerpt;
   return { details: `${visibleLines([...lines, ...advice].join("\n"))}\n`, reason: reasonOf(headline) };
+}
+
+/** Returns what a term is called on docker's command line, in whose place bough builds. */
+function dockerWords(term: Term): string {
+  if ("option" in term)
+    return commandLineWords(term.option === "dockerfile" ? { ...term, option: "file" } : term);
+  const { command, words = [] } = term;
+  return ["build", "bake"].includes(command)
+    ? `\`${["docker", "buildx", command, ...words.map(quote)].join(" ")}\``
+    : commandLineWords(term);
 }
 
 /** Cuts words that are longer than any path, such as a pattern or a reference of 50 kB, which would fill the screen. */

@@ -134,7 +134,7 @@ describe("on a service", () => {
     expect(isError).toBe(true);
     expect(text).toStartWith("the command was stopped after 7 seconds (operation ");
     expect(text).toContain("\nstdout:\ntest 1 of 3\ntest 2 of 3\nstderr:\nwaiting for the database\n");
-    expect(text).toContain("more time with timeout_seconds. The tool `logs` has");
+    expect(text).toContain("more time with timeout_seconds: SECONDS. The tool `logs` has");
     const short = await agent.call("run", { ...given, max_output_bytes: 12 });
     expect(short.text).toContain("\nstdout, its end:\ntest 2 of 3\nstderr, its end:\n");
   });

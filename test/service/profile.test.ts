@@ -273,7 +273,7 @@ describe("an invalid configuration is an error:", () => {
     } catch (error) {
       if (!(error instanceof BoughError)) throw error;
       expect(error.exitCode).toBe(2);
-      expect(error.hint).toContain(hint);
+      expect(String(error.hint)).toContain(hint);
       expect(error.message).not.toContain("secret");
     }
   });

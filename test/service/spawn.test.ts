@@ -4,6 +4,7 @@ import { UnknownOutcomeError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { saying } from "../support/saying.ts";
 import { clientOf, rejection } from "./client.ts";
 import { rawAnswer, startRawServer } from "./raw-server.ts";
 
@@ -31,7 +32,7 @@ test("a request that a full disk refuses is neither looked for nor sent again", 
   const { service } = clientOf(fake.url);
   expect(await rejection(service.spawn(request, { mayRunTwice: true }))).toMatchObject({
     message: expect.stringMatching(/507 Insufficient Storage: the disk is full$/),
-    hint: expect.stringContaining("Free space"),
+    hint: saying("Free space"),
   });
   expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
   expect(fake.requestsTo("GET /v1/operations")).toBeEmpty();
@@ -107,7 +108,7 @@ describe("a lost response", () => {
       message: expect.stringContaining(
         `502 Bad Gateway: Gateway lost; it is unknown whether the service is running the command: it may be ${operation}`,
       ),
-      hint: expect.stringContaining(`bough kill ${operation}`),
+      hint: saying(`bough kill ${operation}`),
     });
     expect(fake.state.instances).toHaveLength(1);
   });
@@ -129,7 +130,7 @@ describe("a lost response", () => {
       message: expect.stringContaining(
         `it is unknown whether the service is running the command: ${message}`,
       ),
-      hint: expect.stringContaining("bough does not send it again, because it could run twice."),
+      hint: saying("bough does not send it again, because it could run twice."),
     });
     expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
   });

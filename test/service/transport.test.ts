@@ -4,6 +4,7 @@ import { NotFoundError, UnknownOutcomeError } from "../../src/service/http/error
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { saying } from "../support/saying.ts";
 import { clientOf, rejection } from "./client.ts";
 import { rawAnswer, startRawServer } from "./raw-server.ts";
 
@@ -113,7 +114,7 @@ describe("an error has the call, the address, the status and the service's messa
     const fake = await start({ token });
     expect(await rejection(clientOf(fake.url).service.tagImage("i", "app:1"))).toMatchObject({
       message: expect.stringContaining("401 Unauthorized: invalid or missing token"),
-      hint: expect.stringContaining("No token was sent"),
+      hint: saying("No token was sent"),
     });
   });
 
@@ -121,7 +122,7 @@ describe("an error has the call, the address, the status and the service's messa
     const fake = await start({ token });
     const { service } = clientOf(fake.url, { token: "other" });
     expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({
-      hint: expect.stringContaining("not accepted"),
+      hint: saying("not accepted"),
     });
   });
 
@@ -252,7 +253,7 @@ describe("redirects", () => {
     const error = await rejection(service.listImages());
     expect(error).toMatchObject({
       message: expect.stringContaining(`redirects to ${elsewhere.url}/v1/images, which is not followed`),
-      hint: expect.stringContaining("--url"),
+      hint: saying("--url"),
     });
     expect(elsewhere.requests).toEqual([]);
     // A build asks only on bough's own account, and goes on without.

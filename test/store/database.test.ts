@@ -6,6 +6,7 @@ import { systemClock } from "../../src/clock.ts";
 import { openStateFile } from "../../src/store/database.ts";
 import { openStore } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { saying } from "../support/saying.ts";
 
 const migrations = ["CREATE TABLE one (id INTEGER PRIMARY KEY)", "CREATE TABLE two (id INTEGER PRIMARY KEY)"];
 const tables = (database: Database) =>
@@ -86,7 +87,7 @@ describe("an error has the path and a hint for", () => {
     const path = join(temporaryDirectory(), "state.db");
     prepare(path);
     const message = `cannot open the state file ${path}: ${reason}`;
-    const error = expect.objectContaining({ message, hint: expect.stringMatching(hint) });
+    const error = expect.objectContaining({ message, hint: saying(hint) });
     expect(() => openStateFile(path, migrations)).toThrow(error);
   });
 });

@@ -106,5 +106,5 @@ export async function requireHosts(
   service: Pick<ImageService, "address">,
   supports: Pick<ServiceSupport, "extraHosts">,
 ): Promise<void> {
-  if (hosts.length > 0 && !(await supports.extraHosts())) throw unsupportedOptions(["--add-host"], service);
+  if (hosts.length > 0 && !(await supports.extraHosts())) throw unsupportedOptions(["add-host"], service);
 }

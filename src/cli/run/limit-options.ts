@@ -82,9 +82,9 @@ export async function requireLimits(
   const supports = await supportOf(service).limits();
   const { shm_bytes: shm, ulimits, ...others } = limits;
   if (Object.keys(others).length > 0 && !supports.resources)
-    throw unsupportedOptions(["--memory", "--cpus", "--pids"], service, "it sets the limits itself");
-  if (shm !== undefined && !supports.shm) throw unsupportedOptions(["--shm-size"], service);
-  if (ulimits !== undefined && !supports.ulimits) throw unsupportedOptions(["--ulimit"], service);
+    throw unsupportedOptions(["memory", "cpus", "pids"], service, "it sets the limits itself");
+  if (shm !== undefined && !supports.shm) throw unsupportedOptions(["shm-size"], service);
+  if (ulimits !== undefined && !supports.ulimits) throw unsupportedOptions(["ulimit"], service);
 }
 
 const { max_processes: minProcesses, cpus: minCpus } = minLimits;

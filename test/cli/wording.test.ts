@@ -1,7 +1,9 @@
-/** Messages for agents: commands and options become tools and their arguments, or are left out. */
+/** The words of each door: a message names commands and options as its users write them, or leaves out what they lack. */
 import { expect, test } from "bun:test";
 import { failureForAgent, messageForAgent } from "../../src/cli/mcp/words.ts";
+import { usageError } from "../../src/errors.ts";
 import { lines, type Message, sentences, wording } from "../../src/messages/wording.ts";
+import { describeForDocker } from "../../src/terminal/failure.ts";
 
 const failed = (hint: Message | undefined) => failureForAgent({ wording: "failed", hint });
 const inSession = { session: "build:1", isLine: true };
@@ -84,3 +86,10 @@ test.each<[message: Message, agent: string]>([
   [wording`as in ${{ option: "network", value: "host" }}`, "as in network: host"],
   ["RUN make --target prod --docker: it is quoted", "RUN make --target prod --docker: it is quoted"],
 ])("a message that has to be whole: %s", (message, agent) => expect(messageForAgent(message)).toBe(agent));
+
+test("in the place of docker's builder, options and commands have docker's names", () => {
+  const message = wording`${{ option: "dockerfile" }} a: there is no such file`;
+  const hint = wording`${{ command: "build", words: ["--pull"] }} asks for it.`;
+  const { reason } = describeForDocker(usageError(message, hint));
+  expect(reason).toBe("ERROR: --file a: there is no such file. `docker buildx build --pull` asks for it.\n");
+});
