@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { usageError } from "../../errors.ts";
-import { requireOwnState } from "../../own-path.ts";
 import { wording } from "../../messages/wording.ts";
+import { requireOwnState } from "../../own-path.ts";
 import { chooseService, type ServiceChoice, type ServiceFlags } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
