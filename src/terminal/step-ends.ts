@@ -29,9 +29,8 @@ export function createStepEnds(): StepEnds {
       if (beginnings.has(event.type)) step.hasBegun = true;
       if (event.type !== "step-end" || !step.hasBegun) return undefined;
       const { seconds, instruction } = event.record;
-      const target = event.target === undefined ? "" : `${event.target}: `;
       const title = truncateToWidth(instruction, maxTitleColumns);
-      return `${target}${step.counter} done in ${formatDuration(seconds)}: ${title}`;
+      return `${step.counter} done in ${formatDuration(seconds)}: ${title}`;
     },
   };
 }

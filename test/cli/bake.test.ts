@@ -69,6 +69,8 @@ describe("targets of three contexts", () => {
       "[either] RUN echo tools > /tools",
       "[web stage-1 3/3] RUN echo $MODE > /mode",
     ]);
+    expect(stderr).toContain("[INFO] [all 1/3] FROM api is image ");
+    expect(stderr).toMatch(/^\[INFO\] \[all 3\/3\] done in [\d.]+ s: RUN --mount=from=web/m);
     expect(stdout.split("\n").map((line) => line.split(/\s+/).toSpliced(1, 1))).toEqual([
       ["TARGET", "TAG", "SESSION"],
       ...["all", "api", "web"].map((name) => [name, `${name}:1`, expect.stringMatching(/^build:\w{16}$/)]),

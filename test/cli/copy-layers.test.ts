@@ -73,6 +73,9 @@ describe.each(["--docker", "--no-docker"])("a build with %s", (mode) => {
       /not cached: line 6, COPY small sub\/f \/s\/: sub\/f \(\/s\/f in the image\) has changed/,
     );
     expect(explained).toContain("1 of 2 layers cached");
+    expect((await build(context, "--explain")).stderr).toContain(
+      "every layer is cached: there is nothing to explain",
+    );
   });
 
   test("needs no shell for an image that only copies", async () => {

@@ -273,7 +273,9 @@ describe("on a service", () => {
   });
 
   test.each<[string, Record<string, unknown>, string | RegExp]>([
-    ["build", { contxt: "." }, 'Unrecognized key: "contxt"'],
+    ["build", { contxt: "." }, 'Unrecognized key: "contxt" (did you mean context?)'],
+    ["build", { context: "app", tag: "app:1" }, 'Unrecognized key: "tag" (did you mean tags?)'],
+    ["rollback", { count: 1 }, 'Unrecognized key: "count" (its inputs are session, steps)'],
     ["build", { context: "none" }, "the build context none does not exist"],
     ["build", { context: "-" }, "standard input is not available here"],
     ["build", { dockerfile: "-" }, "standard input is not available here"],

@@ -40,7 +40,7 @@ describe("bough plugin", () => {
     expect(existsSync(plugin)).toBe(false);
     const again = await bough("plugin", "remove");
     expect(again.exitCode).toBe(1);
-    expect(again.stderr).toContain("nothing to remove");
+    expect(again.stderr).toContain(`not installed as docker's builder: there is no ${plugin}`);
   });
 
   test("another builder is kept, and comes back", async () => {

@@ -33,7 +33,12 @@ export async function startFromImage(
       ? { WorkingDir: "/", ...image.config }
       : image.config;
   if (reference !== scratch) noteReference(uuid, reference, build.services.store);
-  build.emit({ type: "resolved", reference, image: uuid });
+  // An image that bake has just built has no other name than the one in the Dockerfile.
+  build.emit({
+    type: "resolved",
+    reference: reference === uuid ? instruction.image : reference,
+    image: uuid,
+  });
   const layer = baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, { ...notedOrigin(uuid, build.services.store), ...origin });

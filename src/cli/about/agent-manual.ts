@@ -133,7 +133,8 @@ task its own. Builds ignore -S.
 
 ## Which service
 --url/--token/--project, else the profile of the service's clients (\`bough auth\`), else CONTREE_URL, CONTREE_TOKEN and
-CONTREE_PROJECT, else the embedded engine; --local always takes the engine. The log's first line says which one it is.
+CONTREE_PROJECT, else the embedded engine; --local always takes the engine. The log's first line says which one it is;
+if no option or variable chose it, there is no such line, and it is the engine.
   bough auth list                               saved profiles, and whether their tokens are accepted
   bough --local engine df                       what the engine stores on this machine, and what uses it
   bough --local engine check                    look for damage: reads everything; --repair drops what is damaged

@@ -61,10 +61,14 @@ export const remove = command({
   run(invocation) {
     const { runtime, log } = invocation;
     const path = pluginPath(runtime);
-    if (stateOf(path, runtime).kind !== "installed")
-      throw new BoughError(`${path} is not bough's, so there is nothing to remove`, {
-        hint: "`bough plugin status` shows what is there.",
-      });
+    const { kind } = stateOf(path, runtime);
+    if (kind !== "installed")
+      throw new BoughError(
+        kind === "missing"
+          ? `bough is not installed as docker's builder: there is no ${path}`
+          : `${path} is not bough's, so it is not removed`,
+        { hint: "`bough plugin status` shows what is there." },
+      );
     reaching(path, () => pluginFile(runtime.platform).remove(path));
     const aside = asidePath(path);
     if (existsSync(aside)) {

@@ -31,6 +31,8 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     try {
       files.write(result);
       measures?.end(result.seconds);
+      if (invocation.values.flag("explain") && result.steps.every(({ cached }) => cached !== false))
+        progress.log.info("every layer is cached: there is nothing to explain");
       // The last event: emitted only after the files are written.
       progress.emit({ type: "finished", result });
     } finally {

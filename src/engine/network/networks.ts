@@ -101,7 +101,7 @@ export class Networks {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     this.#warn(
-      `RUN steps use this machine's network, including its loopback services: ${messageOf(error)} (\`bough doctor\` says how to fix it)`,
+      `commands use this machine's network, including its loopback services: ${messageOf(error)} (\`bough doctor\` says how to fix it)`,
     );
   }
 }

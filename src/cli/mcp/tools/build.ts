@@ -9,9 +9,9 @@ import type { Progress } from "../../../terminal/progress.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { type Call, invocationFor, logTo } from "../call.ts";
 import { additive, inTurn, type Tool } from "../tool.ts";
-import { buildInputs, buildWords, network, pairs, timeoutSeconds } from "./fields.ts";
+import { buildInputs, buildWords, network, pairs, timeoutSeconds, toolInput } from "./fields.ts";
 
-const input = z.strictObject({
+const input = toolInput({
   ...buildInputs,
   tags: z.array(z.string().min(1)).optional().describe("Tags of the image, NAME or NAME:TAG"),
   secrets: z

@@ -9,9 +9,9 @@ import { invocationFor } from "../call.ts";
 import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
 import { messageForAgent } from "../words.ts";
 import { createBuildReport } from "./build.ts";
-import { buildInputs, buildWords } from "./fields.ts";
+import { buildInputs, buildWords, toolInput } from "./fields.ts";
 
-const explainInput = z.strictObject(buildInputs);
+const explainInput = toolInput(buildInputs);
 
 const explainOutput = z.object({
   allCached: z.boolean(),
@@ -65,7 +65,7 @@ export const explain: Tool<typeof explainInput, typeof explainOutput> = {
   },
 };
 
-const checkInput = z.strictObject({
+const checkInput = toolInput({
   ...buildInputs,
   details: z
     .boolean()

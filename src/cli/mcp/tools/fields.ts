@@ -1,6 +1,22 @@
 import { z } from "zod";
+import { nearest } from "../../../suggest.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 import type { GivenWords } from "../call.ts";
+
+/** Makes the input of a tool. For an unknown name it says which one may be meant, or which ones there are. */
+export function toolInput<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
+  const names = Object.keys(shape);
+  const advice = (key: string) => {
+    const meant = nearest(key, names);
+    return meant === undefined ? ` (its inputs are ${names.join(", ")})` : ` (did you mean ${meant}?)`;
+  };
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => `Unrecognized key: ${JSON.stringify(key)}${advice(key)}`).join("; ")
+        : undefined,
+  });
+}
 
 /** Inputs that several tools share. */
 export const session = z

@@ -6,9 +6,9 @@ import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
 import { type Call, callForJson, invocationFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
-import { image, maxBytes, pathInImage, session } from "./fields.ts";
+import { image, maxBytes, pathInImage, session, toolInput } from "./fields.ts";
 
-const imagesInput = z.strictObject({
+const imagesInput = toolInput({
   tag: z.string().min(1).optional().describe("Only images with a tag that begins with this"),
   all: z.boolean().optional().describe("Also list the image of each layer of a build"),
   tagged: z.boolean().optional().describe("Only images with a tag"),
@@ -36,7 +36,7 @@ export const images: Tool<typeof imagesInput, typeof imagesOutput> = {
   },
 };
 
-const listFilesInput = z.strictObject({
+const listFilesInput = toolInput({
   path: pathInImage.default("/"),
   session,
   image,
@@ -80,7 +80,7 @@ export const listFiles: Tool<typeof listFilesInput, typeof listFilesOutput> = {
     }),
 };
 
-const readFileInput = z.strictObject({
+const readFileInput = toolInput({
   path: pathInImage,
   session,
   image,

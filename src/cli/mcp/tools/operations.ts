@@ -2,9 +2,9 @@ import { z } from "zod";
 import { callCommand, callForJson } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
-import { maxBytes } from "./fields.ts";
+import { maxBytes, toolInput } from "./fields.ts";
 
-const operationsInput = z.strictObject({
+const operationsInput = toolInput({
   operation: z
     .string()
     .min(1)
@@ -43,7 +43,7 @@ export const operations: Tool<typeof operationsInput, typeof operationsOutput> =
   },
 };
 
-const logsInput = z.strictObject({
+const logsInput = toolInput({
   operation: z.string().min(1).describe("Its id, or the first digits of its id"),
   max_bytes: maxBytes(256 * 1024),
 });

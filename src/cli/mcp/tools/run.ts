@@ -5,9 +5,9 @@ import { StoppedCommandError } from "../../../service/operations/outcome.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
-import { image, maxBytes, network, session, timeoutSeconds } from "./fields.ts";
+import { image, maxBytes, network, session, timeoutSeconds, toolInput } from "./fields.ts";
 
-const input = z.strictObject({
+const input = toolInput({
   command: z.array(z.string()).min(1).optional().describe("Program and arguments, run without a shell"),
   script: z.string().min(1).optional().describe("Instead of a command: a shell expression, for `sh -c`"),
   session,

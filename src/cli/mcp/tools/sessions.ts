@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { callForJson } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
-import { session } from "./fields.ts";
+import { session, toolInput } from "./fields.ts";
 
-const sessionsInput = z.strictObject({
+const sessionsInput = toolInput({
   session: z.string().min(1).optional().describe("Show the history of this session, instead of the list"),
   filter: z.string().min(1).optional().describe("Only sessions whose key contains this, such as `build:`"),
 });
@@ -56,7 +56,7 @@ export const sessions: Tool<typeof sessionsInput, typeof sessionsOutput> = {
   },
 };
 
-const rollbackInput = z.strictObject({
+const rollbackInput = toolInput({
   session,
   steps: z.int().positive().default(1).describe("How many images to go back"),
 });

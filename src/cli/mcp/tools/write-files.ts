@@ -11,7 +11,7 @@ import { requireExitCode, runInstance } from "../../run/instance.ts";
 import type { Connection } from "../../service/connection.ts";
 import { type Call, invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
-import { image, pathInImage, session } from "./fields.ts";
+import { image, pathInImage, session, toolInput } from "./fields.ts";
 import { withImage } from "./images.ts";
 
 const file = z.strictObject({
@@ -26,7 +26,7 @@ const file = z.strictObject({
   uid: z.int().nonnegative().default(0),
   gid: z.int().nonnegative().default(0),
 });
-const input = z.strictObject({ files: z.array(file).min(1).max(1000), session, image });
+const input = toolInput({ files: z.array(file).min(1).max(1000), session, image });
 
 const output = z.object({
   image: z.string().describe("The session's new image"),
