@@ -33,14 +33,12 @@ describe("an engine's network", () => {
     expect(carriersOf(process.pid)).toEqual([]);
   });
 
-  test("is by default shared by all commands, without raw packets", async () => {
-    const runs = await Promise.all([engine.run(base, network), engine.run(base, network)]);
-    const [one = "", other] = runs.map(({ stdout }) => stdout.trim());
+  test("is used by one command after another, with raw packets as in Docker", async () => {
+    const one = (await engine.run(base, network)).stdout.trim();
     expect(one).toStartWith("net:");
     expect(one).not.toBe(machine);
-    expect(other).toBe(one);
-    expect((await engine.run(base, network)).stdout.trim()).toBe(one);
-    expect((await engine.run(base, rawPackets)).stdout).toBe(withoutRaw);
+    expect((await engine.run(base, `${network}; exit 3`)).stdout.trim()).toBe(one);
+    expect((await engine.run(base, rawPackets)).stdout).toBe(withRaw);
     expect(carriersOf(process.pid)).toHaveLength(2);
   });
 
@@ -98,6 +96,17 @@ describe("an engine's network", () => {
     expect(await engine.json("GET", "/v1/whoami")).toMatchObject({
       extensions: expect.arrayContaining(["host-network"]),
     });
+  });
+
+  test("is another one for each command that runs at the same time, with ports of its own", async () => {
+    const listen = `nc -l -p 8080 -e echo & ${network}; sleep 1; nc 127.0.0.1 8080 </dev/null; wait`;
+    const commands = Array.from({ length: 6 }, (_, at) => listen.replace("echo", `echo of ${at}`));
+    const runs = await Promise.all(commands.map((command) => engine.run(base, command)));
+    expect(runs.map(({ stdout }) => stdout.split("\n")[1])).toEqual(commands.map((_, at) => `of ${at}`));
+    expect(new Set([machine, ...runs.map(({ stdout }) => stdout.split("\n")[0])]).size).toBe(7);
+    // Not all of them are kept.
+    while (carriersOf(process.pid).length > 8) await Bun.sleep(5);
+    expect(carriersOf(process.pid)).toHaveLength(8);
   });
 
   test.each([

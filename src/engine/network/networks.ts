@@ -9,11 +9,12 @@ import { errorCode } from "../../system-error.ts";
 import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
 import type { Environment } from "../system/programs.ts";
 import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
+import { NetworkPool } from "./network-pool.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
 
 /** A sandbox's view of its network. */
 export type SandboxNetwork =
-  /** A network behind two user-mode network stacks, shared with the other sandboxes of this process. */
+  /** A network of its own behind two user-mode network stacks. */
   | { kind: "private"; resolvConf: string }
   /** Its own loopback, and nothing else. */
   | { kind: "none"; resolvConf: string }
@@ -22,47 +23,49 @@ export type SandboxNetwork =
 
 /** A network that may not be ready yet. */
 export interface ProvidedNetwork {
-  /** `undefined` if sandboxes don't share the network. */
-  shared: PrivateNetwork | undefined;
+  /** A namespace to join; `undefined`: the machine's, or one that the runtime makes. */
+  joined: PrivateNetwork | undefined;
   /**
    * Resolves to the machine's network, after one warning, if a private one can't be made. Rejects only if too many files are open;
    * callers may ignore it.
    */
   ready: Promise<SandboxNetwork>;
+  /** Gives the network to the next sandbox, or ends it if a process may be left in it. */
+  release(options: { isEmpty: boolean }): void;
 }
 
-/**
- * The networks of this process's sandboxes. The private one is made when a sandbox first needs it, shared by later ones, and ends
- * with this process in any case.
- */
+/** The networks of this process's sandboxes. Private ones are made when a sandbox needs them, and end with this process in any case. */
 export class Networks {
   readonly #environment: Environment;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
-  #private: PrivateNetwork | undefined;
+  readonly #pool: NetworkPool;
   #hasFailed = false;
 
   constructor(options: { environment: Environment; clock: Clock; warn: (message: string) => void }) {
     this.#environment = options.environment;
     this.#clock = options.clock;
     this.#warn = options.warn;
+    this.#pool = new NetworkPool(() =>
+      startPrivateNetwork(findAddresses(readHostNetwork()), this.#environment, this.#clock),
+    );
   }
 
   /** Starts making the network that `provide` waits for. Throws if too many files are open. */
   start(mode: NetworkMode): PrivateNetwork | undefined {
-    const network = mode === "default" ? this.#share() : undefined;
-    // Callers that wait for the network get its error.
-    network?.ready.catch(() => undefined);
-    return network;
+    return mode === "default" ? this.#try(() => this.#pool.prepare()) : undefined;
   }
 
   provide(mode: NetworkMode): ProvidedNetwork {
-    if (mode === "none")
-      return { shared: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
+    const without = (network: SandboxNetwork): ProvidedNetwork => ({
+      ...{ joined: undefined, ready: Promise.resolve(network) },
+      release: () => undefined,
+    });
+    if (mode === "none") return without({ kind: "none", resolvConf: "" });
     const resolvConf = readResolvConf();
     const host: SandboxNetwork = { kind: "host", resolvConf };
-    const network = this.start(mode);
-    if (network === undefined) return { shared: undefined, ready: Promise.resolve(host) };
+    const network = mode === "default" ? this.#try(() => this.#pool.take()) : undefined;
+    if (network === undefined) return without(host);
     const { nameServers } = network;
     const ready = network.ready.then(
       (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServers) }),
@@ -73,26 +76,21 @@ export class Networks {
     );
     // A sandbox that fails in another way doesn't wait for it.
     ready.catch(() => undefined);
-    return { shared: network, ready };
+    return { joined: network, ready, release: ({ isEmpty }) => this.#pool.release(network, isEmpty) };
   }
 
   async close(): Promise<void> {
-    await this.#private?.close();
+    await this.#pool.close();
   }
 
-  #share(): PrivateNetwork | undefined {
-    if (this.#hasFailed || this.#private !== undefined) return this.#private;
+  #try(find: () => PrivateNetwork): PrivateNetwork | undefined {
+    if (this.#hasFailed) return undefined;
     try {
-      const network = startPrivateNetwork(findAddresses(readHostNetwork()), this.#environment, this.#clock);
-      // A network that fails is replaced for the next sandbox.
-      network.broken.then(() => {
-        if (this.#private === network) this.#private = undefined;
-      });
-      this.#private = network;
+      return find();
     } catch (error) {
       this.#giveUp(error);
+      return undefined;
     }
-    return this.#private;
   }
 
   #giveUp(error: unknown): void {

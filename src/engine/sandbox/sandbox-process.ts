@@ -35,8 +35,8 @@ export interface ProcessOptions {
 }
 
 /**
- * Docker's default set without `CAP_NET_RAW`, which reads other processes' packets: a command has it only in a network of its
- * own. `CAP_MKNOD` is harmless: the control group for devices prevents root from opening the devices it makes, and a user
+ * Docker's default set without `CAP_NET_RAW`, which reads all packets of a network: a command has it only in a network of its own.
+ * `CAP_MKNOD` is harmless: the control group for devices prevents root from opening the devices it makes, and a user
  * namespace can't make any.
  */
 const capabilities = [
@@ -100,5 +100,5 @@ function homeFor({ env, secretEnv, home }: SandboxProcess): Record<string, strin
 
 /** Returns the capabilities of a command in a network of this kind. */
 export function grantedWith(network: Pick<SandboxNetwork, "kind">): readonly string[] {
-  return network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
+  return network.kind === "host" ? capabilities : [...capabilities, "CAP_NET_RAW"];
 }

@@ -39,11 +39,12 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const kill = new KillSwitch(request.signal, request.onKill);
   const network = host.networks.provide(request.network);
   let helper: Helper | undefined;
+  let hasEnded = false;
   try {
     const groups = runtime.prepare(host, request.id);
     helper = startNamespace(layout, environment, {
       forCommand: true,
-      descriptor: network.shared?.namespaces,
+      descriptor: network.joined?.namespaces,
       terminal: request.terminal,
       runtime,
       entries: groups?.entries,
@@ -105,6 +106,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       ? supervise(host, request, { namespace, kill, guard }, started)
       : refuse(request, namespace.process, refused, started)
     ).finally(request.onEnd);
+    hasEnded = true;
     removeMountPoints(upper, points);
     return outcome;
   } finally {
@@ -114,6 +116,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       // bough's own groups stay recorded until they can be removed.
       if (request.runtime.makesGroups) throw error;
     });
+    network.release({ isEmpty: hasEnded });
   }
 }
 

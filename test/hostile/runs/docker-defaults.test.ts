@@ -163,13 +163,6 @@ const machinesNetwork: Difference[] = [
   },
 ];
 
-const sharedNetwork: Difference[] = [
-  {
-    docker: ["capability CAP_NET_RAW bounding effective permitted"],
-    reason: "RUNs of one process share their network: it would let one read the packets of another.",
-  },
-];
-
 const userNamespace: Difference[] = [
   {
     docker: ["mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro"],
@@ -199,13 +192,13 @@ const machineNetwork = { network: { kind: "host", resolvConf: "" } } as const;
 const ordinaryUser = { inUserNamespace: true, limits: watched };
 
 describe.each([
-  ["root", ownNetwork, [...always, ...controlGroups, ...sharedNetwork]],
+  ["root", ownNetwork, [...always, ...controlGroups]],
   ["root with --network=none", noNetwork, [...always, ...controlGroups]],
   ["root with the machine's network", machineNetwork, [...always, ...controlGroups, ...machinesNetwork]],
   [
     "an ordinary user",
     { ...ordinaryUser, ...ownNetwork },
-    [...always, ...noControlGroups, ...sharedNetwork, ...userNamespace, ...settingsOfUserNamespace],
+    [...always, ...noControlGroups, ...userNamespace, ...settingsOfUserNamespace],
   ],
   [
     "an ordinary user with --network=none",
