@@ -1,9 +1,11 @@
 /** The places that this machine can make, by the names of the columns in `test/README.md`. */
 
+import { openArm64Place } from "./arm64-place.ts";
 import { openEnginePlace } from "./engine-place.ts";
 import type { Place } from "./place.ts";
 import { openPluginPlace } from "./plugin-place.ts";
 import { openServePlace, openSixCallsPlace } from "./service-places.ts";
+import { openWindowsPlace } from "./windows-place.ts";
 
 export interface PlaceEntry {
   open(): Promise<Place>;
@@ -21,4 +23,6 @@ export const places = {
   serve: { open: openServePlace },
   "six calls": { open: openSixCallsPlace },
   plugin: { open: openPluginPlace },
+  Windows: { open: openWindowsPlace },
+  arm64: { open: openArm64Place },
 } satisfies Record<string, PlaceEntry>;

@@ -38,7 +38,7 @@ afterAll(async () => {
 const environment = { BOUGH_HOME: "D:\\home", WINEPATH: programsPath };
 
 /** Shows the modes, names and targets of all that is copied. */
-const list = "FROM busybox:1\nCOPY . /srv/\nRUN ls -lR /srv | sed -n 's/ .* / /p'\n";
+const list = "FROM base:1\nCOPY . /srv/\nRUN ls -lR /srv | sed -n 's/ .* / /p'\n";
 const listing = "-rw-r--r-- Dockerfile\ndrwxr-xr-x bin\nlrwxrwxrwx bin/run\n-rw-r----- run\n";
 const entries: RawEntry[] = [
   { name: "Dockerfile", content: list },
@@ -58,7 +58,7 @@ function serve(path: string, content: Uint8Array<ArrayBuffer>): string {
 
 test("a second build is cached, and leaves nothing locked", async () => {
   write({
-    "app/Dockerfile": "FROM busybox:1\nCOPY a.txt /srv/\nRUN cat /srv/a.txt\n",
+    "app/Dockerfile": "FROM base:1\nCOPY a.txt /srv/\nRUN cat /srv/a.txt\n",
     "app/a.txt": "hello\n",
   });
   const results = ["--iidfile", "id", "--metadata-file", "metadata.json", "--tag", "app:1"];
@@ -147,12 +147,12 @@ describe("an archive is refused if a name in it means something else on Windows:
 });
 
 test("an ignore file has the client's separator, and only names that are listed can be copied", async () => {
-  const Dockerfile = "FROM busybox:1\nCOPY . /srv/\nRUN cd /srv && find . -type f | sort\n";
+  const Dockerfile = "FROM base:1\nCOPY . /srv/\nRUN cd /srv && find . -type f | sort\n";
   const files = { "secrets/k.pem": "", "secrets/public": "", "out/a.o": "", "secret.txt": "" };
   write({
     "ignoring/Dockerfile": Dockerfile,
     "ignoring/.dockerignore": "secrets\\*.pem\nout\\*.o\nsecret.txt\n",
-    "ignoring/Other": "FROM busybox:1\nCOPY SECRET.TXT /srv/\n",
+    "ignoring/Other": "FROM base:1\nCOPY SECRET.TXT /srv/\n",
     ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`ignoring/${name}`, text])),
   });
   const { stderr } = await windows.bough(["build", "ignoring", "--dockerfile", "ignoring\\Dockerfile"], {

@@ -16,7 +16,7 @@ const requests: { line: string; authorization: string | null; bytes: number }[] 
 beforeAll(async () => {
   windows = await startWindowsBough();
   mkdirSync(join(windows.drive, "out"));
-  writeFiles(windows.drive, { "app/Dockerfile": "FROM busybox:1\nRUN echo made > /made\n" });
+  writeFiles(windows.drive, { "app/Dockerfile": "FROM base:1\nRUN echo made > /made\n" });
   programs = installPrograms(windows.drive, {
     "docker-credential-wincred": ({ input }) => ({
       stdout: JSON.stringify({ ServerURL: input, Username: "ann", Secret: "from wincred" }),
@@ -52,8 +52,8 @@ describe("a drive's letter is a part of its path", () => {
     ["docker-archive:D:\\out\\a.tar", "a.tar"],
     ["docker-archive:D:/out/b.tar:app:1", "b.tar"],
     ["oci:D:\\out\\layout:1", "layout"],
-  ])("images export busybox:1 %s", async (destination, made) => {
-    passed(await bough("images", "export", "busybox:1", destination));
+  ])("images export base:1 %s", async (destination, made) => {
+    passed(await bough("images", "export", "base:1", destination));
     expect(readdirSync(join(windows.drive, "out"))).toContain(made);
   });
 
@@ -64,7 +64,7 @@ describe("a drive's letter is a part of its path", () => {
     const cache = `type=local,dest=${join(windows.drive, "out/cache")}`;
     const made = await runBough(["build", "--local", "app", "--cache-to", cache], {
       workingDirectory: windows.drive,
-      environment: { BOUGH_HOME: windows.serverHome },
+      environment: { BOUGH_HOME: windows.home },
     });
     passed(made);
     const { stdout } = await bough("cache", "show", "D:\\out\\cache");
@@ -73,14 +73,14 @@ describe("a drive's letter is a part of its path", () => {
 
   test("in files of a run", async () => {
     writeFiles(windows.drive, { "out/x": "content\n" });
-    const { stdout } = await bough("run", "-F", "D:/out/x:/k", "-D", "busybox:1", "--", "cat", "/k");
+    const { stdout } = await bough("run", "-F", "D:/out/x:/k", "-D", "base:1", "--", "cat", "/k");
     expect(stdout).toBe("content\n");
   });
 
   test("in a bake file", async () => {
     const target = { context: "app", dockerfile: "D:\\out\\Other" };
     writeFiles(windows.drive, {
-      "out/Other": "FROM busybox:1\nRUN echo other\n",
+      "out/Other": "FROM base:1\nRUN echo other\n",
       "bake.json": JSON.stringify({ target: { default: target } }),
     });
     const { stderr } = await bough("bake", "-f", "bake.json");
@@ -90,7 +90,7 @@ describe("a drive's letter is a part of its path", () => {
 
 test("names of variables have no case", async () => {
   writeFiles(windows.drive, {
-    "secret/Dockerfile": "FROM busybox:1\nRUN --mount=type=secret,id=s tr a-z A-Z < /run/secrets/s\n",
+    "secret/Dockerfile": "FROM base:1\nRUN --mount=type=secret,id=s tr a-z A-Z < /run/secrets/s\n",
   });
   const { stderr } = await shell("set MYSEC=hidden&& D:\\bough.exe build secret --secret id=s,env=mysec");
   expect(stderr).toContain("HIDDEN");

@@ -1,13 +1,8 @@
 /**
- * A Debian root with Wine, from the machine's own package mirror, and in it the directory of a Windows machine (`prefix`). Made once
- * (about a minute, 600 MB) and kept outside of the tree. Never changed: each test writes to a layer of its own above it.
+ * A Debian root with Wine, and in it the directory of a Windows machine (`prefix`). Made once (about a minute, 700 MB), and never
+ * changed: each test writes to a layer of its own above it.
  */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { cacheDirectory } from "../support/kept-results.ts";
-
-/** Wine of Debian 12 lacks a library that Bun needs, and can't remove directories. */
-const suite = "trixie";
+import { findRoot } from "../support/kept-root.ts";
 
 /** The directory of the Windows machine in the root. */
 export const prefix = "/windows";
@@ -43,64 +38,22 @@ const makeMachine = `
   done
   rm -rf ${prefix}/drive_c/windows/syswow64`;
 
-const recipe = { suite, leftOut, makeMachine };
-
 /** Returns the root's path. */
-export async function findWineRoot(): Promise<string> {
-  const cache = cacheDirectory();
-  mkdirSync(cache, { recursive: true });
-  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
-  const directory = join(cache, `wine-${suite}-${digest}`);
-  // Several processes run tests: the first one makes it, and the others wait.
-  if (!existsSync(directory))
-    await run(["flock", join(cache, "wine.lock"), process.execPath, import.meta.path, directory]);
-  return directory;
-}
-
-/** Runs in a process of its own, with the lock. */
-async function makeRoot(directory: string): Promise<void> {
-  if (existsSync(directory)) return;
-  const unfinished = mkdtempSync(join(cacheDirectory(), "unfinished-"));
-  try {
-    await run([
-      "mmdebstrap",
+export function findWineRoot(): Promise<string> {
+  return findRoot({
+    name: "wine",
+    // Wine of Debian 12 lacks a library that Bun needs, and can't remove directories.
+    suite: "trixie",
+    options: [
       "--variant=minbase",
       "--include=wine64",
       "--dpkgopt=force-unsafe-io",
       ...leftOut.map((path) => `--dpkgopt=path-exclude=${path}`),
       "--skip=output/dev",
       `--customize-hook=chroot "$1" sh -c '${makeMachine}'`,
-      suite,
-      join(unfinished, "root"),
-      await mirror(),
-    ]);
-    renameSync(join(unfinished, "root"), directory);
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true });
-  }
+    ],
+  });
 }
 
-/** Returns the line of this machine's package sources for its own suite, with another suite. */
-async function mirror(): Promise<string> {
-  const format = "deb $(SITE) $(RELEASE) $(COMPONENT)";
-  const lines = (await run(["apt-get", "indextargets", "--format", format, "Created-By: Packages"])).split(
-    "\n",
-  );
-  // Not those of updates and security: their names have a hyphen.
-  const own = lines.find((line) => /^deb \S+ [a-z]+ main$/.test(line));
-  if (own === undefined) throw new Error("apt has no package sources: run apt-get update");
-  return own.replace(/ [a-z]+ main$/, ` ${suite} main`);
-}
-
-async function run(command: readonly string[]): Promise<string> {
-  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}:\n${stderr.slice(-2000)}`);
-  return stdout;
-}
-
-// Without an argument: what `scripts/test` calls, since it takes longer than a test may.
-if (import.meta.main) await (process.argv[2] === undefined ? findWineRoot() : makeRoot(process.argv[2]));
+// `scripts/test` makes it, since that takes longer than a test may.
+if (import.meta.main) await findWineRoot();

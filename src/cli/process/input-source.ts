@@ -57,8 +57,8 @@ export async function readOpened(given: number | undefined, path: string, maxByt
   try {
     opened = await openFile(path, constants.O_RDONLY);
   } catch (error) {
-    // Who was given a descriptor may read from it, even if it is a socket (ENXIO), or another user's.
-    if (given === undefined || !["EACCES", "ENXIO"].includes(errorCode(error) ?? "")) throw error;
+    // Who was given a descriptor may read from it, even if it is a socket (ENXIO), or another user's, or nothing here has that name.
+    if (given === undefined || !["EACCES", "ENXIO", "ENOENT"].includes(errorCode(error) ?? "")) throw error;
   }
   try {
     return await readAll(chunksOf(opened ?? given ?? -1), maxBytes);

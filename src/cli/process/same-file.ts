@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { descriptorOf } from "./descriptors.ts";
 
 /** True if two absolute paths mean the same file, however they are spelled, even if it does not exist yet. */
 export function isSameFile(one: string, other: string): boolean {
@@ -26,5 +27,5 @@ function inodeOf(path: string): string | undefined {
 
 /** True if a path is one of the names of standard input: `/dev/stdin`, `/proc/self/fd/0`, ... */
 export function isStandardInput(path: string): boolean {
-  return isSameFile(path, "/dev/stdin");
+  return descriptorOf(path) === 0 || isSameFile(path, "/dev/stdin");
 }
