@@ -171,11 +171,12 @@ async function measureLayers(
   }
 }
 
-async function measure(
-  steps: readonly StepRecord[],
+/** Returns the bytes that the layer of each step adds, of steps in the order of the Dockerfile. */
+export async function measure<Step extends Pick<StepRecord, "image" | "stage">>(
+  steps: readonly Step[],
   service: Pick<ImageService, "layerSizes">,
-): Promise<Map<StepRecord, number>> {
-  const added = new Map<StepRecord, number>();
+): Promise<Map<Step, number>> {
+  const added = new Map<Step, number>();
   /** Ids of the layers that each stage has before the step, by the stage's index. */
   const before = new Map<number, ReadonlySet<string>>();
   for (const step of steps) {

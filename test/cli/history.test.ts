@@ -308,3 +308,50 @@ aaa1   2026-03-01T10:00:00.000Z  succeeded  1.0 s       0/1     app:dev   build 
     expect((await boughIn(own, "history", "show")).stderr).toContain("the history has no builds yet");
   });
 });
+
+describe("a page about a build", () => {
+  const context = contextOf("FROM base:1\nRUN echo hello; dd if=/dev/zero of=/opt-file bs=1M count=2\n");
+
+  test("--report writes it, with the sizes of the image", async () => {
+    const file = join(temporaryDirectory(), "build.html");
+    expect((await bough("build", "--docker", context, "--tag", "page:1", "--report", file)).exitCode).toBe(0);
+    const page = await Bun.file(file).text();
+    expect(page).toContain("<h1>page:1</h1>");
+    expect(page).toMatch(/<code>\/opt-file<\/code>.*2\.1 MB/);
+    expect(page).toContain("hello");
+  });
+
+  test("--report writes it after a failure, too, with the output of the failed step", async () => {
+    const file = join(temporaryDirectory(), "build.html");
+    writeFileSync(file, "of an earlier build");
+    const failing = contextOf("FROM base:1\nRUN echo reason; exit 4\n");
+    expect((await bough("build", "--docker", failing, "--report", file)).exitCode).toBe(1);
+    const page = await Bun.file(file).text();
+    expect(page).toContain("What went wrong");
+    expect(page).toMatch(/<pre[^>]*>reason<\/pre>/);
+  });
+
+  test("history report writes it later, to a file or to standard output", async () => {
+    await bough("build", "--docker", context, "--tag", "page:1");
+    const [{ id }] = await json("ls", "-n", "1");
+    const directory = temporaryDirectory();
+    const options = { workingDirectory: directory, environment: { BOUGH_HOME: home } };
+    expect((await runBough(["--local", "history", "report"], options)).stdout).toBe(`bough-${id}.html\n`);
+    const written = await Bun.file(join(directory, `bough-${id}.html`)).text();
+    expect(written).toContain("/opt-file");
+    expect((await bough("history", "report", id, "-o", "-")).stdout).toBe(written);
+  });
+
+  test("where no file can be written, that is an error before the build", async () => {
+    const { exitCode, stderr } = await bough("build", "--docker", context, "--report", "/nowhere/build.html");
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining("--report /nowhere/build.html"),
+    });
+  });
+
+  test("--check builds nothing and has none", async () => {
+    const { stderr } = await bough("build", "--check", context, "--report", "x.html");
+    expect(stderr).toContain("--check and --report cannot be used together");
+  });
+});

@@ -41,15 +41,20 @@ export const build: Command = {
   foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 
-/** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. Only `--check` makes a report. */
+/**
+ * Refuses `--check` with `--trace`, `--report` or `--timings`: without a build there is nothing to measure. The formats of reports are
+ * for `--check` alone.
+ */
 function refuseTogether({ values, globals: { report } }: Invocation): void {
   if (report !== undefined && readCall(values).method !== "check")
     throw usageError(
       `--format ${report} needs --check`,
       "It is a report of what the checks find: build nothing with --check, and build without --format.",
     );
-  const measure = values.text("trace") === undefined ? "timings" : "trace";
-  if (readCall(values).method === "build" || !(measure === "trace" || values.flag("timings"))) return;
+  const measure =
+    ["trace", "report"].find((name) => values.text(name) !== undefined) ??
+    (values.flag("timings") ? "timings" : undefined);
+  if (readCall(values).method === "build" || measure === undefined) return;
   throw usageError(`--check and --${measure} cannot be used together`, "--check builds nothing.");
 }
 

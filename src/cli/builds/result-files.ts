@@ -18,12 +18,14 @@ import { isSameFile } from "../process/same-file.ts";
 import { type BakedTarget, locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
 
-/** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
+/** Files that a build writes: `--metadata-file` and `--iidfile` if it succeeds, `--trace` and `--report` in any case. */
 export interface ResultFiles {
   /** @throws BoughError if one of them can't be written: then neither exists */
   write(result: BuildResult): void;
   /** @throws BoughError if it can't be written */
   writeTrace(text: string): void;
+  /** @throws BoughError if it can't be written */
+  writeReport(text: string): void;
 }
 
 /**
@@ -33,13 +35,14 @@ export interface ResultFiles {
  * @throws BoughError of kind `usage` if no file can be written at a path
  */
 export function prepareResultFiles(invocation: Invocation): ResultFiles {
-  const { files, traces } = findResultFiles(invocation);
-  const all = [...files, ...traces];
+  const { files, traces, reports } = findResultFiles(invocation);
+  const all = [...files, ...traces, ...reports];
   for (const place of all) requireWritable(place);
   for (const place of all) removeOld(place);
   return {
     write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
     writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
+    writeReport: (text) => writeAllOrNone(reports.map((place) => ({ ...place, text }))),
   };
 }
 
@@ -54,11 +57,12 @@ export function findResultFiles(invocation: Invocation) {
     placeOf(name).map((place) => ({ ...place, textOf })),
   );
   const traces = placeOf("trace");
-  const all = [...files, ...traces];
+  const reports = placeOf("report");
+  const all = [...files, ...traces, ...reports];
   for (const place of all) refuseInput(place, invocation);
   const lock = findLock(invocation);
   refuseSame(lock === undefined ? all : [...all, lock]);
-  return { files, traces };
+  return { files, traces, reports };
 }
 
 /** Opens the lock of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for one that can't be used. */

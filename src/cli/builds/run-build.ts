@@ -1,4 +1,5 @@
 import type { BuildResult } from "../../builder/result.ts";
+import { messageOf } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -6,7 +7,8 @@ import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
-import { dockerIdOf, prepareResultFiles } from "./result-files.ts";
+import { type Recording, startRecording } from "./recording.ts";
+import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files.ts";
 
 /**
  * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
@@ -20,16 +22,22 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     throw error;
   });
   let measures: Measures | undefined;
+  const hasReport = invocation.values.text("report") !== undefined;
+  const recording = startRecording(invocation, { keepsOutput: hasReport });
+  let files: ResultFiles | undefined;
   try {
-    const files = prepareResultFiles(invocation);
+    files = prepareResultFiles(invocation);
     measures = await startMeasures(invocation, progress, files);
     const { printsImage, ...result } = await performBuild(
       measures?.progress ?? progress,
       invocation,
       measures,
+      undefined,
+      recording,
     );
     try {
       files.write(result);
+      if (hasReport) await writeReport(recording, files, invocation);
       measures?.end(result.seconds);
       if (invocation.values.flag("explain") && result.steps.every(({ cached }) => cached !== false))
         progress.log.info("every layer is cached: there is nothing to explain");
@@ -45,6 +53,11 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     return 0;
   } catch (error) {
     measures?.endAfterFailure(progress.log);
+    // The build's error is the one to report.
+    if (hasReport && files !== undefined)
+      await writeReport(recording, files, invocation).catch((cause: unknown) =>
+        progress.log.warn(messageOf(cause)),
+      );
     progress.close();
     measures?.print();
     const isReported = progress.fail(error);
@@ -56,6 +69,14 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     if (isReported) return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
+}
+
+/** Writes `--report`. A build that failed before it began to run has none. */
+async function writeReport(recording: Recording, files: ResultFiles, invocation: Invocation): Promise<void> {
+  const recorded = recording.read();
+  if (recorded === undefined) return;
+  const { reportOf } = await import("../history/page.ts");
+  files.writeReport(await reportOf(recorded, invocation));
 }
 
 async function checkOnError({ values, runtime }: Invocation): Promise<void> {

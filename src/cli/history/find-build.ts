@@ -103,15 +103,17 @@ export function requireRecord({ id, status, error }: BuildSummary, history: Hist
 }
 
 /** Returns the build before this one of the same thing: the same Dockerfile, context and target. */
-export function earlierBuild(of: BuildSummary, builds: readonly BuildSummary[]): BuildSummary | undefined {
-  return builds
-    .slice(builds.indexOf(of) + 1)
-    .find(
-      (each) =>
-        each.context === of.context &&
-        each.dockerfile === of.dockerfile &&
-        each.target === of.target &&
-        each.bakeTarget === of.bakeTarget &&
-        each.status !== "running",
-    );
+export function earlierBuild(
+  of: Pick<BuildSummary, "startedAt" | "context" | "dockerfile" | "target" | "bakeTarget">,
+  builds: readonly BuildSummary[],
+): BuildSummary | undefined {
+  return builds.find(
+    (each) =>
+      each.startedAt < of.startedAt &&
+      each.context === of.context &&
+      each.dockerfile === of.dockerfile &&
+      each.target === of.target &&
+      each.bakeTarget === of.bakeTarget &&
+      each.status !== "running",
+  );
 }

@@ -24,6 +24,10 @@ export const commands: CommandTable = {
         load: async () => (await import("../history/logs.ts")).logs,
       },
       diff: { summary: "Compare two builds", load: async () => (await import("../history/diff.ts")).diff },
+      report: {
+        summary: "Write a page about a build",
+        load: async () => (await import("../history/report.ts")).report,
+      },
       rm: { summary: "Remove builds", load: async () => (await import("../history/remove.ts")).rm },
     },
   },

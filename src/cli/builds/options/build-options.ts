@@ -78,7 +78,7 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     attestations,
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),
-    measuresLayers: values.text("metadata-file") !== undefined,
+    measuresLayers: values.text("metadata-file") !== undefined || values.text("report") !== undefined,
     jobsIn(dialect, service) {
       if (!dialect.buildsNeededStages) return 1;
       // The embedded engine has this machine's processors, a remote service its own machines.

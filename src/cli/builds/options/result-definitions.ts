@@ -83,6 +83,13 @@ export const resultDefinitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Print the critical path and the slowest steps once the build is over",
   },
+  report: {
+    type: "string",
+    completes: "file",
+    valueHint: "FILE",
+    description:
+      "Write a page about the build, in one file of HTML: what took long, what was not cached and why, what is large; also after a failure",
+  },
   "metadata-file": {
     type: "string",
     completes: "file",

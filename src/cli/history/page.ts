@@ -1,0 +1,94 @@
+/** The page about a build: gathers what it shows. */
+import { measure } from "../../builder/build.ts";
+import { messageOf } from "../../errors.ts";
+import type { BuildRecord } from "../../history/build-record.ts";
+import { openExistingHistory } from "../../history/history-database.ts";
+import { renderReport } from "../../history/report/report.ts";
+import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { findLayers, sizeOf } from "../images/inspection.ts";
+import { stateDirectory } from "../process/runtime.ts";
+import { findDescription } from "../references/image-argument.ts";
+import { chooseServiceFor } from "../service/choice.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
+import { earlierBuild, requireRecord } from "./find-build.ts";
+
+interface RecordedBuild {
+  record: BuildRecord;
+  outputs: ReadonlyMap<number, string>;
+}
+
+/** Renders the page. What can't be found any more, such as a removed image, is left out. */
+export async function reportOf({ record, outputs }: RecordedBuild, invocation: Invocation): Promise<string> {
+  const { log } = invocation;
+  const earlier = findEarlier(record, invocation);
+  const measured = await measureBuild(record, invocation).catch((error: unknown) => {
+    log.debug(`the image can't be measured: ${messageOf(error)}`);
+    return undefined;
+  });
+  return renderReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? record });
+}
+
+function findEarlier(record: BuildRecord, { runtime, log }: Invocation): BuildRecord | undefined {
+  try {
+    using history = openExistingHistory(stateDirectory(runtime));
+    const earlier = history && earlierBuild({ ...record.origin, ...record }, history.list());
+    return earlier && history && requireRecord(earlier, history);
+  } catch (error) {
+    log.debug(messageOf(error));
+    return undefined;
+  }
+}
+
+/** The files of one layer that are counted by directory; smaller ones only in its size. */
+const maxFilesOfLayer = 50_000;
+
+/** Measures the image and the layers of steps, if the service of the build has them and reports sizes. */
+async function measureBuild(
+  record: BuildRecord,
+  invocation: Invocation,
+): Promise<{ sizes: ImageSizes | undefined; record: BuildRecord } | undefined> {
+  const { steps, result, origin } = record;
+  const choice = chooseServiceFor(invocation.runtime, invocation.globals);
+  const name = choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
+  if (name !== origin.service || result === null) return undefined;
+  await using connection = await connectQuietly(invocation);
+  if (!(await connection.service.capabilities.extensions()).has("changes")) return undefined;
+  const sizes = await measureImage(result.image, connection);
+  if (steps.every(({ addedBytes, image }) => addedBytes !== null || image === null)) return { sizes, record };
+  const inOrder = steps.toSorted((one, other) => one.step - other.step || one.start - other.start);
+  const added = await measure(inOrder, connection.service);
+  return {
+    sizes,
+    record: {
+      ...record,
+      steps: steps.map((step) => ({ ...step, addedBytes: step.addedBytes ?? added.get(step) ?? null })),
+    },
+  };
+}
+
+async function measureImage(image: string, connection: Connection): Promise<ImageSizes> {
+  const { service } = connection;
+  const { origin } = await findDescription(image, connection);
+  const { layers } = await findLayers(image, origin.history ?? [], connection);
+  const files: SizedFile[] = [];
+  for (const [at, { id }] of layers.entries()) {
+    if (id === undefined) continue;
+    const { changes } = await service.listChanges(image, id, maxFilesOfLayer);
+    for (const { kind, type, path, size } of changes)
+      if (kind !== "deleted" && type !== "directory") files.push({ path, bytes: size, layer: at });
+  }
+  const shown = layers.map((layer) => ({
+    instruction: layer.instruction,
+    isBase: layer.isBase === true,
+    bytes: sizeOf(layer),
+    hiddenBytes: layer.changes?.hidden.bytes ?? 0,
+  }));
+  const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+  return {
+    bytes: sum(shown.map(({ bytes }) => bytes)),
+    hiddenBytes: sum(shown.map(({ hiddenBytes }) => hiddenBytes)),
+    layers: shown,
+    root: directorySizes(files),
+  };
+}

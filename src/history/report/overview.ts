@@ -1,0 +1,95 @@
+import { renderExplanation } from "../../terminal/explanation.ts";
+import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
+import { type BuildRecord, type BuildStatus, type BuildStep, countCached } from "../build-record.ts";
+import type { CriticalPath } from "../critical-path.ts";
+import { html, lines, type Markup } from "./markup.ts";
+import type { ReportData } from "./report-data.ts";
+
+const statusSigns: Readonly<Record<BuildStatus, string>> = {
+  running: "▸",
+  succeeded: "✓",
+  failed: "✕",
+  interrupted: "◼",
+};
+
+export function renderHeader({ record }: ReportData): Markup {
+  const { origin, status, startedAt, id } = record;
+  const began = new Date(startedAt).toISOString();
+  return html`<header><p class="brand">bough build report</p><h1>${origin.name}</h1>
+<p class="meta"><span class="status ${status}"><span aria-hidden="true">${statusSigns[status]}</span> ${status}</span> <time datetime="${began}">${began.slice(0, 16).replace("T", " ")} UTC</time> <span>${doorWords[origin.door]}${origin.isCi ? " in a pipeline" : ""}</span> <span>build <code>${id}</code></span></p></header>`;
+}
+
+const doorWords = {
+  build: "by bough build",
+  bake: "by bough bake",
+  docker: "by docker",
+  mcp: "by a coding agent",
+} as const;
+
+/** The answers to what people come for, each with the way to more. */
+export function renderFigures({ record, sizes, earlier }: ReportData, path: CriticalPath): Markup {
+  const { layers, cached } = countCached(record.steps);
+  const { slowest } = path;
+  const seconds = slowest === undefined ? 0 : (slowest.end - slowest.start) / 1000;
+  const share = record.seconds > 0 ? Math.min(100, Math.round((seconds / record.seconds) * 100)) : 0;
+  const change = earlier === undefined ? undefined : record.seconds - earlier.seconds;
+  const misses = record.steps.filter((step) => step.reason !== null).length;
+  const largest = sizes?.root.children[0];
+  return html`<ul class="figures">
+${figure("Time", formatDuration(record.seconds), change === undefined ? `${formatCount(record.steps.length, "step")}` : `${change < 0 ? "−" : "+"}${formatDuration(Math.abs(change))} against the build before`)}
+${slowest === undefined ? undefined : figure("Slowest on the critical path", html`<a href="#s${slowest.step}">step ${slowest.step}</a>`, html`<code>${slowest.title.slice(0, 60)}</code> ${formatDuration(seconds)}, ${share}% of the time`)}
+${layers === 0 ? undefined : figure("From the cache", `${cached} of ${layers}`, misses === 0 ? "every layer was there" : html`<a href="#misses">why the others were not</a>`)}
+${sizes === undefined ? undefined : figure("Image", formatBytes(sizes.bytes), largest === undefined ? "no files" : html`<a href="#sizes">most of it in /${largest.name}</a>`)}
+</ul>`;
+}
+
+function figure(name: string, value: Markup | string, more: Markup | string): Markup {
+  return html`<li><h2>${name}</h2><p class="value">${value}</p><p class="more">${more}</p></li>`;
+}
+
+/** The error, and the end of what the failed command has printed: the first thing to see of a failed build. */
+export function renderFailure({ record, outputs }: ReportData): Markup | undefined {
+  const { error, steps, status } = record;
+  if (error === null) return undefined;
+  const failed = steps.find(({ outcome }) => outcome === "failed");
+  const output = failed && outputs.get(failed.step)?.trimEnd();
+  const tail = output?.split("\n").slice(-maxErrorLines).join("\n").slice(-maxErrorLength);
+  return html`<section class="failure" aria-labelledby="failure"><h2 id="failure">${status === "failed" ? "What went wrong" : "It did not end"}</h2>
+${failed === undefined ? undefined : html`<p><a href="#s${failed.step}">Step ${failed.step}</a> failed: <code>${failed.title.slice(0, 300)}</code></p>`}
+${tail ? html`<pre tabindex="0" aria-label="The end of its output">${lines(tail)}</pre>` : undefined}
+<pre class="error">${lines(error.message)}</pre>${error.hint === null ? undefined : html`<pre class="hint">${lines(error.hint)}</pre>`}</section>`;
+}
+
+const maxErrorLines = 15;
+const maxErrorLength = 4000;
+
+/** The causes of misses first: what follows a changed layer is made again, too, and has no cause of its own. */
+export function renderMisses({ steps }: BuildRecord): Markup {
+  const missed = steps
+    .filter(({ reason }) => reason !== null)
+    .toSorted((one, other) => one.step - other.step);
+  if (missed.length === 0)
+    return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2><p>${steps.some(({ outcome }) => outcome === "cached") ? "Every layer that could be was in the cache." : "No layer had to be looked for."}</p></section>`;
+  const causes = missed.filter((step) => !isConsequence(step));
+  const after = (cause: BuildStep) => {
+    const next = causes.find(({ step }) => step > cause.step)?.step ?? Number.POSITIVE_INFINITY;
+    return missed.filter((step) => isConsequence(step) && step.step > cause.step && step.step < next).length;
+  };
+  const shown = causes.length === 0 ? missed.slice(0, 1) : causes;
+  const all = new Set(causes.map(({ reason }) => reason?.reason));
+  if (causes.length > 3 && all.size === 1 && ["first build", "--no-cache"].includes([...all][0] ?? ""))
+    return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2><p>All ${causes.length} layers were built: ${causes[0]?.reason ? renderExplanation(causes[0].reason) : ""}.</p></section>`;
+  return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2>
+<div class="wide"><table class="stack"><thead><tr><th scope="col">Step</th><th scope="col">Instruction</th><th scope="col">Because</th></tr></thead><tbody>${shown
+    .slice(0, maxCauses)
+    .map((step) => {
+      const more = after(step);
+      return html`<tr><td><a href="#s${step.step}">${step.step}</a></td><td><code>${step.title.slice(0, 120)}</code></td><td>${step.reason === null ? "" : renderExplanation(step.reason)}${more === 0 ? undefined : html`<br><small>and ${formatCount(more, "step")} after it</small>`}</td></tr>`;
+    })}</tbody></table></div>${shown.length > maxCauses ? html`<p class="more">and ${shown.length - maxCauses} more, in the list of steps</p>` : undefined}</section>`;
+}
+
+const maxCauses = 25;
+
+function isConsequence({ reason }: BuildStep): boolean {
+  return reason?.reason === "parent" && "title" in reason && reason.title !== undefined;
+}
