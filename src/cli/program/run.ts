@@ -284,7 +284,7 @@ const common = ["build", "run", "shell", "images", "inspect", "push", "rmi", "do
 const more: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["images", ["bake", "tag", "untag", "index", "ls", "cat", "cp"]],
   ["sessions", ["use", "cd", "env", "session"]],
-  ["builds, operations", ["history", "ps", "show", "logs", "kill", "wait"]],
+  ["operations", ["history", "ps", "show", "logs", "kill", "wait"]],
   ["disk, cache", ["engine", "cache"]],
   ["services", ["auth", "serve"]],
   ["bough itself", ["agent", "skill", "mcp", "plugin", "completion", "licenses", "release-key"]],
