@@ -101,7 +101,7 @@ export const bake = command({
       description: "Seconds that each RUN may take (default: 600; 0: no limit, where the service allows it)",
     },
     ...registryOptions,
-    progress: resultDefinitions.progress ?? {},
+    progress: resultDefinitions.progress,
     "metadata-file": {
       type: "string",
       completes: "file",

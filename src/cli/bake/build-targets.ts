@@ -36,16 +36,16 @@ import { methodOf } from "./call.ts";
 import { callTargets } from "./call-targets.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
+import { createTargetDisplays } from "./target-progress.ts";
 import {
+  buildOf,
   type ImageOf,
   inTarget,
-  invocationOf,
   isUnknownCache,
   placeholder,
   requireServices,
   withTarget,
-} from "./target-command.ts";
-import { createTargetDisplays } from "./target-progress.ts";
+} from "./target-request.ts";
 
 type Built = BuildResult & { printsImage: boolean };
 
@@ -123,7 +123,7 @@ function refuseInputs(
     inTarget(target, () =>
       refuseInput(
         place,
-        invocationOf(target, () => placeholder, invocation),
+        buildOf(target, () => placeholder, invocation),
       ),
     );
 }
@@ -162,7 +162,7 @@ function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): v
 
 /** Throws for what can be seen to be wrong with a target before anything is run. */
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
-  const own = invocationOf(target, () => placeholder, invocation);
+  const own = buildOf(target, () => placeholder, invocation);
   inTarget(target, () => {
     readBuildOptions(own);
     chooseServices(own, readPlatforms(own.values.text("platform")));
@@ -232,7 +232,7 @@ async function buildAll(
     begun.add(target.name);
     try {
       const display = isAlone ? progress : displayOf(target.name);
-      const own = invocationOf(target, imageOf, invocation);
+      const own = buildOf(target, imageOf, invocation);
       const result = await performBuild(display, { ...own, log: display.log }, undefined, together);
       results.set(target.name, result);
       const { printsImage: _, ...finished } = result;

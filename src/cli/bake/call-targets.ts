@@ -6,7 +6,7 @@ import type { Call } from "../builds/options/input-definitions.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { type Method, methodOf, readBakeCall } from "./call.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
-import { invocationOf, placeholder, withTarget } from "./target-command.ts";
+import { buildOf, placeholder, withTarget } from "./target-request.ts";
 
 /** Prints what is said of each target, by name. Returns the first exit code that is not 0. */
 export async function callTargets(
@@ -45,7 +45,7 @@ async function callTarget(
 ): Promise<number> {
   const { method } = call;
   try {
-    const own = invocationOf(target, () => placeholder, invocation);
+    const own = buildOf(target, () => placeholder, invocation);
     return method === "check"
       ? await runCheckCommand(call, own)
       : await describeDockerfile({ ...call, method }, own);

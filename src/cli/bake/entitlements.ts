@@ -7,7 +7,7 @@ import { splitPair } from "../command-line/option-values.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { withTarget } from "./target-command.ts";
+import { withTarget } from "./target-request.ts";
 
 interface Reach {
   kind: "fs.read" | "fs.write";

@@ -36,7 +36,7 @@ export type CompletedKind =
 export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
 
 /** Defines `--timeout SEC`. */
-export function timeoutOption(description: string): ArgumentDefinition {
+export function timeoutOption(description: string): ArgumentDefinition & { type: "string" } {
   return { type: "string", alias: "t", valueHint: "SEC", description };
 }
 

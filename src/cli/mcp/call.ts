@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import type { Message } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Values } from "../command-line/arguments.ts";
 import type { CommandTable, Invocation } from "../command-line/command.ts";
+import { valuesOf } from "../command-line/request.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
@@ -23,11 +23,9 @@ export interface Call {
   report(message: string, done?: number, total?: number): void;
 }
 
-/** The parsed words of a command line. */
-export interface GivenWords {
-  flags?: readonly string[];
-  texts?: Readonly<Record<string, string | undefined>>;
-  lists?: Readonly<Record<string, readonly string[] | undefined>>;
+/** What a command is asked to do: its options, and what stands beside them. */
+export interface Asked {
+  options?: Parameters<typeof valuesOf>[0];
   positionals?: readonly string[];
   rest?: readonly string[] | undefined;
   session?: string | undefined;
@@ -41,33 +39,34 @@ interface Printed {
 }
 
 /** Calls a command of the table as a command line would. Rejects with the same errors. */
-export async function callCommand(path: readonly string[], words: GivenWords, call: Call): Promise<Printed> {
+export async function callCommand(path: readonly string[], asked: Asked, call: Call): Promise<Printed> {
   const [stdout, stderr] = [collectOutput(), collectOutput()];
-  const invocation = invocationFor(words, call, { stdout: stdout.output, stderr: stderr.output });
+  const invocation = invocationFor(asked, call, { stdout: stdout.output, stderr: stderr.output });
   await runLoaded(await findCommand(path, invocation.commands), invocation);
   return { stdout: stdout.bytes(), stderr: stderr.bytes() };
 }
 
 /** Calls a command that prints JSON, and returns the parsed value. */
-export async function callForJson(path: readonly string[], words: GivenWords, call: Call): Promise<unknown> {
-  const { stdout } = await callCommand(path, words, call);
+export async function callForJson(path: readonly string[], asked: Asked, call: Call): Promise<unknown> {
+  const { stdout } = await callCommand(path, asked, call);
   return JSON.parse(stdout.toString());
 }
 
 /** Returns a command's own invocation, derived from the server's. */
 export function invocationFor(
-  { flags = [], texts = {}, lists = {}, positionals = [], rest, session, stdin }: GivenWords,
-  { invocation, signal, warnings }: Call,
+  { options = {}, positionals, rest, ...own }: Asked,
+  call: Call,
   streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
 ): Invocation {
-  const values: Values = {
-    names: [...flags, ...namesOf(texts), ...namesOf(lists)],
-    flag: (name) => flags.includes(name),
-    text: (name) => texts[name],
-    list: (name) => lists[name] ?? [],
-    positionals,
-    rest,
-  };
+  return { ...surroundingsFor(call, own, streams), values: valuesOf(options, positionals, rest) };
+}
+
+/** Returns what a command needs beside its options. */
+export function surroundingsFor(
+  { invocation, signal, warnings }: Pick<Call, "invocation" | "signal" | "warnings">,
+  { session, stdin }: Pick<Asked, "session" | "stdin"> = {},
+  streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
+): Omit<Invocation, "values"> {
   const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
   const input = inputOf(stdin);
   const runtime: Runtime = {
@@ -85,18 +84,13 @@ export function invocationFor(
     runInBackground: unavailable,
     prepareReplacement: unavailable,
   };
-  return { ...invocation, values, globals, runtime, log: logTo(warnings) };
+  return { ...invocation, globals, runtime, log: logTo(warnings) };
 }
 
 /** Returns a log whose warnings and errors are collected. */
 export function logTo(warnings: string[]): Log {
   const warn = (message: Message) => void warnings.push(messageForAgent(message));
   return { debug() {}, info() {}, warn, error: warn };
-}
-
-/** Returns the names of the options that have a value. */
-function namesOf(given: Readonly<Record<string, unknown>>): string[] {
-  return Object.keys(given).filter((name) => given[name] !== undefined);
 }
 
 function unavailable(): never {

@@ -13,7 +13,7 @@ import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
 /** Defines `--network` with docker's values. `whose` network it is, for the help. */
-export function networkDefinition(whose: string): ArgumentDefinition {
+export function networkDefinition(whose: string): ArgumentDefinition & { type: "string" } {
   return {
     type: "string",
     valueHint: networkModes.join("|"),
@@ -42,7 +42,7 @@ export function readNetworkPolicy(values: Values): NetworkPolicy {
 }
 
 /** Defines `--add-host` with docker's values. `whose`: what gets the hosts, for the help. */
-export function hostsDefinition(whose: string): ArgumentDefinition {
+export function hostsDefinition(whose: string): ArgumentDefinition & { type: "string"; multiple: true } {
   return {
     type: "string",
     valueHint: "NAME:IP",

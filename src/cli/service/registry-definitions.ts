@@ -2,7 +2,7 @@
 
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 
-export const registryOptions: ArgumentDefinitions = {
+export const registryOptions = {
   authfile: {
     type: "string",
     refusesEmpty: true,
@@ -23,24 +23,24 @@ export const registryOptions: ArgumentDefinitions = {
     valueHint: "N",
     description: "How often a failed transfer to or from a registry is tried again (default: 2)",
   },
-};
+} as const satisfies ArgumentDefinitions;
 
-export const mirrorDefinition: ArgumentDefinition = {
+export const mirrorDefinition = {
   type: "string",
   refusesEmpty: true,
   multiple: true,
   valueHint: "HOST[:PORT]",
   description: "Fetch images of Docker Hub from a mirror, and from Docker Hub where it fails",
-};
+} as const satisfies ArgumentDefinition;
 
-export const digestFileDefinition: ArgumentDefinition = {
+export const digestFileDefinition = {
   type: "string",
   refusesEmpty: true,
   completes: "file",
   synonyms: ["--digestfile"],
   valueHint: "PATH",
   description: "Write the digest of the image that is written or pushed",
-};
+} as const satisfies ArgumentDefinition;
 
 export const credentialsDefinition: ArgumentDefinition = {
   type: "string",

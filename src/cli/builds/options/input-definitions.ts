@@ -15,7 +15,7 @@ export const calls = ["build", "check", "outline", "targets"] as const;
 const checkLevels = ["error", "warn"] as const;
 
 /** The options that say what to build, and how. */
-export const inputDefinitions: ArgumentDefinitions = {
+export const inputDefinitions = {
   context: {
     type: "positional",
     completes: "directory",
@@ -245,7 +245,7 @@ export const inputDefinitions: ArgumentDefinitions = {
     description: "Allow an entitlement to the Dockerfile: network.host is RUN --network=host",
   },
   ...limitDefinitions,
-};
+} as const satisfies ArgumentDefinitions;
 
 /** `--call`: what is done in place of a build. */
 export interface Call {

@@ -13,7 +13,7 @@ import {
 const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
 
 /** The options for the result, the view, and files for other programs. */
-export const resultDefinitions: ArgumentDefinitions = {
+export const resultDefinitions = {
   "on-error": {
     type: "string",
     valueHint: "shell",
@@ -104,7 +104,7 @@ export const resultDefinitions: ArgumentDefinitions = {
     description:
       "Write the image's UUID, or its digest if it is written or pushed, once the build has succeeded; of several platforms, the first one's UUID or the index's digest",
   },
-};
+} as const satisfies ArgumentDefinitions;
 
 type Mode = Exclude<(typeof progressModes)[number], "quiet" | "none">;
 

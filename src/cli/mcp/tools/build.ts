@@ -6,10 +6,12 @@ import { wording } from "../../../messages/wording.ts";
 import { renderBuildEvent } from "../../../terminal/build-log.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
+import { type BuildRequest, invocationOf } from "../../builds/request.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { type Call, invocationFor, logTo } from "../call.ts";
+import { pairs } from "../../command-line/request.ts";
+import { type Call, logTo, surroundingsFor } from "../call.ts";
 import { additive, inTurn, type Tool } from "../tool.ts";
-import { buildInputs, buildWords, network, pairs, timeoutSeconds, toolInput } from "./fields.ts";
+import { buildInputs, buildRequest, network, timeoutSeconds, toolInput } from "./fields.ts";
 
 const input = toolInput({
   ...buildInputs,
@@ -70,29 +72,23 @@ export const build: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   async perform(given, call) {
-    const { tags = [], secrets, no_cache, no_cache_filter = [], pull, timeout_seconds, network } = given;
-    const words = buildWords(given, no_cache_filter.length > 0);
-    const invocation = invocationFor(
-      {
-        ...words,
-        flags: [
-          ...words.flags,
-          ...(no_cache === true ? ["no-cache"] : []),
-          ...(pull === true ? ["pull"] : []),
-          ...(given.locked === true ? ["locked"] : []),
-        ],
-        texts: { ...words.texts, timeout: timeout_seconds?.toString(), network, "shm-size": given.shm_size },
-        lists: {
-          ...words.lists,
-          tag: tags,
-          secret: secrets,
-          "no-cache-filter": no_cache_filter,
-          "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
-          "add-host": pairs(given.add_hosts),
-        },
-      },
-      call,
-    );
+    const { no_cache_filter = [] } = given;
+    const { options, ...request } = buildRequest(given, no_cache_filter.length > 0);
+    const asked: BuildRequest["options"] = {
+      ...options,
+      "no-cache": given.no_cache,
+      pull: given.pull,
+      locked: given.locked,
+      timeout: given.timeout_seconds?.toString(),
+      network: given.network,
+      "shm-size": given.shm_size,
+      tag: given.tags,
+      secret: given.secrets,
+      "no-cache-filter": no_cache_filter,
+      "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
+      "add-host": pairs(given.add_hosts),
+    };
+    const invocation = invocationOf({ ...request, options: asked }, surroundingsFor(call));
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     return inTurn(given.context, call, async () => {

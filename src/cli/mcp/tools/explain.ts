@@ -4,12 +4,13 @@ import { type Finding, lineOf, textOf } from "../../../check/rules.ts";
 import { BoughError } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
 import { checkBuild } from "../../builds/check.ts";
+import { invocationOf } from "../../builds/request.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { invocationFor } from "../call.ts";
+import { surroundingsFor } from "../call.ts";
 import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
 import { messageForAgent } from "../words.ts";
 import { createBuildReport } from "./build.ts";
-import { buildInputs, buildWords, toolInput } from "./fields.ts";
+import { buildInputs, buildRequest, toolInput } from "./fields.ts";
 
 const explainInput = toolInput(buildInputs);
 
@@ -31,13 +32,12 @@ export const explain: Tool<typeof explainInput, typeof explainOutput> = {
   output: explainOutput,
   annotations: additive,
   async perform(given, call) {
-    const words = buildWords(given);
+    const request = buildRequest(given);
     const stop = new AbortController();
-    const invocation = invocationFor(
-      // One step at a time, so that no other step starts beside the explained one.
-      { ...words, flags: [...words.flags, "explain"], texts: { ...words.texts, jobs: "1" } },
-      { ...call, signal: AbortSignal.any([call.signal, stop.signal]) },
-    );
+    // One step at a time, so that no other step starts beside the explained one.
+    const options = { ...request.options, explain: true, jobs: "1" };
+    const signal = AbortSignal.any([call.signal, stop.signal]);
+    const invocation = invocationOf({ ...request, options }, surroundingsFor({ ...call, signal }));
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     const cached: string[] = [];
@@ -91,8 +91,11 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
   output: checkOutput,
   annotations: { ...readOnly, idempotentHint: true },
   async perform({ details, ...given }, call) {
-    const words = buildWords(given);
-    const invocation = invocationFor({ ...words, texts: { ...words.texts, check: "true" } }, call);
+    const { context, options } = buildRequest(given);
+    const invocation = invocationOf(
+      { context, options: { ...options, check: "true" } },
+      surroundingsFor(call),
+    );
     call.root.requireBuildFiles(invocation);
     const { report: found } = await checkBuild(invocation);
     const { instructions, files } = describeReport(found);

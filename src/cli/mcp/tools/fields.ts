@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { nearest } from "../../../suggest.ts";
+import type { BuildRequest } from "../../builds/request.ts";
+import { pairs } from "../../command-line/request.ts";
 import { isStandardInput } from "../../process/same-file.ts";
-import type { GivenWords } from "../call.ts";
 
 /** Makes the input of a tool. For an unknown name it says which one may be meant, or which ones there are. */
 export function toolInput<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
@@ -100,25 +101,22 @@ export const buildInputs = {
     .describe("Also copy .git, node_modules, dist, build and similar files, if docker is not given"),
 };
 
-/** Turns the fields into words of `bough build`. `needsDocker`: another field implies docker. */
-export function buildWords(
+/** Turns the fields into the request of a build. `needsDocker`: another field implies docker. */
+export function buildRequest(
   input: z.infer<z.ZodObject<typeof buildInputs>>,
   needsDocker = false,
-): Required<Pick<GivenWords, "positionals" | "flags" | "texts" | "lists">> {
-  const { context, dockerfile, docker, target, lock, no_default_excludes } = input;
+): BuildRequest {
+  const { context, dockerfile, docker, target, lock } = input;
   const contexts = pairs(input.build_contexts);
   const impliesDocker = needsDocker || target !== undefined || contexts.length > 0;
   return {
-    positionals: [context],
-    flags: [
-      ...(docker === true ? ["docker"] : docker === false && !impliesDocker ? ["no-docker"] : []),
-      ...(no_default_excludes === true ? ["no-default-excludes"] : []),
-    ],
-    texts: { dockerfile, target, lock },
-    lists: { "build-arg": pairs(input.build_args), "build-context": contexts },
+    context,
+    options: {
+      ...{ docker, dockerfile, target, lock },
+      "no-docker": docker === false && !impliesDocker,
+      "no-default-excludes": input.no_default_excludes,
+      "build-arg": pairs(input.build_args),
+      "build-context": contexts,
+    },
   };
-}
-
-export function pairs(values: Readonly<Record<string, string>> = {}): string[] {
-  return Object.entries(values).map(([name, value]) => `${name}=${value}`);
 }

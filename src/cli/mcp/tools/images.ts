@@ -28,11 +28,8 @@ export const images: Tool<typeof imagesInput, typeof imagesOutput> = {
   output: imagesOutput,
   annotations: readOnly,
   async perform({ tag, all, tagged, since, limit }, call) {
-    const words = {
-      flags: [...(all === true ? ["all"] : []), ...(tagged === true ? ["tagged"] : [])],
-      texts: { tag, since, limit: String(limit) },
-    };
-    return { images: list.parse(await callForJson(["images", "list"], words, call)) };
+    const options = { all, tagged, tag, since, limit: String(limit) };
+    return { images: list.parse(await callForJson(["images", "list"], { options }, call)) };
   },
 };
 

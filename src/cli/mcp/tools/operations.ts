@@ -38,8 +38,8 @@ export const operations: Tool<typeof operationsInput, typeof operationsOutput> =
   async perform({ operation, all, since, limit }, call) {
     if (operation !== undefined)
       return { operations: [one.parse(await callForJson(["show"], { positionals: [operation] }, call))] };
-    const words = { flags: all === true ? ["all"] : [], texts: { since, limit: String(limit) } };
-    return { operations: z.array(one).parse(await callForJson(["ps"], words, call)) };
+    const options = { all, since, limit: String(limit) };
+    return { operations: z.array(one).parse(await callForJson(["ps"], { options }, call)) };
   },
 };
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BoughError, usageError } from "../../../errors.ts";
 import { sentences, wording } from "../../../messages/wording.ts";
 import { StoppedCommandError } from "../../../service/operations/outcome.ts";
+import { pairs } from "../../command-line/request.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
@@ -65,7 +66,7 @@ export const run: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   async perform(given, call) {
-    const { command, script, session, image, keep, env = {}, cwd, user, stdin, local_files = [] } = given;
+    const { command, script, session, image, keep, env, cwd, user, stdin, local_files = [] } = given;
     if (command !== undefined && script !== undefined)
       throw usageError(
         "command and script cannot be used together",
@@ -78,13 +79,14 @@ export const run: Tool<typeof input, typeof output> = {
       {
         session,
         stdin,
-        flags: [
-          ...(keep ? [] : ["disposable"]),
-          ...(script === undefined ? [] : ["shell"]),
-          ...(given.failed_step === true ? ["failed-step"] : []),
-        ],
-        texts: { use: image, cwd, user, timeout: given.timeout_seconds?.toString(), network: given.network },
-        lists: { env: Object.entries(env).map(([name, value]) => `${name}=${value}`), file: local_files },
+        options: {
+          disposable: !keep,
+          shell: script !== undefined,
+          "failed-step": given.failed_step,
+          ...{ use: image, cwd, user, network: given.network, file: local_files },
+          timeout: given.timeout_seconds?.toString(),
+          env: pairs(env),
+        },
         rest: script === undefined ? command : [script],
       },
       call,

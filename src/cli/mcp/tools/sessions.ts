@@ -49,7 +49,7 @@ export const sessions: Tool<typeof sessionsInput, typeof sessionsOutput> = {
   annotations: readOnly,
   async perform({ session, filter }, call) {
     if (session === undefined)
-      return { sessions: list.parse(await callForJson(["session", "list"], { texts: { filter } }, call)) };
+      return { sessions: list.parse(await callForJson(["session", "list"], { options: { filter } }, call)) };
     return {
       session: history.parse(await callForJson(["session", "show"], { positionals: [session] }, call)),
     };

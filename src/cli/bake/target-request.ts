@@ -3,10 +3,9 @@ import type { BuildResult } from "../../builder/result.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
 import type { BakedTarget } from "../builds/inputs.ts";
-import { inputDefinitions } from "../builds/options/input-definitions.ts";
-import { resultDefinitions } from "../builds/options/result-definitions.ts";
-import { parseArguments } from "../command-line/arguments.ts";
+import { type BuildRequest, invocationOf } from "../builds/request.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { FetchedContext } from "../contexts/fetched-context.ts";
 import { agentText, type Entry, entryText } from "./entries.ts";
@@ -20,23 +19,13 @@ export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms
 /** Stands for the image of another target until that is built. */
 export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
-/** Returns the call of `bough build --docker` that builds a target. */
-export function invocationOf(
+/** Returns what `bough build --docker` needs to build a target. */
+export function buildOf(
   target: ResolvedTarget,
   imageOf: ImageOf,
   invocation: Invocation,
 ): Invocation & BakedTarget {
-  const { fields, name } = target;
-  const text = fields["dockerfile-inline"];
-  return inTarget(target, () => {
-    const words = commandLineOf(target, imageOf, invocation);
-    const values = parseArguments(words, { ...inputDefinitions, ...resultDefinitions }, "bough build");
-    const linked = new Map(
-      target.needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const),
-    );
-    const inline = text === undefined ? undefined : { text, name };
-    return { ...invocation, target: name, values, linked, inline, fetched: fetchedFor(target) };
-  });
+  return inTarget(target, () => invocationOf(requestFor(target, imageOf, invocation), invocation));
 }
 
 /** Returns what the words mean that stand for contexts that came with the bake file. */
@@ -66,78 +55,76 @@ export function withTarget(
   return withPrefix(error, `target ${name} (${origin})`);
 }
 
-function commandLineOf(
-  { fields, isLinked, remote }: ResolvedTarget,
+function requestFor(
+  target: ResolvedTarget,
   imageOf: ImageOf,
   {
     values,
     runtime: { defaultBuildArgs, environment, workingDirectory },
   }: Pick<Invocation, "values" | "runtime">,
-): string[] {
-  const { dockerfile } = fields;
+): BuildRequest {
+  const { fields, isLinked, name, needs, remote } = target;
+  const { dockerfile, "dockerfile-inline": text } = fields;
   const pathInTree = remote?.context;
   const isRemote = remote !== undefined && pathInTree !== undefined;
   const context = isRemote ? wordFor(remote.tree, pathInTree) : fields.context;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
   const outputs = (fields.output ?? []).filter(leavesBough);
-  const options = (name: string, given: readonly string[] = []) => given.map((value) => `--${name}=${value}`);
-  const pairs = (name: string, given: Readonly<Record<string, string>> = {}) =>
-    options(
-      name,
-      Object.entries(given).map(([key, value]) => `${key}=${value}`),
-    );
-  const caches = (name: "cache-from" | "cache-to") =>
-    fields[name]?.filter((entry) => !isUnknownCache(entry)).map(entryText);
+  const caches = (field: "cache-from" | "cache-to") =>
+    fields[field]?.filter((entry) => !isUnknownCache(entry)).map(entryText);
   const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
-  const contexts = Object.entries(fields.contexts ?? {}).map(([name, value]) => {
-    const target = /^target:(.*)$/s.exec(value)?.[1];
-    const path = remote?.contexts.get(name);
-    if (remote !== undefined && path !== undefined) return `${name}=${wordFor(remote.tree, path)}`;
-    return `${name}=${target === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(target).image}`}`;
+  const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
+    const other = /^target:(.*)$/s.exec(value)?.[1];
+    const path = remote?.contexts.get(context);
+    if (remote !== undefined && path !== undefined) return `${context}=${wordFor(remote.tree, path)}`;
+    return `${context}=${other === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(other).image}`}`;
   });
   const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
   const secrets = fields.secret?.map(({ id }) => id) ?? [];
   const forGit = gitSecrets(environment).filter(([id]) => isElsewhere && !secrets.includes(id));
-  return [
-    "--docker",
-    ...(fields["dockerfile-inline"] === undefined
-      ? dockerfileOption(isElsewhere ? undefined : context, dockerfile, workingDirectory)
-      : []),
-    ...options("tag", isLinked ? [] : fields.tags),
-    ...pairs("build-arg", { ...defaultBuildArgs, ...fields.args }),
-    ...pairs("label", fields.labels),
-    ...options("annotation", outputs.length > 0 ? fields.annotations : []),
-    ...options("attest", attests.map(entryText)),
-    ...options("build-context", contexts),
-    ...options("cache-from", caches("cache-from")),
-    ...options("cache-to", caches("cache-to")),
-    ...options("target", fields.target === undefined || fields.target === "" ? [] : [fields.target]),
-    ...options("secret", fields.secret?.map(entryText)),
-    ...options(
-      "secret",
-      forGit.map(([id, variable]) => `id=${id},env=${variable}`),
-    ),
-    ...options("ssh", fields.ssh?.map(agentText)),
-    ...(fields.platforms === undefined || fields.platforms.length === 0
-      ? []
-      : options("platform", [fields.platforms.join(",")])),
-    ...options("platform-service", servicesOf({ fields }, values)),
-    ...options("output", outputs.map(entryText)),
-    ...(fields.pull === true ? ["--pull"] : []),
-    ...(fields["no-cache"] === true ? ["--no-cache"] : []),
-    ...options("no-cache-filter", fields["no-cache-filter"]),
-    ...options("network", fields.network === undefined || fields.network === "" ? [] : [fields.network]),
-    ...options("shm-size", fields["shm-size"] === undefined ? [] : [fields["shm-size"]]),
-    ...options("ulimit", fields.ulimits),
-    ...options("allow", fields.entitlements),
-    ...Object.entries(fields["extra-hosts"] ?? {}).flatMap(([host, addresses]) =>
-      addresses.split(",").map((address) => `--add-host=${host}=${address}`),
-    ),
-    ...options("timeout", values.list("timeout")),
-    "--",
+  return {
     context,
-  ];
+    target: name,
+    options: {
+      docker: true,
+      dockerfile:
+        text === undefined
+          ? dockerfileOf(isElsewhere ? undefined : context, dockerfile, workingDirectory)
+          : undefined,
+      tag: isLinked ? [] : fields.tags,
+      "build-arg": pairs({ ...defaultBuildArgs, ...fields.args }),
+      label: pairs(fields.labels),
+      annotation: outputs.length > 0 ? fields.annotations : [],
+      attest: attests.map(entryText),
+      "build-context": contexts,
+      "cache-from": caches("cache-from"),
+      "cache-to": caches("cache-to"),
+      target: fields.target || undefined,
+      secret: [
+        ...(fields.secret ?? []).map(entryText),
+        ...forGit.map(([id, variable]) => `id=${id},env=${variable}`),
+      ],
+      ssh: fields.ssh?.map(agentText),
+      platform: fields.platforms?.join(",") || undefined,
+      "platform-service": servicesOf({ fields }, values),
+      output: outputs.map(entryText),
+      pull: fields.pull,
+      "no-cache": fields["no-cache"],
+      "no-cache-filter": fields["no-cache-filter"],
+      network: fields.network || undefined,
+      "shm-size": fields["shm-size"],
+      ulimit: fields.ulimits,
+      allow: fields.entitlements,
+      "add-host": Object.entries(fields["extra-hosts"] ?? {}).flatMap(([host, addresses]) =>
+        addresses.split(",").map((address) => `${host}=${address}`),
+      ),
+      timeout: values.text("timeout"),
+    },
+    linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
+    inline: text === undefined ? undefined : { text, name },
+    fetched: fetchedFor(target),
+  };
 }
 
 /** Returns the values of `--platform-service` that name a platform of the target. */
@@ -185,19 +172,19 @@ export function requireServices(
  * A Dockerfile is relative to its context; one that has the usual name need not be named. `context`: a path of this machine;
  * `undefined` if the context is elsewhere.
  */
-function dockerfileOption(
+function dockerfileOf(
   context: string | undefined,
   dockerfile: string,
   workingDirectory: string,
-): string[] {
-  if (dockerfile === "Dockerfile") return [];
+): string | undefined {
+  if (dockerfile === "Dockerfile") return undefined;
   const given = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
   // Of a context that is elsewhere, only an absolute path names a file here.
   const local = given !== undefined && context === undefined ? resolve(workingDirectory, given) : given;
   const isWhole = context === undefined || isAbsolute(dockerfile);
   const path = local ?? (isWhole ? dockerfile : join(context, dockerfile));
   // A dash alone would be standard input.
-  return [`--dockerfile=${path === "-" ? "./-" : path}`];
+  return path === "-" ? "./-" : path;
 }
 
 /** Caches that bough lacks. docker buildx leaves out some of them where they can't be reached. */
