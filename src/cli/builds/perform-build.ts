@@ -242,11 +242,14 @@ async function prepareAndRun(
     }
     const inputsFor = (platform: Platform) => recording.observe(attesting?.inputsFor(platform));
     const written = async () => (together === undefined ? shared.write() : undefined);
-    const run = () =>
-      runAndSave(prepared, { platforms, inputsFor }, { signal: runtime.signal, written, log });
+    const run = async () => {
+      const how = { signal: runtime.signal, written, log };
+      const result = await runAndSave(prepared, { platforms, inputsFor }, how);
+      if (outputs.length > 0) requireCompleteImage(result.missing, outputs, invocation.values);
+      return result;
+    };
     const deliver = async (result: BuildResult) => {
       if (outputs.length === 0) return [];
-      requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("./write-outputs.ts");
       const toWrite = imagesOf(result, platforms, services).map(({ uuid, platform, service }) => ({
         ...{ uuid, from: service.connection },
