@@ -42,7 +42,7 @@ export interface Writers {
  */
 export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const labels = createStepLabels();
-  const ends = createStepEnds();
+  const ends = createStepEnds(clock);
   const output = createStreamedOutput(write.output, (stream) => log.info(`${stream}:`));
   const labelled = createLabelledOutput({
     ...{ write: write.output, clock },
@@ -84,10 +84,13 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
     emit(event) {
       labels.note(event);
       if (event.type === "output" || event.type === "ran") return show(event);
-      for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
-        after(() => logLine(line));
       const end = ends.note(event);
-      if (end !== undefined) after(() => log.info(end));
+      if (event.type !== "step-failed" || end === undefined)
+        for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
+          after(() => logLine(line));
+      // The error of a failed step comes once the others have ended.
+      const level = event.type === "step-failed" && labels.running > 0 ? "warn" : "info";
+      if (end !== undefined) after(() => log[level](end));
     },
     fail: () => false,
     close() {

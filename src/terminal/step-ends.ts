@@ -1,4 +1,5 @@
 import type { BuildEvent } from "../builder/events.ts";
+import { type Clock, steadyTime } from "../clock.ts";
 import { truncateToWidth } from "./fit.ts";
 import { formatDuration } from "./quantity.ts";
 import { stepCounter } from "./step-row.ts";
@@ -12,25 +13,28 @@ const beginnings: ReadonlySet<BuildEvent["type"]> = new Set([
 const maxTitleColumns = 60;
 
 /** Tells the end of steps whose begin was logged. */
-export interface StepEnds {
-  /** Returns `[3/9] done in 4.3 s: RUN make` at the end of such a step. */
+interface StepEnds {
+  /** Returns `[3/9] done in 4.3 s: RUN make` at the end of such a step, and `failed after` for one that fails. */
   note(event: BuildEvent): string | undefined;
 }
 
-export function createStepEnds(): StepEnds {
-  /** The counter of each running step, and whether its begin was logged. */
-  const steps = new Map<number, { counter: string; hasBegun: boolean }>();
+export function createStepEnds(clock: Pick<Clock, "now" | "precise">): StepEnds {
+  /** The counter of each running step, its start, and whether its begin was logged. */
+  const steps = new Map<number, { counter: string; start: number; hasBegun: boolean }>();
   return {
     note(event) {
       if (event.step === undefined) return undefined;
-      if (event.type === "step") steps.set(event.step, { counter: stepCounter(event), hasBegun: false });
+      if (event.type === "step")
+        steps.set(event.step, { counter: stepCounter(event), start: steadyTime(clock), hasBegun: false });
       const step = steps.get(event.step);
       if (step === undefined) return undefined;
       if (beginnings.has(event.type)) step.hasBegun = true;
-      if (event.type !== "step-end" || !step.hasBegun) return undefined;
-      const { seconds, instruction } = event.record;
-      const title = truncateToWidth(instruction, maxTitleColumns);
-      return `${step.counter} done in ${formatDuration(seconds)}: ${title}`;
+      if (!step.hasBegun) return undefined;
+      const line = (how: string, seconds: number, title: string) =>
+        `${step.counter} ${how} ${formatDuration(seconds)}: ${truncateToWidth(title, maxTitleColumns)}`;
+      if (event.type === "step-end") return line("done in", event.record.seconds, event.record.instruction);
+      if (event.type !== "step-failed" || event.abandoned === true) return undefined;
+      return line("failed after", (steadyTime(clock) - step.start) / 1000, event.title);
     },
   };
 }

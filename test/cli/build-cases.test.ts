@@ -146,7 +146,7 @@ function normalise(text: string, service: FakeService, context: string): string 
     .replace(/layer:[0-9a-f]{12}/g, "layer:HASH")
     .replace(/("truncate_output_at":)\d+/g, '$1"LIMIT AND MARK"')
     .replace(/(uploaded.*, in) \d.*/g, "$1 TIME")
-    .replace(/( done in) \d[^:]*: /g, "$1 TIME: ")
+    .replace(/( done in| failed after) \d[^:]*: /g, "$1 TIME: ")
     .trimEnd()
     .concat("\n");
 }

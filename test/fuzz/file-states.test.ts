@@ -82,7 +82,7 @@ async function build({ context, options, hasStages }: Recipe, home: string) {
   const log = stderr
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "UUID")
     .replaceAll(/\d+ files? uploaded, in [\d.]+ s/g, "")
-    .replaceAll(/done in [\d.]+ s/g, "done")
+    .replaceAll(/(done in|failed after) [\d.]+ s/g, "done")
     .split("\n")
     .filter((line) => !/upload|service:/.test(line));
   return { exitCode, failedLine, log, layers: stepsOf(home) };

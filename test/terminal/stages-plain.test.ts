@@ -136,6 +136,18 @@ test.each<[title: string, play: (make: StageStep, test: StageStep) => void, log:
     "[WARN] [build 2/3] failed: RUN make all\n",
   ],
   [
+    "a failed step whose begin was logged has an end with its time, too",
+    (make, test) => {
+      make.emit({ type: "spawned", operation, title: "RUN make all" });
+      test.emit({ type: "spawned", operation, title: "RUN npm test" });
+      make.emit({ type: "step-failed", title: "RUN make all" });
+      test.emit({ type: "step-failed", title: "RUN npm test", abandoned: true });
+    },
+    `[INFO] [build 2/3] RUN spawned op=${operation} RUN make all\n` +
+      `[INFO] [stage-1 2/2] RUN spawned op=${operation} RUN npm test\n` +
+      "[WARN] [build 2/3] failed after 0.00 s: RUN make all\n",
+  ],
+  [
     "a failed step is reported only by the error if no other step runs",
     (make, test) => {
       make.end();
