@@ -292,7 +292,8 @@ async function runAndDeliver({ run, deliver, hasLost }: RunAndDeliver) {
   try {
     return { result: found, exported: await deliver(found) };
   } catch (error) {
-    if (!(error instanceof BoughError) || !(await hasLost(found))) throw error;
+    const mayBeLoss = error instanceof BoughError && error.kind === "failed";
+    if (!mayBeLoss || !(await hasLost(found))) throw error;
   }
   const result = await run();
   return { result, exported: await deliver(result) };
