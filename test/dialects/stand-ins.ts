@@ -1,4 +1,5 @@
 import type { Said, StandIn } from "./stand-in.ts";
+import { apis, goingOn, unclear } from "./stand-in-apis.ts";
 
 type Polls = StandIn["polls"];
 
@@ -55,6 +56,13 @@ const lists: Readonly<Record<string, unknown>> = {
 /** Services that work. */
 export const working: Readonly<Record<string, StandIn>> = {
   "that is plain": { polls: plain },
+  ...apis,
+  ...Object.fromEntries(
+    Object.entries(goingOn).map(([name, said]): [string, StandIn] => [
+      `on which a command that goes on ${name}`,
+      { polls: (operation) => [said, said, said, plain(operation)[1] ?? [404]] },
+    ]),
+  ),
   ...Object.fromEntries(
     Object.entries(unknownRoutes).map(([name, said]): [string, StandIn] => [
       `that answers unknown routes with ${name}`,
@@ -122,6 +130,9 @@ const refusals: Readonly<Record<string, Said>> = {
 };
 
 export const refusing: Readonly<Record<string, RefusingStandIn>> = {
+  ...Object.fromEntries(
+    Object.entries(unclear).map(([name, table]): [string, RefusingStandIn] => [`that ends ${name}`, table]),
+  ),
   ...Object.fromEntries(
     Object.entries(refusals).map(([name, said]): [string, RefusingStandIn] => [
       `that answers a command with ${name}`,

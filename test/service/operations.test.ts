@@ -358,14 +358,14 @@ describe("polling", () => {
     const { service, spawn, notices } = await start(
       {
         events: false,
-        intercept: ({ method }) => (method === "GET" ? Response.json({ status: "PONDERING" }) : undefined),
+        intercept: ({ method }) => (method === "GET" ? Response.json({ status: "PONDEROUS" }) : undefined),
       },
       { clock },
     );
     const before = clock.now();
     const error = await rejection(service.follow(await spawn()));
     expect(error).toMatchObject({
-      message: expect.stringContaining('has the status "PONDERING", which bough does not know'),
+      message: expect.stringContaining('has the status "PONDEROUS", which bough does not know'),
     });
     expect(clock.now() - before).toBeGreaterThanOrEqual(610_000);
     expect(notices.filter(({ level }) => level === "warn")).toHaveLength(1);

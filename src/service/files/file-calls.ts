@@ -4,8 +4,7 @@ import { aFileId, storedIdIn } from "../http/answer.ts";
 import { StatusError } from "../http/errors.ts";
 import type { Body } from "../http/exchange.ts";
 import type { Call, Transport } from "../http/transport.ts";
-import { fileHashIn } from "../wire/reader/images.ts";
-import { fileHashKeys } from "../wire/reader/tables.ts";
+import { fileHashIn } from "../wire/reader/ids.ts";
 
 /** A service's record of a file. Only the id is certain. */
 export interface StoredFile {
@@ -110,7 +109,7 @@ async function post(
 
 export function readFile(answer: Answer): StoredFile | undefined {
   const uuid = storedIdIn(answer);
-  return uuid === undefined ? undefined : { uuid, sha256: fileHashIn(answer.body, fileHashKeys) };
+  return uuid === undefined ? undefined : { uuid, sha256: fileHashIn(answer.body) };
 }
 
 /** A file as a form with one field, for services that take no bare bytes. */

@@ -2,8 +2,8 @@
 import type { BoughError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import { meansMissing } from "../operations/outcome.ts";
-import { fileIdIn } from "../wire/reader/images.ts";
-import { listIn as readList } from "../wire/reader/outputs.ts";
+import { fileIdIn } from "../wire/reader/ids.ts";
+import { listIn as readList } from "../wire/reader/lists.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-body.ts";
 import { proxyHint } from "./connection.ts";
 import {
@@ -69,6 +69,8 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
   }
   if (handles.includes(status))
     return { answer: { status, headers, body: undefined, refusal: serverMessage(textOf(data)) } };
+  // `See other` says where the result of a request is, as `Location` does with 201.
+  if (status === 303 && call.method !== "GET") return readJson(expectation, status, headers, "");
   if (status < 200 || status >= 300) {
     const text = textOf(data);
     const isOwn = status === 500 && parseRecord(text) !== undefined;

@@ -10,9 +10,8 @@ import { asId, asInteger, asRecord, asText, type JsonRecord } from "../http/json
 import { pollIntervals } from "../operations/polling.ts";
 import type { SearchOptions } from "../operations/spawned.ts";
 import type { ImageRecord } from "../wire/image.ts";
-import { findAll, readId } from "../wire/reader/fields.ts";
-import { tagsIn } from "../wire/reader/images.ts";
-import { imageIdKeys } from "../wire/reader/tables.ts";
+import { imageIdIn } from "../wire/reader/ids.ts";
+import { tagsIn } from "../wire/reader/lists.ts";
 import { isSameImage } from "./reference.ts";
 
 interface ImageFilter {
@@ -224,7 +223,7 @@ interface ListedImage extends ImageRecord {
 function readImages(body: unknown): ListedImage[] {
   return listIn(body, "images").flatMap((item) => {
     const record = asRecord(item);
-    const [uuid] = findAll(record, [{ places: [""], names: imageIdKeys }], readId);
+    const uuid = imageIdIn(record);
     if (uuid === undefined || record === undefined) return [];
     const operation = asId(record?.operation_uuid);
     const size = asInteger(record?.size);

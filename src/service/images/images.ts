@@ -10,10 +10,11 @@ import type { Operations } from "../operations/operations.ts";
 import { recordIn } from "../operations/record.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
 import { type ImageRecord, type ImportRequest, isTag } from "../wire/image.ts";
-import { findAll, hasField, readId } from "../wire/reader/fields.ts";
-import { importedImagesIn } from "../wire/reader/images.ts";
-import { stageOf, statusTextIn } from "../wire/reader/status.ts";
-import { imageIdKeys } from "../wire/reader/tables.ts";
+import { statusOf } from "../wire/reader/evidence.ts";
+import { imageIdIn, importedImagesIn } from "../wire/reader/ids.ts";
+import { isTagKey } from "../wire/reader/lists.ts";
+import { isEnd, stageOf } from "../wire/reader/status.ts";
+import { wordsOf } from "../wire/reader/words.ts";
 import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
 import { areEqualNames, isUuid, withLatest } from "./reference.ts";
 import { registryHint } from "./registry-hint.ts";
@@ -248,15 +249,17 @@ export function createImages(options: ImagesOptions): Images {
 function imageIn(answer: Answer): string | undefined {
   const record = recordIn(answer.body);
   if (namesOperation(answer) || answer.status === 202 || "kind" in record) return undefined;
-  const status = statusTextIn(record);
-  if (status !== undefined && stageOf(status) !== "SUCCESS") return undefined;
+  const status = statusOf(record);
+  const stage = status === undefined ? undefined : stageOf(status);
+  if (status !== undefined && (!isEnd(stage) || stage === "failed" || stage === "cancelled"))
+    return undefined;
   const [named] = importedImagesIn(answer.body);
   if (named !== undefined) return named;
   const isImage =
     status === undefined
-      ? ["tag", "tags", "repo_tags", "created_at"].some((key) => hasField(record, key))
-      : /^(ready|available|imported)$/i.test(status);
-  return isImage ? findAll(record, [{ places: [""], names: imageIdKeys }], readId)[0] : undefined;
+      ? "created_at" in record || Object.keys(record).some((key) => isTagKey(wordsOf(key)))
+      : stage === "stored";
+  return isImage ? imageIdIn(record) : undefined;
 }
 
 function namesOperation({ headers }: Answer): boolean {

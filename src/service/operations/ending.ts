@@ -6,7 +6,7 @@ import { childOf, type IdleTimer, startIdleTimer } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import type { EventListener, OperationOutcome } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
-import type { ImageCandidates } from "../wire/reader/images.ts";
+import type { ImageCandidates } from "../wire/reader/ids.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
@@ -27,7 +27,8 @@ export function endingOf(
     unknownStatus,
     error,
     images,
-  }: Pick<EndedView, "ended" | "endsUnknown" | "unknownStatus" | "error" | "images">,
+    shown,
+  }: Pick<EndedView, "ended" | "endsUnknown" | "unknownStatus" | "error" | "images" | "shown">,
   { kind, named, exitCode }: { kind: OperationKind; named: readonly string[]; exitCode: number | undefined },
 ): Ending {
   const image = imageOf(images, named);
@@ -36,7 +37,7 @@ export function endingOf(
   const isUnclear = endsUnknown && exitCode === undefined && (kind === "instance" || image === undefined);
   if (!isUnclear) return { status: ended, error, image, isEcho };
   const word = unknownStatus === "" ? "no status" : `the status ${JSON.stringify(unknownStatus)}`;
-  const reason = `it ended with ${word} and no exit code, so it is unknown whether it succeeded`;
+  const reason = `it ended with ${word} and no exit code, so it is unknown whether it succeeded; the service answered ${shown()}`;
   return { status: "FAILED", error: error ?? reason, image, isEcho };
 }
 
@@ -57,7 +58,7 @@ export function endedView(log: ReceivedEvents, kind: OperationKind): EndedView |
   const characters = log.output("stdout").characters + log.output("stderr").characters;
   const isLong = characters > maxRepeatedCharacters;
   const record = isLong || log.isWhole ? log.record(kind) : undefined;
-  const view = record && readOperation(record);
+  const view = record && readOperation(record, { kind });
   if (view?.ended === undefined) return undefined;
   const hasSucceeded =
     view.ended === "SUCCESS" && (kind === "image_import" || view.exitCode === 0) && !view.timedOut;

@@ -2,9 +2,15 @@
 import type { Answer } from "../http/answer.ts";
 import type { RequestParts } from "../http/exchange.ts";
 import { asId } from "../http/json.ts";
-import { operationIdsIn, operationLinksIn } from "../wire/reader/outputs.ts";
+import { operationIdsIn, operationNounsIn } from "../wire/reader/ids.ts";
+import { linksInHeaders, operationLinksIn } from "../wire/reader/links.ts";
 
 export type Address = Pick<RequestParts, "path" | "query">;
+
+/** `isGuess`: the service has not named it, and nothing was found in such a place yet. */
+export interface PossibleAddress extends Address {
+  isGuess: boolean;
+}
 
 export interface OperationAddresses {
   /**
@@ -13,7 +19,7 @@ export interface OperationAddresses {
    */
   read(answer: Answer, path: string): string | undefined;
   /** Returns the addresses that its record may have, the most likely first. One, if it is known where such records are. */
-  candidates(operation: string): readonly Address[];
+  candidates(operation: string): readonly PossibleAddress[];
   /** Remembers where a record was found: others of the same kind are there, too. */
   learn(operation: string, address: Address): void;
   /** Returns the address of the operation itself. */
@@ -30,6 +36,8 @@ interface NamedOperation {
   otherIds: readonly string[];
   location: Address | undefined;
   links: readonly Address[];
+  /** What the response calls operations. */
+  nouns: readonly string[];
 }
 
 /** The place a record was found at: the address that the response named, or at a path with the id in place of `{id}`. */
@@ -43,7 +51,7 @@ interface Candidate {
 const usualTemplates = ["/v1/operations/{id}", "/v1/instances/{id}"];
 const usual = "/v1/operations/{id}";
 /** The maximum of further ids in a response that are tried: the likely ones come first. */
-const maxOtherIds = 2;
+const maxOtherIds = 3;
 
 /** `base`: the service's address. */
 export function createOperationAddresses(base: URL): OperationAddresses {
@@ -52,16 +60,22 @@ export function createOperationAddresses(base: URL): OperationAddresses {
   const learnt = new Map<string, Source>();
 
   function allOf(operation: string): Candidate[] {
-    const { requested, otherIds = [], location, links = [] } = named.get(operation) ?? {};
+    const { requested, otherIds = [], location, links = [], nouns = [] } = named.get(operation) ?? {};
     const ids = [operation, ...otherIds];
     const own = requested === undefined ? [] : [`${requested}/{id}`];
     const image = requested === importPath ? ["/v1/images/{id}"] : [];
-    const templates = [...new Set([...usualTemplates, ...own, ...image])];
+    const others = nouns.map((noun) => `/v1/${noun}s/{id}`);
+    const templates = [...new Set([...usualTemplates, ...own, ...image, ...others])];
+    // `operations/ID` is the end of its address.
+    const whole = operation.includes("/")
+      ? [{ source: "link" as const, address: { path: `/v1/${operation}` } }]
+      : [];
     const hasId = ({ path }: Address) => ids.some((id) => path.includes(encodeURIComponent(id)));
     const asLink = (address: Address): Candidate => ({ source: "link", address });
     const first: Candidate[] = [
       ...(location === undefined ? [] : [{ source: "location" as const, address: location }]),
       ...links.filter(hasId).map(asLink),
+      ...whole,
       ...templates.flatMap((template) => ids.map((id) => fromTemplate(template, id))),
     ];
     const statuses = first.map(({ source, address }) => ({
@@ -91,18 +105,26 @@ export function createOperationAddresses(base: URL): OperationAddresses {
 
   return {
     read(answer, path) {
-      const location = addressIn(answer.headers.get("location"), base, path);
+      const [first = null, ...further] = linksInHeaders(answer.headers);
+      const location = addressIn(first, base, path);
       const last = location?.path.split("/").findLast((name) => name !== "" && name !== "status");
       const ids = operationIdsIn(answer.body);
       const operation = ids[0] ?? asId(last === undefined ? undefined : decode(last));
       if (operation === undefined) return undefined;
-      const links = operationLinksIn(answer.body).flatMap((link) => addressIn(link, base, path) ?? []);
+      const links = [...further, ...operationLinksIn(answer.body)].flatMap(
+        (link) => addressIn(link, base, path) ?? [],
+      );
       // The record's own id may differ from the last part of its address.
-      named.set(operation, { requested: path, otherIds: ids.slice(1, 1 + maxOtherIds), location, links });
+      const [otherIds, nouns] = [ids.slice(1, 1 + maxOtherIds), operationNounsIn(answer.body)];
+      named.set(operation, { requested: path, otherIds, location, links, nouns });
       return operation;
     },
 
-    candidates: (operation) => candidatesOf(operation).map(({ address }) => address),
+    candidates(operation) {
+      const all = candidatesOf(operation);
+      const isGuess = ({ source }: Candidate) => all.length > 1 && typeof source === "object";
+      return all.map((candidate) => ({ ...candidate.address, isGuess: isGuess(candidate) }));
+    },
 
     learn(operation, { path }) {
       const requested = named.get(operation)?.requested ?? "";

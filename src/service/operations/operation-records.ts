@@ -5,8 +5,10 @@ import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
-import { operationIdsIn, outputIn } from "../wire/reader/outputs.ts";
-import { statusTextIn, usualStatus } from "../wire/reader/status.ts";
+import { statusOf } from "../wire/reader/evidence.ts";
+import { operationIdsIn } from "../wire/reader/ids.ts";
+import { outputIn } from "../wire/reader/outputs.ts";
+import { usualStatus } from "../wire/reader/status.ts";
 import { getRecord } from "./polling.ts";
 import { readOperation, recordIn } from "./record.ts";
 
@@ -74,7 +76,7 @@ export function createOperationRecords(
 
     async getOperation(operation) {
       const { body } = await getRecord(transport, operation);
-      const view = readOperation(body, operation);
+      const view = readOperation(body, { id: operation });
       const record = recordIn(body);
       return {
         ...summarize(operation, record),
@@ -113,7 +115,7 @@ function summarize(uuid: string, record: JsonRecord): OperationSummary {
   return {
     uuid,
     kind: asText(record.kind) ?? "instance",
-    status: usualStatus(statusTextIn(record) ?? ""),
+    status: usualStatus(statusOf(record) ?? ""),
     error: asText(record.error) ?? asText(asRecord(record.error)?.message) ?? null,
     createdAt: asText(record.created_at) ?? null,
     durationSeconds: asNumber(record.duration) ?? null,

@@ -72,8 +72,9 @@ export function createOperations(options: OperationsOptions): Operations {
   const { clock, random, running, capabilities, eventsHere } = options;
   const { newIds } = options.transport;
   const expected = new Map<string, ExpectedOperation>();
-  /** True after the warning about exit codes. */
+  /** True after the warning about exit codes, and after that about output. */
   let hasWarned = false;
+  let hasWarnedOfOutput = false;
 
   const operations: Operations = {
     expect(operation, kind, timeoutSeconds, isNew, request) {
@@ -201,9 +202,9 @@ export function createOperations(options: OperationsOptions): Operations {
       isKept,
     }: Partial<ExpectedOperation> = expectation;
     const limitMilliseconds = timeoutSeconds * 1000 + unknownStatusMilliseconds;
-    const created = startedAt === undefined ? undefined : { startedAt, onKnown };
-    const poll = () => pollUntilEnded(own, operation, limitMilliseconds, created);
     const kind = expected.get(operation)?.kind ?? "instance";
+    const known = { kind, named, startedAt: startedAt ?? Number.NEGATIVE_INFINITY, onKnown };
+    const poll = () => pollUntilEnded(own, operation, limitMilliseconds, known);
     let view = endedView(log, kind) ?? (await poll());
     // Some services report how the process ended only in the events.
     const exit = readOperation({ state: log.exitState });
@@ -228,6 +229,7 @@ export function createOperations(options: OperationsOptions): Operations {
     running.delete(nameOf(operation));
     const exitCode = view.exitCode ?? exit.exitCode;
     if (exitCode === undefined && status === "SUCCESS" && kind === "instance") warnOfMissingExitCode();
+    if (view.unreadOutput !== undefined && kind === "instance") warnOfUnreadOutput(view.unreadOutput);
     return {
       ...{ operation, status, error, exitCode, image, imageBytes, limitsHit },
       timedOut: view.timedOut || exit.timedOut,
@@ -242,6 +244,13 @@ export function createOperations(options: OperationsOptions): Operations {
     hasWarned = true;
     const text =
       "this service reports no exit codes: only an operation's status tells whether its command failed";
+    options.onNotice({ level: "warn", text });
+  }
+
+  function warnOfUnreadOutput(path: string): void {
+    if (hasWarnedOfOutput) return;
+    hasWarnedOfOutput = true;
+    const text = `this service returns text as ${path}, which bough does not know as output: it is not shown`;
     options.onNotice({ level: "warn", text });
   }
 

@@ -5,12 +5,13 @@ import { unsupportedStatuses } from "../capabilities.ts";
 import type { Answer, Requirement } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { NotFoundError, StatusError, UnreadableAnswerError } from "../http/errors.ts";
+import { asRecord } from "../http/json.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Call, Transport } from "../http/transport.ts";
-import { objectIn } from "../wire/reader/fields.ts";
+import { evidenceIn } from "../wire/reader/evidence.ts";
+import { isErrorKey } from "../wire/reader/statements.ts";
 import { stageOf } from "../wire/reader/status.ts";
-import type { Address } from "./operation-address.ts";
-import { type OperationView, readOperation } from "./record.ts";
+import { type KnownOperation, type OperationView, readOperation } from "./record.ts";
 
 export interface PollingOptions {
   transport: Transport;
@@ -38,7 +39,7 @@ const aRecord: Requirement = {
   what: "a JSON object",
   isMet: (answer) =>
     isNotYet(answer) ||
-    objectIn(answer.body) !== undefined ||
+    asRecord(Array.isArray(answer.body) ? answer.body[0] : answer.body) !== undefined ||
     (typeof answer.body === "string" && stageOf(answer.body) !== undefined),
 };
 
@@ -54,25 +55,37 @@ export async function getRecord(
   options: Pick<Call, "handles" | "signal"> = {},
 ): Promise<Answer> {
   const { operations } = transport;
-  const candidates = operations.candidates(operation);
-  const get = (address: Address) =>
-    transport.call({ method: "GET", ...address, repeatable: true, requires: aRecord, ...options });
   let refusal: { error: unknown } | { answer: Answer } | undefined;
-  for (const address of candidates) {
+  /** An answer of a guessed address that says nothing of the operation. */
+  let other: Answer | undefined;
+  for (const { isGuess, ...address } of operations.candidates(operation)) {
+    const call = { method: "GET", ...address, repeatable: true, requires: aRecord, ...options } as const;
     try {
-      const answer = await get(address);
-      if (options.handles?.includes(answer.status) !== true) {
+      // A service may answer a path that it does not know in any way.
+      const answer = await transport.call({ ...call, isOptional: isGuess });
+      if (options.handles?.includes(answer.status) === true) refusal ??= { answer };
+      else if (answer.status === 0) refusal ??= { error: new NotFoundError(answer.refusal ?? "no answer") };
+      else if (isGuess && !isNotYet(answer) && !isAbout(answer.body, operation)) other ??= answer;
+      else {
         operations.learn(operation, address);
         return answer;
       }
-      refusal ??= { answer };
     } catch (error) {
       if (!isWrongAddress(error)) throw error;
       refusal ??= { error };
     }
   }
+  if (other !== undefined) return other;
   if (refusal !== undefined && "answer" in refusal) return refusal.answer;
   throw refusal?.error;
+}
+
+/** True if an answer says something of an operation, or names it. */
+function isAbout(body: unknown, operation: string): boolean {
+  const { goesOn, end, status, exit } = evidenceIn(body);
+  const isSaid = goesOn !== undefined || status !== undefined || exit.code !== undefined || exit.isEmpty;
+  const isNamed = JSON.stringify(body)?.includes(operation) === true;
+  return isNamed || isSaid || (end !== undefined && !isErrorKey(end.leaf.key));
 }
 
 /** True if another address may have the record. */
@@ -82,11 +95,15 @@ function isWrongAddress(error: unknown): boolean {
 }
 
 /** Rejects as `getRecord` does. */
-export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
+export async function lookAtOperation(
+  options: PollingOptions,
+  operation: string,
+  known: KnownOperation = {},
+): Promise<Look> {
   const { transport, clock, signal } = options;
   const answer = await getRecord(transport, operation, { signal });
   return {
-    view: readOperation(isNotYet(answer) ? { status: "running" } : answer.body, operation),
+    view: readOperation(isNotYet(answer) ? { status: "running" } : answer.body, { ...known, id: operation }),
     waitMilliseconds: parseRetryAfter(retryAfterIn(answer.headers), clock.now()),
   };
 }
@@ -95,7 +112,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
 const unknownNewMilliseconds = 5000;
 
 /** An operation that this client has just started. */
-interface NewOperation {
+interface NewOperation extends KnownOperation {
   startedAt: number;
   /** Called when the service knows it, if it did not at first. It may have events then. */
   onKnown?: (() => Promise<void>) | undefined;
@@ -109,14 +126,14 @@ export async function pollUntilEnded(
   options: PollingOptions,
   operation: string,
   unknownStatusLimitMilliseconds: number,
-  { startedAt, onKnown }: NewOperation = { startedAt: Number.NEGATIVE_INFINITY },
+  { startedAt, onKnown, ...known }: NewOperation = { startedAt: Number.NEGATIVE_INFINITY },
 ): Promise<EndedView> {
   const { clock, signal, onNotice } = options;
   let unknownSince: number | undefined;
   let isKnown = false;
   let wasMissing = false;
   for (const wait of pollIntervals()) {
-    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
+    const look = await lookAtOperation(options, operation, known).catch((error: unknown) => {
       const isNew = !isKnown && clock.now() - startedAt < unknownNewMilliseconds;
       if (error instanceof NotFoundError && isNew) return undefined;
       throw error;
@@ -143,9 +160,12 @@ export async function pollUntilEnded(
           text: `${unknownStatus(operation, view.unknownStatus)}; waiting for a known one`,
         });
       } else if (clock.now() - unknownSince >= unknownStatusLimitMilliseconds) {
-        throw new BoughError(unknownStatus(operation, view.unknownStatus), {
-          hint: "Is this the address of an image service?",
-        });
+        throw new BoughError(
+          `${unknownStatus(operation, view.unknownStatus)}; the service answered ${view.shown()}`,
+          {
+            hint: "Is this the address of an image service?",
+          },
+        );
       }
     } else {
       unknownSince = undefined;

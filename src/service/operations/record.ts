@@ -1,26 +1,23 @@
 /** Reads an operation's record as a server returns it: any field may be missing, or have another name. */
-import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
-import { bytesOf, type LimitHit, type WireBytes } from "../wire/operation.ts";
-import { fieldOf, objectIn, placesIn } from "../wire/reader/fields.ts";
-import { type ImageCandidates, imagesIn } from "../wire/reader/images.ts";
-import { outputIn } from "../wire/reader/outputs.ts";
 import {
-  isQueuedStatus,
-  saysOnlyAnswered,
-  saysOnlyEnded,
-  saysTimedOut,
-  stageOf,
-  statusTextIn,
-} from "../wire/reader/status.ts";
-import {
-  endKeys,
-  errorKeys,
-  exitCodeKeys,
-  looseExitCodeKeys,
-  processPlaces,
-  recordWrappers,
-} from "../wire/reader/tables.ts";
+  bytesOf,
+  isTerminal,
+  type LimitHit,
+  type OperationKind,
+  type OperationStatus,
+  operationKinds,
+  operationStatuses,
+  type WireBytes,
+} from "../wire/operation.ts";
+import { type Evidence, evidenceIn, shownAnswer, statusOf } from "../wire/reader/evidence.ts";
+import { type ImageCandidates, imagesIn } from "../wire/reader/ids.ts";
+import { outputIn, unreadOutputIn } from "../wire/reader/outputs.ts";
+import { isStatus } from "../wire/reader/statements.ts";
+import { isOnlyAnswered } from "../wire/reader/status.ts";
+import { envelopes, operationNouns } from "../wire/reader/vocabulary.ts";
+import { hasAny, wordsOf } from "../wire/reader/words.ts";
 import { readLimitHits } from "./outcome.ts";
 
 type EndStatus = OperationOutcome["status"];
@@ -40,92 +37,154 @@ export interface OperationView {
   limitsHit: readonly LimitHit[];
   stdout: CapturedOutput | undefined;
   stderr: CapturedOutput | undefined;
+  /** The place of text that may be output, if none was found. */
+  unreadOutput: string | undefined;
   images: ImageCandidates;
   served: Pick<ServedTime, "since" | "seconds"> | undefined;
   imageBytes: number | undefined;
+  /** Returns the answer in one line, for a message. */
+  shown: () => string;
 }
 
-/** `operation`: its id, which is no image. */
-export function readOperation(body: unknown, operation?: string): OperationView {
+/** What is known of an operation from its request. */
+export interface KnownOperation {
+  /** Its id, which is no image. */
+  id?: string | undefined;
+  kind?: OperationKind | undefined;
+  /** The images that the request named. */
+  named?: readonly string[] | undefined;
+}
+
+export function readOperation(answer: unknown, known: KnownOperation = {}): OperationView {
+  const body = withoutRequest(answer);
   const record = recordIn(body);
-  const states = placesIn(record, processPlaces);
-  const statusText = statusTextIn(record) ?? "";
-  const stage = stageOf(statusText);
-  const exitCode = first(states, readExitCode) ?? readLooseExitCode(record, states);
-  const error = first([record, ...states], readError);
-  const images = imagesIn(record, operation);
-  const timedOut =
-    first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
-    saysTimedOut(statusText);
-  const hasResult = exitCode !== undefined || images.results.length + images.others.length > 0;
-  const isOver =
-    stage === undefined
-      ? hasResult || endKeys.some((key) => saysEnd(fieldOf(record, key)))
-      : saysOnlyEnded(statusText) && hasResult;
+  const evidence = evidenceIn(body);
+  const images = imagesIn(body, known.id);
+  const { goesOn, status, exit } = evidence;
+  const isOwn = isOfPublicApi(record);
+  const isEnded = isOwn ? isTerminal(record.status) : isOver(body, evidence, images, known);
+  const ending = !isEnded ? undefined : isOwn ? statedEnding(record, evidence) : endingOf(evidence, known);
+  const shown = () => shownAnswer(body);
+  const [stdout, stderr] = [readOutput(body, "stdout"), readOutput(body, "stderr")];
   return {
-    ended: isOver ? "SUCCESS" : endOf(stage, { exitCode, isTold: error !== undefined || timedOut }),
-    endsUnknown: isOver && exitCode === undefined,
-    isQueued: isQueuedStatus(statusText),
-    unknownStatus: stage === undefined ? statusText : undefined,
-    error: error ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
-    exitCode,
-    timedOut,
-    limitsHit: first(states, (place) => readLimitHits(place.limits_hit)) ?? [],
-    stdout: readOutput(record, "stdout"),
-    stderr: readOutput(record, "stderr"),
+    ended: ending?.ended,
+    endsUnknown: ending?.isUnknown === true,
+    isQueued: goesOn?.stage === "queued",
+    unknownStatus:
+      isOwn || goesOn !== undefined || (ending !== undefined && !ending.isUnknown)
+        ? undefined
+        : (status ?? ""),
+    error: ending === undefined || isOwn ? evidence.error : errorOf(evidence, ending, shown),
+    exitCode: exit.code,
+    timedOut: evidence.against?.stage === "timed out",
+    limitsHit: readLimitHits(asRecord(asRecord(record.metadata)?.result)?.limits_hit) ?? [],
+    stdout,
+    stderr,
+    unreadOutput: stdout === undefined && stderr === undefined ? unreadOutputIn(body) : undefined,
     imageBytes: asNumber(record.image_size),
     images,
     served: readServedTime(record),
+    shown,
   };
+}
+
+/** In the public API, `metadata` is the request, with the result in it. */
+function withoutRequest(body: unknown): unknown {
+  const record = asRecord(body);
+  const metadata = asRecord(record?.metadata);
+  return record !== undefined && isOfPublicApi(record) && metadata !== undefined
+    ? { ...record, metadata: { result: metadata.result } }
+    : body;
+}
+
+/** True for a record of the public API, whose status means what that API says: nothing else in it is asked how it ended. */
+function isOfPublicApi(record: JsonRecord): record is JsonRecord & { status: OperationStatus } {
+  const { kind, status } = record;
+  return operationKinds.some((one) => one === kind) && operationStatuses.some((one) => one === status);
+}
+
+function statedEnding({ status }: { status: OperationStatus }, { exit, error, against }: Evidence): Ending {
+  if (status !== "FAILED")
+    return { ended: status === "CANCELLED" ? "CANCELLED" : "SUCCESS", isUnknown: false };
+  const isTold = error !== undefined || against?.stage === "timed out";
+  return { ended: (exit.code ?? 0) > 0 && !isTold ? "SUCCESS" : "FAILED", isUnknown: false };
+}
+
+/** Something has to say that it is over, and nothing that it goes on. An exit code of 0 alone says nothing. */
+function isOver(
+  body: unknown,
+  { goesOn, end, isWeak, lacksEnd, idle, exit }: Evidence,
+  images: ImageCandidates,
+  { kind, named }: KnownOperation,
+): boolean {
+  if (goesOn !== undefined) return false;
+  // A machine may be ready to begin.
+  const isEnd = end !== undefined && !(end.stage === "stored" && kind === "instance");
+  if ((isEnd && !isWeak) || (exit.code ?? 0) > 0) return true;
+  if (lacksEnd || exit.isEmpty) return false;
+  const candidates = named === undefined ? images.results : [...images.results, ...images.others];
+  const hasImage = candidates.some((image) => named?.includes(image) !== true);
+  const hasOutput = outputIn(body, "stdout") !== undefined;
+  if (isEnd) return exit.code !== undefined || hasImage || hasOutput;
+  return exit.code === 0 ? hasImage || idle !== undefined : kind === "image_import" && hasImage;
+}
+
+interface Ending {
+  ended: EndStatus;
+  /** True if nothing says how. */
+  isUnknown: boolean;
+}
+
+/** Of a command that was run to its end the exit code says how. Without one, a success is believed if nothing speaks against it. */
+function endingOf(evidence: Evidence, { kind }: KnownOperation): Ending {
+  const { end, against, unknownConclusion, exit, error, success } = evidence;
+  const code = exit.code ?? 0;
+  if (code > 0) return { ended: endWithCode(evidence), isUnknown: false };
+  if (against?.stage === "cancelled") return { ended: "CANCELLED", isUnknown: false };
+  if (against !== undefined || code < 0 || unknownConclusion !== undefined)
+    return { ended: "FAILED", isUnknown: false };
+  if (exit.code === 0 || kind === "image_import") return { ended: "SUCCESS", isUnknown: false };
+  if (end?.stage === "stopped") return { ended: "CANCELLED", isUnknown: false };
+  const isHow = success !== undefined || end?.stage === "stored";
+  const isWord = end !== undefined && typeof end.leaf.value === "string" && isStatus(end.leaf);
+  return { ended: "SUCCESS", isUnknown: !isHow && !(isWord && !exit.isEmpty && error === undefined) };
+}
+
+/** A service that calls a command failed because of its exit code has run it to its end. */
+function endWithCode({ against, error }: Evidence): EndStatus {
+  if (against?.stage === "cancelled") return "CANCELLED";
+  const isTold = error !== undefined || against?.stage === "timed out";
+  return against !== undefined && isStatus(against.leaf) && isTold ? "FAILED" : "SUCCESS";
+}
+
+/** What speaks against a success is named with the answer, unless the service itself says what has failed. */
+function errorOf(
+  { against, unknownConclusion, exit, end, error, reason, status }: Evidence,
+  { ended }: Ending,
+  shown: () => string,
+): string | undefined {
+  if (ended !== "FAILED") return error;
+  const isPlain =
+    against !== undefined && isStatus(against.leaf) && (end === against || end?.stage === against.stage);
+  if (isPlain) return error ?? reason ?? (status === "FAILED" ? undefined : status);
+  const leaf = against?.leaf ?? unknownConclusion;
+  const what =
+    leaf === undefined ? `the exit code is ${exit.code}` : `${leaf.path} is ${JSON.stringify(leaf.value)}`;
+  return `${error ?? what}; the service answered ${shown()}`;
 }
 
 /** Returns the record without what a service puts around it. Text alone is a status. */
 export function recordIn(body: unknown): JsonRecord {
-  const record = objectIn(body);
+  const record = asRecord(Array.isArray(body) ? body[0] : body);
   if (record === undefined) return typeof body === "string" ? { status: body } : {};
-  const outer = statusTextIn(record);
-  if (outer !== undefined && !saysOnlyAnswered(outer)) return record;
-  for (const wrapper of recordWrappers) {
-    const inner = objectIn(fieldOf(record, wrapper));
-    if (inner !== undefined && statusTextIn(inner) !== undefined) return { ...record, ...inner };
+  const outer = statusOf(record);
+  if (outer !== undefined && !isOnlyAnswered(outer)) return record;
+  for (const [name, value] of Object.entries(record)) {
+    const words = wordsOf(name);
+    const inner = hasAny(words, envelopes) || hasAny(words, operationNouns) ? asRecord(value) : undefined;
+    if (inner !== undefined && statusOf(inner) !== undefined) return { ...record, ...inner };
   }
   return record;
-}
-
-function endOf(
-  stage: ReturnType<typeof stageOf>,
-  { exitCode, isTold }: { exitCode: number | undefined; isTold: boolean },
-): EndStatus | undefined {
-  if (stage === "running" || stage === undefined) return undefined;
-  // A service that calls a command failed because of its exit code has run it to its end.
-  if (stage === "FAILED" && (exitCode ?? 0) > 0 && !isTold) return "SUCCESS";
-  return stage;
-}
-
-function saysEnd(value: unknown): boolean {
-  return value === true || asText(value) !== undefined || (asNumber(value) ?? 0) > 0;
-}
-
-/** A signal means a failure: a service may report no exit code then, or the 0 that WEXITSTATUS returns for a killed process. */
-function readExitCode(place: JsonRecord): number | undefined {
-  const code = exitCodeKeys.map((key) => readCode(fieldOf(place, key))).find((one) => one !== undefined);
-  const number = asInteger(place.signal) ?? 0;
-  return number > 0 && (code === undefined || code === 0) ? 128 + number : code;
-}
-
-function readCode(value: unknown): number | undefined {
-  return asInteger(value) ?? asNumber(value);
-}
-
-/** A `code` of 200 or more beside the status is one of HTTP. */
-function readLooseExitCode(record: JsonRecord, states: readonly JsonRecord[]): number | undefined {
-  for (const place of states) {
-    for (const key of looseExitCodeKeys) {
-      const code = readCode(fieldOf(place, key));
-      if (code !== undefined && code >= 0 && code <= (place === record ? 199 : 255)) return code;
-    }
-  }
-  return undefined;
 }
 
 function readServedTime({ created_at, duration }: JsonRecord): OperationView["served"] {
@@ -133,28 +192,9 @@ function readServedTime({ created_at, duration }: JsonRecord): OperationView["se
   return Number.isNaN(since) || seconds === undefined || seconds < 0 ? undefined : { since, seconds };
 }
 
-function readOutput(record: JsonRecord, stream: "stdout" | "stderr"): CapturedOutput | undefined {
+function readOutput(record: unknown, stream: "stdout" | "stderr"): CapturedOutput | undefined {
   const bytes = outputIn(record, stream);
   return bytes && { text: decodeText(bytes), truncated: bytes.truncated === true };
-}
-
-const maxErrorCharacters = 64 * 1024;
-
-function readError(record: JsonRecord): string | undefined {
-  for (const key of errorKeys) {
-    const value = fieldOf(record, key);
-    const text = asText(value) ?? asText(asRecord(value)?.message) ?? asText(asRecord(value)?.error);
-    if (text !== undefined) return text.slice(0, maxErrorCharacters);
-  }
-  return undefined;
-}
-
-function first<T>(places: readonly JsonRecord[], read: (place: JsonRecord) => T | undefined): T | undefined {
-  for (const place of places) {
-    const value = read(place);
-    if (value !== undefined) return value;
-  }
-  return undefined;
 }
 
 /** Decodes output from the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */

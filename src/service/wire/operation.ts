@@ -9,7 +9,8 @@ export const operationStatuses = [
   "CANCELLED",
 ] as const;
 export type OperationStatus = (typeof operationStatuses)[number];
-export type OperationKind = "instance" | "image_import";
+export const operationKinds = ["instance", "image_import"] as const;
+export type OperationKind = (typeof operationKinds)[number];
 
 export function isTerminal(status: OperationStatus): boolean {
   return status === "SUCCESS" || status === "FAILED" || status === "CANCELLED";

@@ -1,35 +1,102 @@
-/** Reads output in any of the forms that services return it in. */
-import { asRecord, asText, type JsonRecord } from "../../http/json.ts";
+/** Output in answers, in any of the forms that services return it in. */
+import { asInteger, asRecord, asText, type JsonRecord } from "../../http/json.ts";
 import { bytesOf, type WireBytes } from "../operation.ts";
-import { fieldOf, findAll, hasField, objectIn, placesIn, readId } from "./fields.ts";
-import { listWrappers, mixedOutputKeys, newOperation, operationLink, outputPlaces } from "./tables.ts";
+import { stageOf } from "./status.ts";
+import { errors, names, outputs, requests } from "./vocabulary.ts";
+import { leavesOf } from "./walk.ts";
+import { hasAny, hasOnly, wordsOf } from "./words.ts";
+
+type StreamName = "stdout" | "stderr";
 
 /**
- * Returns a stream of a record, as far as it can be read. Output that a service does not split into two streams counts as
- * standard output.
+ * Returns a stream of a record, as far as it can be read. Output that a service does not split into two streams counts as standard
+ * output.
  */
-export function outputIn(body: unknown, stream: "stdout" | "stderr"): WireBytes | undefined {
-  const places = placesIn(body, outputPlaces);
-  const found = firstOf(places, [stream]);
-  if (found !== undefined || stream === "stderr") return found;
-  return firstOf(places, ["stderr"]) === undefined ? firstOf(places, mixedOutputKeys) : undefined;
+export function outputIn(body: unknown, stream: StreamName): WireBytes | undefined {
+  const found = findField(body, (key) => key.includes(stream) && hasOnly(key, keyWords));
+  const own = found && readBytes(found, stream);
+  if (own !== undefined) return own;
+  const mixed = findField(body, (key) => hasOnly(key, mixedWords));
+  if (mixed === undefined) return undefined;
+  const isDivided = findField(body, (key) => key.includes("stderr")) !== undefined;
+  return isDivided ? undefined : readBytes(mixed, stream);
 }
 
-function firstOf(places: readonly JsonRecord[], names: readonly string[]): WireBytes | undefined {
-  for (const place of places) {
-    for (const name of names) {
-      const bytes = readBytes(fieldOf(place, name));
-      if (bytes !== undefined) return bytes;
+const keyWords: ReadonlySet<string> = new Set([
+  ...[
+    "stdout",
+    "stderr",
+    "text",
+    "data",
+    "content",
+    "base64",
+    "b64",
+    "encoded",
+    "lines",
+    "chunks",
+    "raw",
+    "tail",
+  ],
+  ...outputs,
+]);
+const mixedWords: ReadonlySet<string> = new Set([
+  "output",
+  "outputs",
+  "log",
+  "logs",
+  "console",
+  "chunks",
+  "lines",
+  "tty",
+  "combined",
+]);
+
+interface Field {
+  key: readonly string[];
+  value: unknown;
+}
+
+const maxDepth = 6;
+
+/** Returns the outermost field with such a key that holds output. */
+function findField(body: unknown, isWanted: (key: readonly string[]) => boolean): Field | undefined {
+  let level: JsonRecord[] = [asRecord(Array.isArray(body) ? body[0] : body) ?? []].flat();
+  for (let depth = 0; level.length > 0 && depth < maxDepth; depth++) {
+    const next: JsonRecord[] = [];
+    for (const record of level) {
+      for (const [name, value] of Object.entries(record)) {
+        const key = wordsOf(name);
+        if (hasAny(key, requests)) continue;
+        if (isWanted(key) && isOutput(value)) return { key, value };
+        for (const item of Array.isArray(value) ? value : [value])
+          next.push(...[asRecord(item) ?? []].flat());
+      }
     }
+    level = next;
   }
   return undefined;
 }
 
-function readBytes(value: unknown): WireBytes | undefined {
-  if (typeof value === "string") return { value, encoding: "ascii" };
-  if (Array.isArray(value)) return readLines(value);
+/** An address of output is none. */
+function isOutput(value: unknown): boolean {
+  if (typeof value === "string") return !/^(https?:\/\/|\/)\S+$/.test(value);
+  if (Array.isArray(value)) return value.length === 0 || value.every((item) => textOf(item) !== undefined);
   const record = asRecord(value);
-  if (record === undefined) return undefined;
+  return record !== undefined && contentIn(record) !== undefined;
+}
+
+function readBytes({ key, value }: Field, stream: StreamName): WireBytes | undefined {
+  if (Array.isArray(value)) return readParts(key, value, stream);
+  if (stream === "stderr" && !key.includes("stderr")) return undefined;
+  if (typeof value === "string") {
+    const isEncoded = key.includes("base64") || key.includes("b64");
+    return { value, encoding: isEncoded ? "base64" : "ascii" };
+  }
+  const record = asRecord(value);
+  return record && bytesIn(record);
+}
+
+function bytesIn(record: JsonRecord): WireBytes | undefined {
   const text = contentIn(record);
   if (text === undefined) return undefined;
   const marked = record.base64 === true || record.is_base64 === true;
@@ -37,60 +104,71 @@ function readBytes(value: unknown): WireBytes | undefined {
   return { value: text, encoding, truncated: record.truncated === true };
 }
 
-/** Each item is a line, with its line feed or without. */
-function readLines(items: readonly unknown[]): WireBytes | undefined {
-  const lines = items.map((item) => (typeof item === "string" ? item : textOf(item)));
-  if (lines.some((line) => line === undefined)) return undefined;
-  const text = lines.map((line) => (line?.endsWith("\n") ? line : `${line}\n`)).join("");
-  return { value: text, encoding: "utf-8" };
-}
-
-function textOf(item: unknown): string | undefined {
-  const bytes = readBytes(item);
-  if (bytes !== undefined) return new TextDecoder().decode(bytesOf(bytes));
-  const record = asRecord(item);
-  return ["line", "message", "msg"].map((name) => record?.[name]).find((text) => typeof text === "string") as
-    | string
-    | undefined;
-}
-
 function contentIn(record: JsonRecord): string | undefined {
-  for (const name of ["value", "data", "content", "text"])
+  for (const name of [
+    "value",
+    "data",
+    "content",
+    "text",
+    "chunk",
+    "line",
+    "message",
+    "msg",
+    "output",
+    "bytes",
+  ])
     if (typeof record[name] === "string") return record[name];
   return undefined;
 }
 
-/** Reads the response to a request that starts an operation. */
-
-/** Returns the ids that may be the operation's, the likely ones first. */
-export function operationIdsIn(body: unknown): string[] {
-  if (typeof body === "string") return [readId(body) ?? []].flat();
-  return findAll(body, newOperation, readId);
+/**
+ * Parts of output, one after the other. They are lines only if none of them ends one: a service that sends chunks leaves the line ends
+ * where they are.
+ */
+function readParts(
+  key: readonly string[],
+  items: readonly unknown[],
+  stream: StreamName,
+): WireBytes | undefined {
+  const own = items.filter((item) => streamOf(item, key) === stream);
+  const texts = own.map((item) => textOf(item) ?? "");
+  const isChunked = key.includes("chunks") || own.some(isChunk) || texts.some((text) => text.includes("\n"));
+  const value = texts.map((text) => (isChunked ? text : `${text}\n`)).join("");
+  return stream === "stderr" && value === "" && !key.includes("stderr")
+    ? undefined
+    : { value, encoding: "utf-8" };
 }
 
-/** Returns the addresses in a response that may be those of the operation's record. */
-export function operationLinksIn(body: unknown): string[] {
-  return findAll(body, operationLink, readLink);
+function isChunk(item: unknown): boolean {
+  const record = asRecord(item);
+  return (
+    record !== undefined &&
+    ["chunk", "data", "bytes", "encoding", "base64", "seq", "offset"].some((name) => name in record)
+  );
 }
 
-function readLink(value: unknown): string | undefined {
-  const text = asText(value) ?? asText((objectIn(value) as JsonRecord | undefined)?.href);
-  return text !== undefined && /^(https?:\/\/|\/)/.test(text) ? text : undefined;
+function textOf(item: unknown): string | undefined {
+  if (typeof item === "string") return item;
+  const record = asRecord(item);
+  const bytes = record && bytesIn(record);
+  return bytes && new TextDecoder().decode(bytesOf(bytes));
 }
 
-/** Reads lists: an array, or one below its own name or a usual one. */
+/** Each part may name its stream, in a word or as a descriptor. */
+function streamOf(item: unknown, key: readonly string[]): StreamName {
+  const record = asRecord(item);
+  for (const value of record === undefined ? [] : Object.values(record))
+    if (value === "stderr" || value === "stdout") return value;
+  if (asInteger(record?.fd) === 2) return "stderr";
+  return key.includes("stderr") ? "stderr" : "stdout";
+}
 
-const maxDepth = 3;
-
-/** Returns the items of a list; `undefined` if there is none. An empty one may be `null`. */
-export function listIn(body: unknown, name: string, depth = 0): unknown[] | undefined {
-  if (Array.isArray(body)) return body;
-  const record = asRecord(body);
-  if (record === undefined || depth === maxDepth) return undefined;
-  if (depth === 0 && hasField(record, name) && fieldOf(record, name) === null) return [];
-  for (const key of [name, ...listWrappers]) {
-    const found = listIn(fieldOf(record, key), name, depth + 1);
-    if (found !== undefined) return found;
-  }
-  return undefined;
+/** Returns the path of text that looks like output, in a place where bough does not know any; `undefined` if there is none. */
+export function unreadOutputIn(body: unknown): string | undefined {
+  const leaf = leavesOf(body).find(({ key, value }) => {
+    if (typeof value !== "string" || value.trim() === "" || hasAny(key, errors)) return false;
+    if (hasAny(key, outputs)) return true;
+    return !hasAny(key, names) && value.includes("\n") && stageOf(value) === undefined;
+  });
+  return leaf?.path;
 }

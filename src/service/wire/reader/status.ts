@@ -1,88 +1,123 @@
-/** The words for an operation's status: the protocol's own, and those of other servers. */
-import { asRecord, asText, type JsonRecord } from "../../http/json.ts";
+/** What a word for an operation's status means, whatever a service puts before it. */
 import { activeStatuses } from "../operation.ts";
-import { fieldOf } from "./fields.ts";
-import { statusKeys } from "./tables.ts";
+import {
+  answered,
+  cancelled,
+  ended,
+  failed,
+  fillers,
+  negations,
+  queued,
+  running,
+  stopped,
+  stored,
+  succeeded,
+  timedOut,
+} from "./vocabulary.ts";
+import { hasAny, hasOnly, wordsOf } from "./words.ts";
 
-type Stage = "running" | "SUCCESS" | "FAILED" | "CANCELLED";
+/** `ended`: over, but not how. `stopped`: the same, perhaps from outside. `stored`: what it makes is there. */
+export type Stage =
+  | "queued"
+  | "running"
+  | "ended"
+  | "stopped"
+  | "stored"
+  | "succeeded"
+  | "failed"
+  | "cancelled"
+  | "timed out";
 
-/** Returns the text of a record's status; it may be an object that has one. */
-export function statusTextIn(record: JsonRecord): string | undefined {
-  for (const key of statusKeys) {
-    const value = fieldOf(record, key);
-    const inner = asRecord(value);
-    const text =
-      asText(value) ?? [...statusKeys, "name", "value"].map((name) => asText(inner?.[name])).find(Boolean);
-    if (text !== undefined) return text;
-  }
-  return undefined;
-}
+/** A longer text is no status. */
+const maxCharacters = 64;
 
-/** Returns the meaning of a status; `undefined` if this version does not know it. */
+/**
+ * Returns the meaning of a status; `undefined` if this version does not know it. The worst of its words counts. A word may have
+ * others before it (`JOB_STATE_SUCCEEDED`); of a sentence, all must be known.
+ */
 export function stageOf(status: string): Stage | undefined {
-  return stages.get(wordOf(status));
+  const text = status.trim();
+  if (text.length > maxCharacters) return undefined;
+  const exitCode = exitCodeIn(text);
+  const words = wordsOf(exitCode === undefined ? text : text.replace(/[\d(].*$/s, ""));
+  const stage = worstOf(words);
+  if (stage === undefined) return undefined;
+  const isNegated = hasAny(words, negations);
+  if (isNegated) return words.includes("started") ? "queued" : isEnded(stage) ? "running" : undefined;
+  const isWord = !/\s/.test(text) && [1, 2, 3].some((count) => isWhole(words.slice(-count)));
+  return isWord || words.every(isKnown) ? stage : undefined;
 }
 
-export function isQueuedStatus(status: string): boolean {
-  return queued.includes(wordOf(status));
+/** Returns what a key of known words says. */
+export function stageOfKey(words: readonly string[]): Stage | undefined {
+  const isSaid = words.every(isKnown) && !hasAny(words, negations);
+  const stage = isSaid ? worstOf(words) : undefined;
+  // `networking` and `logging` say what an object is about.
+  return stage === "running" && !hasAny(words, running) && !words.includes("progress") ? undefined : stage;
 }
 
-/** True for words that say that a process is over, but not how: its exit code tells that. */
-export function saysOnlyEnded(status: string): boolean {
-  return ["STOPPED", "TERMINATED"].includes(wordOf(status));
+function isEnded(stage: Stage): boolean {
+  return stage === "ended" || stage === "succeeded";
+}
+
+function isWhole(words: readonly string[]): boolean {
+  return worstOf(words) !== undefined && words.every(isKnown);
+}
+
+function isKnown(word: string): boolean {
+  return fillers.has(word) || phraseWords.has(word) || worstOf([word]) !== undefined;
+}
+
+const phraseWords: ReadonlySet<string> = new Set(["timed", "time", "out", "of", "memory", "progress"]);
+
+function worstOf(words: readonly string[]): Stage | undefined {
+  const text = words.join(" ");
+  if (hasAny(words, timedOut) || /\btimed? out\b/.test(text)) return "timed out";
+  if (hasAny(words, failed) || /\bout of memory\b/.test(text)) return "failed";
+  if (hasAny(words, cancelled)) return "cancelled";
+  if (words.some((word) => running.has(word) || /^\w{3,}ing$/.test(word)) || /\bin progress\b/.test(text))
+    return hasAny(words, queued) ? "queued" : "running";
+  if (hasAny(words, queued)) return "queued";
+  if (hasAny(words, stopped)) return "stopped";
+  if (hasAny(words, succeeded)) return "succeeded";
+  if (hasAny(words, stored)) return "stored";
+  return hasAny(words, ended) ? "ended" : undefined;
+}
+
+/** Returns the number in `Exited (1) 3 seconds ago`, or `exit code 1`. */
+export function exitCodeIn(status: string): number | undefined {
+  const [, digits] =
+    /\b(?:exit(?:ed)?|code)(?: with)?(?: exit)?(?: (?:code|status))?[\s:=(]+(-?\d{1,9})\b/i.exec(status) ??
+    [];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** True for words with which a service says that it has answered, and nothing about the operation in the answer. */
-export function saysOnlyAnswered(status: string): boolean {
-  return ["OK", "SUCCESS"].includes(wordOf(status));
+export function isOnlyAnswered(status: string): boolean {
+  return hasOnly(wordsOf(status), answered);
 }
 
-export function saysTimedOut(status: string): boolean {
-  return /^TIMED?_?OUT$/.test(wordOf(status));
+export function isEnd(stage: Stage | undefined): boolean {
+  return stage !== undefined && stage !== "queued" && stage !== "running";
 }
 
 /** Returns the protocol's word for a status, or the service's own if its meaning is not known. */
 export function usualStatus(status: string): string {
-  const word = wordOf(status);
-  const stage = stages.get(word);
-  if (stage !== "running") return stage ?? status;
-  return (
-    activeStatuses.find((active) => active === word) ?? (queued.includes(word) ? "PENDING" : "EXECUTING")
-  );
+  const stage = stageOf(status);
+  const word = wordsOf(status).join("_").toUpperCase();
+  const active = activeStatuses.find((one) => one === word);
+  if (active !== undefined) return active;
+  return stage === undefined ? status : usual[stage];
 }
 
-/** `in progress`, `in-progress` and `inProgress` are one word, and so are `timedOut` and `TIMED_OUT`. */
-function wordOf(status: string): string {
-  return status
-    .trim()
-    .replaceAll(/([a-z])([A-Z])/g, "$1_$2")
-    .toUpperCase()
-    .replaceAll(/[ -]/g, "_");
-}
-
-const queued = [
-  ...["PENDING", "ASSIGNED", "QUEUED", "ENQUEUED", "CREATED", "SCHEDULED", "ACCEPTED", "SUBMITTED", "NEW"],
-  "WAITING",
-];
-
-const stages: ReadonlyMap<string, Stage> = new Map(
-  Object.entries({
-    running: [
-      ...queued,
-      ...["EXECUTING", "STARTING", "STARTED", "RUNNING", "PROCESSING", "IN_PROGRESS", "INPROGRESS", "ACTIVE"],
-      ...["WORKING", "BUSY", "PREPARING", "INITIALIZING", "PROVISIONING", "BOOTING", "PULLING", "IMPORTING"],
-      ...["DOWNLOADING", "BUILDING", "COMMITTING", "SAVING", "ENDING", "STOPPING", "CANCELLING", "CANCELING"],
-    ],
-    SUCCESS: [
-      ...["SUCCESS", "SUCCEEDED", "SUCCESSFUL", "COMPLETED", "COMPLETE", "DONE", "FINISHED", "EXITED", "OK"],
-      ...["ENDED", "PASSED", "READY", "AVAILABLE", "IMPORTED"],
-    ],
-    FAILED: [
-      ...["FAILED", "FAILURE", "FAIL", "ERROR", "ERRORED", "REJECTED", "TIMEOUT", "TIMED_OUT", "TIMEDOUT"],
-      ...["EXPIRED", "CRASHED"],
-    ],
-    CANCELLED: ["CANCELLED", "CANCELED", "ABORTED", "STOPPED", "KILLED", "TERMINATED"],
-  } satisfies Record<Stage, string[]>).flatMap(([stage, words]) =>
-    words.map((word) => [word, stage as Stage] as const),
-  ),
-);
+const usual: Readonly<Record<Stage, string>> = {
+  queued: "PENDING",
+  running: "EXECUTING",
+  ended: "SUCCESS",
+  stored: "SUCCESS",
+  succeeded: "SUCCESS",
+  failed: "FAILED",
+  "timed out": "FAILED",
+  stopped: "CANCELLED",
+  cancelled: "CANCELLED",
+};

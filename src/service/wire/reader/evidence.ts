@@ -1,0 +1,127 @@
+/**
+ * What an answer says of an operation. It has ended only if something says so and nothing says that it goes on; it has succeeded only
+ * if nothing speaks against it.
+ */
+import { asRecord } from "../../http/json.ts";
+import { type ExitCodes, exitCodesIn } from "./exit-codes.ts";
+import {
+  isEndOf,
+  isErrorKey,
+  isNothing,
+  isOfOperation,
+  isStatus,
+  isUnknownConclusion,
+  lacksEnd,
+  type Statement,
+  saysHow,
+  statementIn,
+} from "./statements.ts";
+import { stageOf } from "./status.ts";
+import { envelopes, messages, operationNouns, pasts, requests, statusKeys } from "./vocabulary.ts";
+import { type Leaf, leavesOf } from "./walk.ts";
+import { hasAny, wordsOf } from "./words.ts";
+
+export interface Evidence {
+  /** Says that it goes on: a status, `done: false`. */
+  goesOn: Statement | undefined;
+  /** True if something says, less clearly, that there is no end yet: a time of the end that is empty. */
+  lacksEnd: boolean;
+  /** Says that it has ended. */
+  end: Statement | undefined;
+  /** True if nothing but words say so that may only mean that the service has answered. */
+  isWeak: boolean;
+  /** Says that it does not run. */
+  idle: Statement | undefined;
+  /** Says that it has succeeded. */
+  success: Statement | undefined;
+  /** The statement that is worst for a success. */
+  against: Statement | undefined;
+  /** A conclusion in a word that is not known. */
+  unknownConclusion: Leaf | undefined;
+  exit: ExitCodes;
+  /** The status as it is written; `undefined` if there is none. */
+  status: string | undefined;
+  /** What the service says of a failure. */
+  error: string | undefined;
+  /** Words of a failure, if it is one. */
+  reason: string | undefined;
+}
+
+export function evidenceIn(body: unknown): Evidence {
+  const all = leavesOf(typeof body === "string" ? { status: body } : body).filter(isOfOperation);
+  const present = all.filter(({ isPast }) => !isPast);
+  const isWrapped = present.some(isWrapper);
+  const said = present.flatMap((leaf) => statementIn(leaf, isWrapped) ?? []);
+  const ends = said.filter(isEndOf);
+  const lacks = present.some(lacksEnd);
+  const strong = ends.find(({ isWeak, isDoubtful }) => !isWeak && !(isDoubtful && lacks));
+  const end = strong ?? ends[0];
+  return {
+    goesOn: said.find((one) => one.stage === "running") ?? said.find((one) => one.stage === "queued"),
+    lacksEnd: lacks,
+    end,
+    isWeak: strong === undefined,
+    idle: said.find(({ stage }) => stage === "idle"),
+    success: end && ends.find((one) => saysHow(one, end)),
+    against: against.flatMap((stage) => ends.find((one) => one.stage === stage) ?? [])[0],
+    unknownConclusion: present.find(isUnknownConclusion),
+    exit: exitCodesIn(all),
+    status: present
+      .filter(isStatus)
+      .map(textOf)
+      .find((text) => text !== undefined),
+    error: firstText(present, ({ key, around }) => isErrorKey(key) || isErrorKey(around.at(-1) ?? [])),
+    reason: firstText(present, ({ key, depth }) => hasAny(key, messages) && depth <= 2),
+  };
+}
+
+/** Returns the status of a record itself, as it is written. */
+export function statusOf(record: unknown): string | undefined {
+  return leavesOf(record)
+    .filter((leaf) => isStatus(leaf) && (leaf.depth === 0 || hasAny(leaf.around[0] ?? [], statusKeys)))
+    .map(textOf)
+    .find((text) => text !== undefined);
+}
+
+/** An object in which a service puts its answer, or what was started. */
+function isWrapper({ key, depth, value }: Leaf): boolean {
+  return (
+    depth === 0 && asRecord(value) !== undefined && (hasAny(key, envelopes) || hasAny(key, operationNouns))
+  );
+}
+
+const against = ["timed out", "failed", "cancelled"] as const;
+
+function textOf({ value }: Leaf): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+const maxErrorCharacters = 64 * 1024;
+
+function firstText(leaves: readonly Leaf[], isWanted: (leaf: Leaf) => boolean): string | undefined {
+  for (const leaf of leaves) {
+    const text = isWanted(leaf) ? textOf(leaf) : undefined;
+    if (text !== undefined && !isNothing(text) && stageOf(text) !== "succeeded")
+      return text.slice(0, maxErrorCharacters);
+  }
+  return undefined;
+}
+
+const maxShownCharacters = 500;
+const maxShownText = 100;
+
+/** Returns an answer in one line for a message, without what was asked for. */
+export function shownAnswer(body: unknown): string {
+  const text = JSON.stringify(body, (name, value: unknown) => {
+    const words = wordsOf(name);
+    if (name !== "" && (hasAny(words, requests) || hasAny(words, pasts))) return undefined;
+    return typeof value === "string" && value.length > maxShownText
+      ? `${value.slice(0, maxShownText)}...`
+      : value;
+  });
+  return text === undefined
+    ? "nothing"
+    : text.length > maxShownCharacters
+      ? `${text.slice(0, maxShownCharacters)}...`
+      : text;
+}
