@@ -1,6 +1,8 @@
 /** The places that this machine can make, by the names of the columns in `test/README.md`. */
 
 import { openArm64Place } from "./arm64-place.ts";
+import { openContainerPlace } from "./container-place.ts";
+import { openDaemonPlace } from "./daemon-place.ts";
 import { openEnginePlace } from "./engine-place.ts";
 import type { Place } from "./place.ts";
 import { openPluginPlace } from "./plugin-place.ts";
@@ -23,6 +25,8 @@ export const places = {
   serve: { open: openServePlace },
   "six calls": { open: openSixCallsPlace },
   plugin: { open: openPluginPlace },
+  daemon: { open: openDaemonPlace },
+  container: { open: openContainerPlace },
   Windows: { open: openWindowsPlace },
   arm64: { open: openArm64Place },
 } satisfies Record<string, PlaceEntry>;

@@ -1,23 +1,17 @@
-/**
- * Builds in containers, in those rows of the table in the manual that Docker can start here, and what other containers are told.
- * The image is made of this machine's own packages, as `scripts/image --engine` makes one of Debian's.
- */
+/** Builds in containers, in those rows of the table in the manual that Docker can start here, and what other containers are told. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dependenciesOf } from "../../scripts/packaging/debian-packages.ts";
-import { engineFiles, enginePackages, unneeded } from "../../scripts/packaging/engine-files.ts";
 import { runProgram } from "../../scripts/packaging/run-program.ts";
-import { writeTar } from "../../scripts/packaging/tar.ts";
 import { topics } from "../../src/cli/help/topics.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { type Docker, type Ended, startDocker } from "../support/docker.ts";
+import { containerRows, engineImage, importEngineImage } from "../support/engine-image.ts";
 import { writeFiles } from "../support/files.ts";
 import { Registry } from "../support/registry.ts";
 
-const image = "bough:engine";
 const manual = topics.ci?.markdown ?? "";
 const place = temporaryDirectory("bough-containers-");
 const work = join(place, "work");
@@ -51,32 +45,11 @@ beforeAll(async () => {
   await makeBusyboxLayout(join(work, "base"));
   notes = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("one\ntwo\n") });
   [registry, docker] = await Promise.all([Registry.start(), startDocker(join(place, "docker"))]);
-  const archive = join(place, "root.tar");
-  writeFileSync(archive, writeTar(engineFiles([installedFiles()]), new Date(0)));
-  const settings = ["USER 65532:65532", "ENV HOME=/home/bough", "VOLUME /home/bough", "WORKDIR /work"];
-  const words = ["import", ...settings.flatMap((setting) => ["--change", setting]), archive, image];
-  expect(await docker.client(words)).toMatchObject({ exitCode: 0 });
+  await importEngineImage(docker, place);
 }, 120_000);
 afterAll(async () => {
   await Promise.all([docker.close(), registry.stop(), notes.stop(true)]);
 });
-
-/** Files of installed packages, as one package: what the image is made of, and what that depends on. */
-function installedFiles() {
-  const names = new Set(enginePackages);
-  for (const name of names) {
-    const control = runProgram(["dpkg-query", "--status", name]);
-    for (const needed of dependenciesOf(control)) if (!unneeded.has(needed)) names.add(needed);
-  }
-  const directory = join(place, "files");
-  // /lib64 is a link to it.
-  mkdirSync(join(directory, "usr/lib64"), { recursive: true });
-  const list = runProgram(["dpkg-query", "--listfiles", ...names]);
-  writeFileSync(join(place, "list"), list.replace(/^(?!\/).*\n/gm, ""));
-  const copy = 'tar -c -C / --no-recursion --ignore-failed-read -T "$1/list" 2>&- | tar -x -p -C "$1/files"';
-  runProgram(["sh", "-c", copy, "sh", place]);
-  return { name: "ca-certificates", version: "1", control: "", directory };
-}
 
 /** Runs a shell script in a container on this machine's network, with flags of `docker run`. */
 async function inContainer(flags: string, script: string): Promise<Ended> {
@@ -87,24 +60,18 @@ async function inContainer(flags: string, script: string): Promise<Ended> {
     "--network=host",
     ...flags.split(/\s+/).filter((word) => word !== ""),
     ...mounts,
-    image,
+    engineImage,
   ];
   return docker.client([...words, "sh", "-euc", script]);
 }
 
 const build = "bough build --docker --progress plain --build-context base=oci-layout:///work/base";
 
-/** The flags of the manual's rows. */
-function rowsOfManual(): Map<string, string> {
-  const rows = manual.matchAll(/^\| (\S+) \| `(--[^`]*)` \|/gm);
-  return new Map(Array.from(rows, ([, name = "", flags = ""]) => [name, flags]));
-}
-
 /** What `--privileged` gives a container, where this machine lacks a capability that Docker would give, too. */
 const nearlyPrivileged =
   "--cap-add SYS_ADMIN --cap-add NET_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined --device /dev/net/tun -v /sys/fs/cgroup:/sys/fs/cgroup";
 
-const rows = rowsOfManual();
+const rows = containerRows();
 const hidden = (rows.get("user") ?? "").replace("--security-opt systempaths=unconfined", "");
 
 test("the manual has a row for each way to build", () => {

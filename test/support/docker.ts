@@ -21,6 +21,9 @@ export interface Docker {
   push(tag: string): Promise<void>;
   /** The output of a command in an image; without a command, of the image's own. */
   run(image: string, ...command: string[]): Promise<string>;
+  /** docker's command line, and the variables by which it finds the daemon. */
+  command: readonly string[];
+  environment: Readonly<Record<string, string>>;
   /** Runs docker with these words. */
   client(words: readonly string[]): Promise<Ended>;
   /** The properties of an image, as `docker image inspect` shows them. */
@@ -94,6 +97,9 @@ export async function startDocker(directory: string): Promise<Docker> {
   };
   let builds = 0;
   return {
+    command: [findClient()],
+    environment,
+
     async importBase(source, name) {
       const to = ["--dest-daemon-host", environment.DOCKER_HOST, source, `docker-daemon:${name}`];
       await run(["skopeo", "copy", "--quiet", ...to], environment);

@@ -1,0 +1,3 @@
+import { keepPromises } from "./keep-promises.ts";
+
+keepPromises("container");
