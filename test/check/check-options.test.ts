@@ -41,8 +41,8 @@ describe("a check and a build refuse", () => {
     ["--secret id=a,src=missing", "--secret id=a: cannot read missing"],
     ["--ssh default=missing", "--ssh default: cannot use "],
     [
-      "--ssh default=file",
-      "file is not an agent's socket\nbough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ",
+      "--ssh default=Dockerfile",
+      "--ssh default: cannot use Dockerfile as a key: it has no private key\nAn agent takes any key: eval $(ssh-agent); ssh-add ",
     ],
     [
       "--build-arg BUILDKIT_DOCKERFILE_CHECK=x=1",

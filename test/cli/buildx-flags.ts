@@ -79,7 +79,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--shm-size SIZE", "the same", "--shm-size 1g"],
   [
     "--ssh default",
-    "an agent's socket; not a key: `ssh-add` adds keys to an agent",
+    "the same; keys with a passphrase need an agent",
     "--ssh default=/dev/null --call targets",
   ],
   ["-t, --tag NAME", "the same; `-t` with `BOUGH_DOCKER=1` or `bough --docker`", "-t a:1 -t b"],

@@ -256,9 +256,9 @@ describe("--secret and --ssh", () => {
     ["another secret", ["--secret", "id=t,src=here"], "Given: t."],
     ["no agent", ["--secret", "id=s", "--ssh", "default"], "SSH_AUTH_SOCK is not set"],
     [
-      "a key in place of an agent",
+      "a file without a key in place of an agent",
       ["--secret", "id=s", "--ssh", "default=here"],
-      "here is not an agent's socket",
+      "cannot use here as a key: it has no private key",
     ],
   ])("%s is refused before anything runs", async (_, options, message) => {
     const { exitCode, stderr } = await build(options, { SSH_AUTH_SOCK: "" });

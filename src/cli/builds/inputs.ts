@@ -98,12 +98,12 @@ export async function readBuildInputs(
   const platforms = readPlatforms(values.text("platform"));
   const target = values.text("target");
   const uncachedStages = readUncachedStages(values, runtime);
-  const secrets = readSecretOptions(given);
+  const holder = new DisposableStack();
+  const secrets = holder.use(readSecretOptions(given));
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
   const defaultExcludes = dialect.filtersContexts && !values.flag("no-default-excludes");
   const settings = { buildArgs, secrets, maxAddBytes, ...options };
-  const holder = new DisposableStack();
   const contexts = await openNamedContexts(
     given,
     prepareFetches({ settings, runtime, holder, lock, mainPlace: () => opened.place }),

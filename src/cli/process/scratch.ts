@@ -12,9 +12,9 @@ interface Scratch extends Disposable {
   path: string;
 }
 
-type Purpose = "git" | "context" | "push" | "export" | "base" | "cache";
+type Purpose = "agent" | "git" | "context" | "push" | "export" | "base" | "cache";
 
-const named = /^bough-(?:git|context|push|export|base|cache)-/;
+const named = /^bough-(?:agent|git|context|push|export|base|cache)-/;
 /** What is old and has no lock is removed: earlier versions of bough made that. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 

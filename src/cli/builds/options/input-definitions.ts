@@ -118,10 +118,10 @@ export const inputDefinitions = {
   ssh: {
     type: "string",
     completes: "named-file",
-    valueHint: "default|ID[=SOCKET]",
+    valueHint: "default|ID[=SOCKET|KEY]",
     multiple: true,
     description:
-      "For RUN --mount=type=ssh, and git@ and ssh:// addresses: an agent's socket (default: SSH_AUTH_SOCK)",
+      "For RUN --mount=type=ssh, and git@ and ssh:// addresses: an agent's socket, or files of private keys (default: SSH_AUTH_SOCK)",
   },
   "no-cache": {
     type: "boolean",

@@ -1,9 +1,6 @@
-import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { quote } from "../../../builder/commands/command.ts";
 import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
 import type { GivenSecrets } from "../../../builder/state/secrets.ts";
-import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
@@ -11,16 +8,16 @@ import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { splitCsv, splitPair } from "../../command-line/option-values.ts";
 import type { Runtime } from "../../process/runtime.ts";
+import { type AgentPaths, openAgent, parseAgent } from "./agent-options.ts";
 
-/** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
+/** The source of each `--secret` and the paths of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
   secrets: ReadonlyMap<string, SecretSource>;
-  /** Sockets' paths. */
-  agents: ReadonlyMap<string, string>;
+  agents: ReadonlyMap<string, AgentPaths>;
 }
 
-/** The secrets and agents of the command line, loaded on demand, and only once. */
-export interface SecretOptions extends SecretSources {
+/** The secrets and agents of the command line, loaded on demand, and only once. Disposing them ends agents of this process. */
+export interface SecretOptions extends SecretSources, Disposable {
   load(): Promise<GivenSecrets>;
 }
 
@@ -29,7 +26,7 @@ type SecretSource = { file: string } | { variable: string };
 /** BuildKit's limit. */
 const maxBytes = 500 * 1024;
 
-/** Reads `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET]`, which have docker's syntax. */
+/** Reads `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET|KEY,...]`, which have docker's syntax. */
 export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">): SecretOptions {
   const { values, runtime } = given;
   const { environment } = runtime;
@@ -37,12 +34,14 @@ export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">)
   const agents = values.list("ssh").map((text) => parseAgent(text, environment));
   const sources = { secrets: new Map(secrets), agents: new Map(agents) };
   let loaded: Promise<GivenSecrets> | undefined;
+  const opened = new DisposableStack();
   return {
     ...sources,
     load() {
-      loaded ??= loadSecrets(sources, given);
+      loaded ??= loadSecrets(sources, runtime, opened);
       return loaded;
     },
+    [Symbol.dispose]: () => opened.dispose(),
   };
 }
 
@@ -53,9 +52,10 @@ export function idsOf({ secrets, agents }: SecretSources): GivenIds {
 /** Reads all secrets into memory, and writes them nowhere. */
 async function loadSecrets(
   { secrets, agents }: SecretSources,
-  { runtime }: Pick<Invocation, "runtime">,
+  runtime: Runtime,
+  opened: DisposableStack,
 ): Promise<GivenSecrets> {
-  const { workingDirectory, environment } = runtime;
+  const { environment } = runtime;
   const encoder = new TextEncoder();
   const values = new Map<string, Secret>();
   for (const [id, source] of secrets) {
@@ -67,9 +67,9 @@ async function loadSecrets(
     requireSize(id, value.byteLength);
     values.set(id, new Secret(value));
   }
-  const sockets = [...agents].map(([id, path]): [string, string] => [id, resolve(workingDirectory, path)]);
-  for (const [id, path] of sockets) requireSocket(id, path);
-  return { values, agents: new Map(sockets) };
+  const sockets = new Map<string, string>();
+  for (const [id, paths] of agents) sockets.set(id, await openAgent(id, paths, runtime, opened));
+  return { values, agents: sockets };
 }
 
 const fields = ["id", "type", "src", "source", "env"] as const;
@@ -138,48 +138,4 @@ function requireSize(id: string, bytes: number): void {
   throw usageError(
     wording`${{ option: "secret" }} id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`,
   );
-}
-
-const isWindows = process.platform === "win32";
-/** The pipe of Windows' own agent, which docker uses there, too. */
-const windowsAgent = "\\\\.\\pipe\\openssh-ssh-agent";
-const startAgent = isWindows ? "Start-Service ssh-agent" : "eval $(ssh-agent)";
-
-function parseAgent(
-  text: string,
-  environment: Readonly<Record<string, string | undefined>>,
-): [string, string] {
-  const [id, path] = splitPair(text);
-  if (id === "") {
-    throw usageError(wording`${{ option: "ssh" }} takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
-  }
-  const socket = path || environment.SSH_AUTH_SOCK || (isWindows ? windowsAgent : undefined);
-  if (socket === undefined || socket === "") {
-    throw usageError(
-      wording`${{ option: "ssh" }} ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
-      wording`Start one (${startAgent}; ssh-add KEY), or give its socket: ${{ option: "ssh" }} ${id}=SOCKET.`,
-    );
-  }
-  return [id, socket];
-}
-
-function requireSocket(id: string, path: string): void {
-  const problem = socketProblem(path);
-  if (problem === undefined) return;
-  throw usageError(
-    wording`${{ option: "ssh" }} ${id}: ${problem}`,
-    existsSync(path)
-      ? wording`bough reads no keys itself.${wording` An agent does: ${startAgent}; ssh-add ${quote(path)}; then ${{ option: "ssh" }} ${id}`}`
-      : "Give the path of an agent's socket.",
-  );
-}
-
-function socketProblem(path: string): string | undefined {
-  try {
-    // A pipe of Windows: to look at it would connect to it.
-    if (isWindows && /^[\\/]{2}\.[\\/]pipe[\\/]/i.test(path)) return undefined;
-    return statSync(path).isSocket() ? undefined : `${displayPath(path)} is not an agent's socket`;
-  } catch (error) {
-    return fileError("use", path, error).message;
-  }
 }
