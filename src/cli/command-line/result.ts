@@ -15,13 +15,20 @@ import { visible, visibleLines } from "../../visible.ts";
 import type { Invocation } from "./command.ts";
 
 /** A command's result in its forms, for standard output. */
-interface Result {
+export interface Result<Json = unknown> {
   /** All that `--quiet` prints, each id on a separate line. */
   id: string | readonly string[];
   /** The result of `-f json`: one object or one array, with stable keys. */
-  json: unknown;
+  json: Json;
   /** A table, or a text for people: for `-f csv` and `-f tsv` a line for each record of `json` stands in for it. */
   table: (style: TableStyle) => Table | string;
+}
+
+/** Returns the `run` of a command that prints the result of an operation. */
+export function printed(
+  perform: (invocation: Invocation) => Result | Promise<Result>,
+): (invocation: Invocation) => Promise<void> {
+  return async (invocation) => printResult(invocation, await perform(invocation));
 }
 
 export function printResult(

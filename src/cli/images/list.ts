@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import { type Cell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { parseTime, positiveInteger } from "../command-line/option-values.ts";
-import { printResult } from "../command-line/result.ts";
+import { printed } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 
 export const list = command({
@@ -41,7 +41,7 @@ export const list = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
   },
   needs: "service",
-  run: listImages,
+  run: printed(listImages),
   foreign: async () => (await import("../foreign/image-options.ts")).foreignImagesOptions,
   examples: [
     ["images", "the results of builds and sessions"],
@@ -56,7 +56,7 @@ export const list = command({
 /** An image under one of its tags, and the sessions whose image it is. */
 type ListedImage = ImageRecord & { sessions: string[] };
 
-async function listImages(invocation: Invocation): Promise<void> {
+export async function listImages(invocation: Invocation) {
   const { values, runtime, globals } = invocation;
   const [name] = values.positionals;
   const tag = values.text("tag") ?? (name === undefined ? undefined : prefixOf(name));
@@ -80,7 +80,7 @@ async function listImages(invocation: Invocation): Promise<void> {
     .filter((image) => name === undefined || image.tag === name || image.tag?.startsWith(`${name}:`))
     .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
     .slice(0, limit);
-  printResult(invocation, {
+  return {
     id: [...new Set(images.map(({ uuid }) => uuid))],
     json: images.map(
       ({ uuid, created_at, operation_uuid = null, size = null, own_size = null, ...image }) => ({
@@ -90,7 +90,7 @@ async function listImages(invocation: Invocation): Promise<void> {
       }),
     ),
     table: () => tableOf(images, globals),
-  });
+  };
 }
 
 /** Returns what the tags of a name begin with. */

@@ -1,9 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import type { Message } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { CommandTable, Invocation } from "../command-line/command.ts";
+import type { Invocation } from "../command-line/command.ts";
 import { valuesOf } from "../command-line/request.ts";
-import { runLoaded } from "../command-line/run-loaded.ts";
 import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
 import type { Root } from "./root.ts";
@@ -32,26 +31,6 @@ export interface Asked {
   stdin?: string | undefined;
 }
 
-interface Printed {
-  stdout: Buffer;
-  /** What the command wrote to standard error; its log is in the call's warnings. */
-  stderr: Buffer;
-}
-
-/** Calls a command of the table as a command line would. Rejects with the same errors. */
-export async function callCommand(path: readonly string[], asked: Asked, call: Call): Promise<Printed> {
-  const [stdout, stderr] = [collectOutput(), collectOutput()];
-  const invocation = invocationFor(asked, call, { stdout: stdout.output, stderr: stderr.output });
-  await runLoaded(await findCommand(path, invocation.commands), invocation);
-  return { stdout: stdout.bytes(), stderr: stderr.bytes() };
-}
-
-/** Calls a command that prints JSON, and returns the parsed value. */
-export async function callForJson(path: readonly string[], asked: Asked, call: Call): Promise<unknown> {
-  const { stdout } = await callCommand(path, asked, call);
-  return JSON.parse(stdout.toString());
-}
-
 /** Returns a command's own invocation, derived from the server's. */
 export function invocationFor(
   { options = {}, positionals, rest, ...own }: Asked,
@@ -76,8 +55,7 @@ export function surroundingsFor(
     stdin: input,
     // A pipe in the agent's directory would hold up a thread of the server.
     inputs: createInputs(input).withoutPipes(),
-    stdout: collectOutput().output,
-    stderr: collectOutput().output,
+    ...collectStreams().streams,
     ...streams,
     views: new Set(),
     // These would start the server's own command line again.
@@ -99,13 +77,6 @@ function unavailable(): never {
   });
 }
 
-async function findCommand([name = "", ...below]: readonly string[], table: CommandTable) {
-  const entry = table[name];
-  if (entry === undefined) throw new Error(`no command ${name}`);
-  if ("load" in entry) return entry.load();
-  return findCommand(below, entry.commands);
-}
-
 function inputOf(text: string | undefined): Runtime["stdin"] {
   return {
     isTerminal: false,
@@ -114,6 +85,15 @@ function inputOf(text: string | undefined): Runtime["stdin"] {
       if (text !== undefined) yield Buffer.from(text);
     },
     setRawMode() {},
+  };
+}
+
+/** Returns streams that keep what is written to them. */
+export function collectStreams() {
+  const collected = { stdout: collectOutput(), stderr: collectOutput() };
+  return {
+    streams: { stdout: collected.stdout.output, stderr: collected.stderr.output },
+    text: (stream: keyof typeof collected) => collected[stream].bytes().toString(),
   };
 }
 

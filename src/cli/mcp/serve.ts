@@ -7,7 +7,8 @@ import { manual } from "../about/agent-manual.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { type Call, callForJson } from "./call.ts";
+import { showSession } from "../sessions/show.ts";
+import { type Call, invocationFor } from "./call.ts";
 import { openRoot } from "./root.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 import { addTool, type Host } from "./tool.ts";
@@ -141,11 +142,10 @@ function addResources(server: McpServer, host: Host): void {
       description: "Every image of a session, what made it, and the branches that are at it",
       mimeType: "application/json",
     },
-    async (uri, { key = "" }) => {
+    (uri, { key = "" }) => {
       const { invocation, root } = host;
       const call: Call = { invocation, root, signal: invocation.runtime.signal, warnings: [], report() {} };
-      const words = { positionals: [decodeURIComponent(String(key))] };
-      const history = await callForJson(["session", "show"], words, call).catch(tellWhatToDo);
+      const history = historyOf(decodeURIComponent(String(key)), call);
       return {
         contents: [{ uri: uri.href, mimeType: "application/json", text: jsonText(history, { indent: 2 }) }],
       };
@@ -158,8 +158,12 @@ function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
   return store.sessions.list("").map(({ key }) => key);
 }
 
-/** Rethrows with the hint in the message: an error of a resource is only its message. */
-function tellWhatToDo(error: unknown): never {
-  const failure = failureOf(error);
-  throw new BoughError(failureForAgent(failure), { kind: failure.kind, cause: error });
+function historyOf(session: string, call: Call): unknown {
+  try {
+    return showSession(invocationFor({ positionals: [session] }, call)).json;
+  } catch (error) {
+    const failure = failureOf(error);
+    // An error of a resource is only its message, so the hint is a part of it.
+    throw new BoughError(failureForAgent(failure), { kind: failure.kind, cause: error });
+  }
 }

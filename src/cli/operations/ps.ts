@@ -1,9 +1,9 @@
-import type { OperationFilter } from "../../service/operations/operation-records.ts";
+import type { OperationFilter, OperationSummary } from "../../service/operations/operation-records.ts";
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf, parseTime, positiveInteger } from "../command-line/option-values.ts";
-import { printResult } from "../command-line/result.ts";
+import { printed, type Result } from "../command-line/result.ts";
 import {
   findOperations,
   kindNames,
@@ -43,7 +43,7 @@ export const ps = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
   needs: "service",
-  run: listOperations,
+  run: printed(listOperations),
   examples: [
     ["ps", "what runs now"],
     ["ps --all --since 1h", "also what has ended in the last hour"],
@@ -53,7 +53,7 @@ export const ps = command({
     "`status` SUCCESS of -f json means that the command ran to its end; `exitCode`, or `bough show OP`, has its exit code.",
 });
 
-async function listOperations(invocation: Invocation): Promise<void> {
+export async function listOperations(invocation: Invocation): Promise<Result<OperationSummary[]>> {
   const { values, runtime } = invocation;
   const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
   const given = values.text("kind");
@@ -69,7 +69,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
   await using connection = await connect(invocation);
   const { service } = connection;
   const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
-  printResult(invocation, {
+  return {
     id: operations.map(({ uuid }) => uuid),
     json: operations,
     table: () => ({
@@ -83,7 +83,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
         operation.command,
       ]),
     }),
-  });
+  };
 }
 
 /** `undefined` for all statuses. */

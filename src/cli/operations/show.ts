@@ -13,7 +13,7 @@ import {
 } from "../references/operation-argument.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { createOutputRelay } from "../run/instance.ts";
-import { connectQuietly } from "../service/connection.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
 
 export const show = command({
   name: "show",
@@ -39,7 +39,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
   const problems: BoughError[] = [];
   for (const given of values.positionals) {
     try {
-      operations.push(withoutSecrets(await requireOperation(connection, given, sessionKey(invocation))));
+      operations.push(await describeOperation(given, invocation, connection));
     } catch (error) {
       // The others are shown anyway.
       if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
@@ -61,6 +61,15 @@ async function showOperation(invocation: Invocation): Promise<void> {
         .join("\n"),
   });
   if (problem !== undefined) throw problem;
+}
+
+/** Returns what the service knows of the operation that is given. */
+export async function describeOperation(
+  given: string,
+  invocation: Pick<Invocation, "globals" | "runtime">,
+  connection: Connection,
+): Promise<OperationDetails> {
+  return withoutSecrets(await requireOperation(connection, given, sessionKey(invocation)));
 }
 
 function rowsOf(operation: OperationDetails): Cell[][] {
@@ -96,14 +105,17 @@ export const logs = command({
   agentNote: "The exit code of `logs` is 0; `bough show OP` has that of the command.",
 });
 
-async function printLogs(invocation: Invocation): Promise<void> {
+/** Writes the output of the operation that is given, as far as there is some. Returns what the service knows of it. */
+export async function printLogs(invocation: Invocation): Promise<OperationDetails> {
   const { values, runtime, log } = invocation;
   await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const given = values.positionals[0] ?? "";
-  const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));
+  const operation = await requireOperation(connection, given, sessionKey(invocation));
+  const { uuid, hasEnded } = operation;
   const relay = createOutputRelay(runtime, service, log);
   // An operation that has ended has all its events: this returns at once.
   if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
   else await service.readEventsSoFar(uuid, relay);
+  return operation;
 }

@@ -127,7 +127,7 @@ async function runCommand(invocation: Invocation): Promise<number> {
 }
 
 /** `readsInputs`: false to leave files and pipes alone, which another process reads. */
-async function readRequest(
+export async function readRequest(
   invocation: Invocation,
   { readsInputs }: { readsInputs: boolean },
 ): Promise<AskedRun> {

@@ -22,12 +22,43 @@ import { createOutputRelay, requireExitCode, runInstance } from "./instance.ts";
 import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";
 import { passTerminal } from "./terminal.ts";
 
-/** Runs the command and returns its exit code. */
+/** A command that has run to its end. */
+interface EndedRun {
+  exitCode: number;
+  outcome: OperationOutcome;
+  /** The session, if it has a new image. */
+  kept: { session: string; branch: string; image: string } | undefined;
+}
+
+/** Runs the command, prints its result for programs, and returns its exit code. */
 export async function runToItsEnd(
   asked: AskedRun,
   invocation: Invocation,
   connection: Connection,
 ): Promise<number> {
+  const isJson = invocation.globals.format === "json";
+  const print = (ended: Parameters<typeof describeRun>[0]) => {
+    const json = describeRun(ended);
+    if (isJson) printResult(invocation, { id: json.operation, json, table: () => "" });
+  };
+  try {
+    const ended = await performRun(asked, invocation, connection);
+    print(ended);
+    return ended.exitCode;
+  } catch (error) {
+    // What it printed until it was stopped is returned to programs, too.
+    if (error instanceof StoppedCommandError)
+      print({ outcome: error.outcome, exitCode: null, kept: undefined });
+    throw error;
+  }
+}
+
+/** Runs the command. Its output goes to the invocation's streams, unless the format is JSON. */
+export async function performRun(
+  asked: AskedRun,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<EndedRun> {
   const { runtime, globals } = invocation;
   try {
     return await runAsked(asked, invocation, connection);
@@ -38,7 +69,7 @@ export async function runToItsEnd(
   }
 }
 
-async function runAsked(given: AskedRun, invocation: Invocation, connection: Connection): Promise<number> {
+async function runAsked(given: AskedRun, invocation: Invocation, connection: Connection): Promise<EndedRun> {
   const { runtime, globals, log } = invocation;
   const { store } = connection;
   const asked = withStored(given, store);
@@ -46,7 +77,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const image = await startImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   const outcome = await runOnce(asked, request, image, invocation, connection);
-  const exitCode = requireEndCode(outcome, request, invocation);
+  const exitCode = requireExitCode(outcome, request.timeoutSeconds);
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
   // The session stays as it is if the result is lost.
@@ -54,44 +85,25 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
     log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));
-  if (globals.format === "json") printOutcome(outcome, { exitCode, request, kept }, invocation);
-  return exitCode;
+  return { exitCode, outcome, kept: kept && { session: request.key, ...kept } };
 }
 
-/** Returns the exit code. Of a command that was stopped, what it printed until then is returned to programs, too. */
-function requireEndCode(outcome: OperationOutcome, request: RunRequest, invocation: Invocation): number {
-  try {
-    return requireExitCode(outcome, request.timeoutSeconds);
-  } catch (error) {
-    if (error instanceof StoppedCommandError && invocation.globals.format === "json")
-      printOutcome(outcome, { exitCode: null, request, kept: undefined }, invocation);
-    throw error;
-  }
-}
-
-function printOutcome(
-  { operation, stdout, stderr }: OperationOutcome,
-  {
+/** Returns a run's result for programs. `exitCode`: null if the command was stopped. */
+export function describeRun({
+  outcome: { operation, stdout, stderr },
+  exitCode,
+  kept,
+}: Omit<EndedRun, "exitCode"> & { exitCode: number | null }) {
+  return {
+    operation,
     exitCode,
-    request,
-    kept,
-  }: { exitCode: number | null; request: RunRequest; kept: { image: string; branch: string } | undefined },
-  invocation: Invocation,
-): void {
-  printResult(invocation, {
-    id: operation,
-    json: {
-      operation,
-      exitCode,
-      image: kept?.image ?? null,
-      session: kept === undefined ? null : request.key,
-      branch: kept?.branch ?? null,
-      stdout: stdout.text,
-      stderr: stderr.text,
-      truncated: stdout.truncated || stderr.truncated,
-    },
-    table: () => "",
-  });
+    image: kept?.image ?? null,
+    session: kept?.session ?? null,
+    branch: kept?.branch ?? null,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    truncated: stdout.truncated || stderr.truncated,
+  };
 }
 
 /** Says whether what the command wrote still takes up room. */

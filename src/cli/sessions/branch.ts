@@ -3,7 +3,7 @@ import { BoughError, usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
+import { printResult, type Result } from "../command-line/result.ts";
 import { requireSessionImage } from "../references/image-argument.ts";
 import {
   checkBranchName,
@@ -150,20 +150,23 @@ function checkOut(invocation: Invocation): void {
   const branch = requireBranch(store, key, values.positionals[0] ?? "");
   store.branches.checkOut(key, branch);
   const image = requireSessionImage(store, key);
-  printBranch(invocation, { session: key, branch, image });
+  printResult(invocation, branchResult({ session: key, branch, image }));
 }
 
-/** Prints a session's branch and the image that it is at. */
-export function printBranch(
-  invocation: Invocation,
-  { session, branch, image }: { session: string; branch: string; image: string },
-): void {
-  printResult(invocation, {
+export interface BranchImage {
+  session: string;
+  branch: string;
+  image: string;
+}
+
+/** Returns a session's branch and the image that it is at. */
+export function branchResult({ session, branch, image }: BranchImage): Result<BranchImage> {
+  return {
     id: image,
     json: { session, branch, image },
     table: (style) => ({
       header: ["SESSION", "BRANCH", "IMAGE"],
       rows: [[session, { shown: shortLayer(branch, style), value: branch }, image]],
     }),
-  });
+  };
 }

@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
+import { printed, printResult } from "../command-line/result.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/runtime.ts";
@@ -18,7 +18,7 @@ export const list = command({
   args: {
     filter: { type: "string", valueHint: "TEXT", description: "Only sessions whose key contains TEXT" },
   },
-  run: listSessions,
+  run: printed(listSessions),
   examples: [
     ["session list", "all of them"],
     ["session list --filter build:", "the builds' sessions"],
@@ -26,7 +26,7 @@ export const list = command({
   agentNote: "It reads bough's own state on this machine; the service is not asked.",
 });
 
-function listSessions(invocation: Invocation): void {
+export function listSessions(invocation: Invocation) {
   const { values, globals, runtime, log } = invocation;
   using store = openLocalStore(runtime, globals);
   const filter = values.text("filter") ?? "";
@@ -36,7 +36,7 @@ function listSessions(invocation: Invocation): void {
     log.info(
       `no sessions here, but there are some for ${others.join(", ")}: --url, --profile or --local choose another service`,
     );
-  printResult(invocation, {
+  return {
     id: sessions.map(({ key }) => key),
     json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
     table: () => ({
@@ -49,7 +49,7 @@ function listSessions(invocation: Invocation): void {
         context,
       ]),
     }),
-  });
+  };
 }
 
 /** The maximum number of other services that are looked at. */

@@ -7,7 +7,7 @@ import { formatCount } from "../../terminal/quantity.ts";
 import type { Table, TableStyle } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
-import { printResult } from "../command-line/result.ts";
+import { printed, type Result } from "../command-line/result.ts";
 import {
   parseHistoryReference,
   requireHistory,
@@ -16,7 +16,7 @@ import {
 } from "../references/session-argument.ts";
 import { isLayerBranch, shortLayer, workingBranch } from "../references/working-branch.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { printBranch } from "./branch.ts";
+import { type BranchImage, branchResult } from "./branch.ts";
 
 export const show = command({
   name: "show",
@@ -31,7 +31,7 @@ export const show = command({
         "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",
     },
   },
-  run: showSession,
+  run: printed(showSession),
   examples: [
     ["session show build:0123456789abcdef", "the layers of a context's builds"],
     ["-S work session show", "the session `work`"],
@@ -43,13 +43,13 @@ export const show = command({
   ].join("\n"),
 });
 
-function showSession(invocation: Invocation): void {
+export function showSession(invocation: Invocation) {
   const { values, globals, runtime } = invocation;
   const key = values.positionals[0] ?? sessionKey(invocation);
   using store = openLocalStore(runtime, globals);
   const history = requireHistory(store, key);
   const branch = store.branches.active(key);
-  printResult(invocation, {
+  return {
     id: history.map(({ image }) => image),
     json: {
       key,
@@ -60,8 +60,8 @@ function showSession(invocation: Invocation): void {
         return { ...entry, origin: known === "unknown" ? null : known, createdAt };
       }),
     },
-    table: (style) => tableOf(history, branch, style),
-  });
+    table: (style: TableStyle) => tableOf(history, branch, style),
+  };
 }
 
 function tableOf(history: readonly HistoryEntry[], active: string, style: TableStyle): Table {
@@ -91,7 +91,7 @@ export const rollback = command({
         "How many images to go back (default: 1); @N goes to entry N of the history, +N goes forward",
     },
   },
-  run: rollBack,
+  run: printed(rollBack),
   examples: [
     ["-S work session rollback", "undo the last `run` or `use`"],
     ["-S work session rollback 3", "the last three, as HEAD~3"],
@@ -101,7 +101,7 @@ export const rollback = command({
     "Nothing is lost: `session show` lists what was rolled back, `session branch NAME --from ID` brings it back.",
 });
 
-function rollBack(invocation: Invocation): void {
+export function rollBack(invocation: Invocation): Result<BranchImage> {
   const { values, globals, runtime } = invocation;
   const [given = "1"] = values.positionals;
   const reference = parseHistoryReference(given.startsWith("+") ? `@${given}` : given);
@@ -113,7 +113,7 @@ function rollBack(invocation: Invocation): void {
       ? goBack(store, key, steps ?? 1)
       : goTo(store, key, requireReferred(store, key, given, reference));
   const { image } = entry;
-  printBranch(invocation, { session: key, branch, image });
+  return branchResult({ session: key, branch, image });
 }
 
 /** Moves the active branch to any entry of the session. */

@@ -8,7 +8,7 @@ import { imageDescription, requireSessionImage, resolveImageArgument } from "../
 import { parseHistoryReference, requireReferred, sessionKey } from "../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../references/working-branch.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
-import { printBranch } from "./branch.ts";
+import { branchResult } from "./branch.ts";
 
 export const use = command({
   name: "use",
@@ -109,5 +109,5 @@ function note(store: Store, key: string, reference: string, image: string): void
 function show(invocation: Invocation, store: Store, session: string): void {
   const image = requireSessionImage(store, session);
   const branch = store.branches.active(session);
-  printBranch(invocation, { session, branch, image });
+  printResult(invocation, branchResult({ session, branch, image }));
 }

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
 import { describeFile } from "../../images/files.ts";
+import { listImages } from "../../images/list.ts";
 import { requireSessionImage, resolveImageArgument } from "../../references/image-argument.ts";
 import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
-import { type Call, callForJson, invocationFor } from "../call.ts";
+import { type Call, invocationFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { image, maxBytes, pathInImage, session, toolInput } from "./fields.ts";
 
@@ -29,7 +30,7 @@ export const images: Tool<typeof imagesInput, typeof imagesOutput> = {
   annotations: readOnly,
   async perform({ tag, all, tagged, since, limit }, call) {
     const options = { all, tagged, tag, since, limit: String(limit) };
-    return { images: list.parse(await callForJson(["images", "list"], { options }, call)) };
+    return { images: (await listImages(invocationFor({ options }, call))).json };
   },
 };
 

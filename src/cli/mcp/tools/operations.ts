@@ -1,5 +1,8 @@
 import { z } from "zod";
-import { callCommand, callForJson } from "../call.ts";
+import { listOperations } from "../../operations/ps.ts";
+import { describeOperation, printLogs } from "../../operations/show.ts";
+import { connectQuietly } from "../../service/connection.ts";
+import { collectStreams, invocationFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
 import { maxBytes, toolInput } from "./fields.ts";
@@ -36,10 +39,12 @@ export const operations: Tool<typeof operationsInput, typeof operationsOutput> =
   output: operationsOutput,
   annotations: readOnly,
   async perform({ operation, all, since, limit }, call) {
-    if (operation !== undefined)
-      return { operations: [one.parse(await callForJson(["show"], { positionals: [operation] }, call))] };
     const options = { all, since, limit: String(limit) };
-    return { operations: z.array(one).parse(await callForJson(["ps"], { options }, call)) };
+    const invocation = invocationFor({ options }, call);
+    if (operation === undefined)
+      return { operations: (await listOperations(invocation)).json.map((each) => ({ ...each })) };
+    await using connection = await connectQuietly(invocation);
+    return { operations: [{ ...(await describeOperation(operation, invocation, connection)) }] };
   },
 };
 
@@ -57,8 +62,6 @@ const logsOutput = z.object({
   exitCode: z.number().nullable(),
 });
 
-const details = z.object({ uuid: z.string(), hasEnded: z.boolean(), exitCode: z.number().nullable() });
-
 export const logs: Tool<typeof logsInput, typeof logsOutput> = {
   name: "logs",
   title: "Show an operation's output",
@@ -67,10 +70,10 @@ export const logs: Tool<typeof logsInput, typeof logsOutput> = {
   output: logsOutput,
   annotations: readOnly,
   async perform({ operation, max_bytes }, call) {
-    const shown = await callForJson(["show"], { positionals: [operation] }, call);
-    const { uuid, hasEnded, exitCode } = details.parse(shown);
-    const { stdout, stderr } = await callCommand(["logs"], { positionals: [uuid] }, call);
-    const [out, err] = [endOf(stdout.toString(), max_bytes), endOf(stderr.toString(), max_bytes)];
+    const printed = collectStreams();
+    const invocation = invocationFor({ positionals: [operation] }, call, printed.streams);
+    const { uuid, hasEnded, exitCode } = await printLogs(invocation);
+    const [out, err] = [endOf(printed.text("stdout"), max_bytes), endOf(printed.text("stderr"), max_bytes)];
     const truncated = out.isCut || err.isCut;
     return { operation: uuid, stdout: out.text, stderr: err.text, truncated, hasEnded, exitCode };
   },

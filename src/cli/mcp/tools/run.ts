@@ -3,7 +3,10 @@ import { BoughError, usageError } from "../../../errors.ts";
 import { sentences, wording } from "../../../messages/wording.ts";
 import { StoppedCommandError } from "../../../service/operations/outcome.ts";
 import { pairs } from "../../command-line/request.ts";
-import { callForJson } from "../call.ts";
+import { readRequest } from "../../run/run.ts";
+import { describeRun, performRun } from "../../run/to-end.ts";
+import { connectQuietly } from "../../service/connection.ts";
+import { invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
 import { image, maxBytes, network, session, timeoutSeconds, toolInput } from "./fields.ts";
@@ -40,18 +43,14 @@ const input = toolInput({
   max_output_bytes: maxBytes(64 * 1024),
 });
 
-const result = z.object({
+const output = z.object({
   operation: z.string(),
   exitCode: z.number(),
-  image: z.string().nullable(),
+  image: z.string().nullable().describe("The session's new image; null if the changes were thrown away"),
   session: z.string().nullable(),
   branch: z.string().nullable(),
   stdout: z.string(),
   stderr: z.string(),
-  truncated: z.boolean(),
-});
-const output = result.extend({
-  image: z.string().nullable().describe("The session's new image; null if the changes were thrown away"),
   truncated: z
     .boolean()
     .describe("True if only the last parts of stdout and stderr are returned; the tool `logs` has more"),
@@ -74,8 +73,7 @@ export const run: Tool<typeof input, typeof output> = {
       );
     call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
-    const ended = callForJson(
-      ["run"],
+    const invocation = invocationFor(
       {
         session,
         stdin,
@@ -91,13 +89,20 @@ export const run: Tool<typeof input, typeof output> = {
       },
       call,
     );
-    const { stdout, stderr, truncated, ...rest } = result.parse(
-      await ended.catch((error: unknown) => {
-        throw withOutput(error, given.max_output_bytes);
-      }),
-    );
+    const request = await readRequest(invocation, { readsInputs: true });
+    await using connection = await connectQuietly(invocation);
+    const ended = await performRun(request, invocation, connection).catch((error: unknown) => {
+      throw withOutput(error, given.max_output_bytes);
+    });
+    const { stdout, stderr, truncated, ...rest } = describeRun(ended);
     const [out, err] = [endOf(stdout, given.max_output_bytes), endOf(stderr, given.max_output_bytes)];
-    return { ...rest, stdout: out.text, stderr: err.text, truncated: truncated || out.isCut || err.isCut };
+    return {
+      ...rest,
+      exitCode: ended.exitCode,
+      stdout: out.text,
+      stderr: err.text,
+      truncated: truncated || out.isCut || err.isCut,
+    };
   },
 };
 

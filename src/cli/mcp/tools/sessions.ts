@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { callForJson } from "../call.ts";
+import { listSessions } from "../../sessions/list.ts";
+import { rollBack, showSession } from "../../sessions/show.ts";
+import { invocationFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { session, toolInput } from "./fields.ts";
 
@@ -49,10 +51,8 @@ export const sessions: Tool<typeof sessionsInput, typeof sessionsOutput> = {
   annotations: readOnly,
   async perform({ session, filter }, call) {
     if (session === undefined)
-      return { sessions: list.parse(await callForJson(["session", "list"], { options: { filter } }, call)) };
-    return {
-      session: history.parse(await callForJson(["session", "show"], { positionals: [session] }, call)),
-    };
+      return { sessions: listSessions(invocationFor({ options: { filter } }, call)).json };
+    return { session: showSession(invocationFor({ positionals: [session] }, call)).json };
   },
 };
 
@@ -71,7 +71,6 @@ export const rollback: Tool<typeof rollbackInput, typeof rollbackOutput> = {
   output: rollbackOutput,
   annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   async perform({ session, steps }, call) {
-    const words = { session, positionals: [String(steps)] };
-    return rollbackOutput.parse(await callForJson(["session", "rollback"], words, call));
+    return { ...rollBack(invocationFor({ session, positionals: [String(steps)] }, call)).json };
   },
 };
