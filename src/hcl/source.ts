@@ -29,9 +29,21 @@ export function inFile({ source, start, end }: Range): Range {
     : within;
 }
 
+/** Where the lines of a text begin: each of thousands of targets has a place. */
+const lineStarts = new WeakMap<Source, readonly number[]>();
+
 /** Returns line and column, both from 1, of an offset. */
-export function positionOf({ text }: Source, offset: number): { line: number; column: number } {
-  const before = text.slice(0, offset);
-  const lineStart = before.lastIndexOf("\n") + 1;
-  return { line: before.split("\n").length, column: offset - lineStart + 1 };
+export function positionOf(source: Source, offset: number): { line: number; column: number } {
+  let starts = lineStarts.get(source);
+  if (starts === undefined) {
+    starts = [0, ...source.text.matchAll(/\n/g).map(({ index }) => index + 1)];
+    lineStarts.set(source, starts);
+  }
+  let [line, after] = [0, starts.length];
+  while (after - line > 1) {
+    const middle = (line + after) >> 1;
+    if ((starts[middle] ?? 0) <= offset) line = middle;
+    else after = middle;
+  }
+  return { line: line + 1, column: offset - (starts[line] ?? 0) + 1 };
 }

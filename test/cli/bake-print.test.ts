@@ -131,6 +131,29 @@ describe("a file that can't be used is refused with its place", () => {
       target('"tags": ["${TAG}"]'),
       'docker-bake.json:2:21: there is no variable TAG\n  2 | "app": {"tags": ["${TAG}"]}}}\n    |                     ^^^\n',
     ],
+    [
+      "an unknown variable in HCL",
+      { "docker-bake.hcl": 'variable "TAG" {}\ntarget "app" {\n  tags = ["app:${TGA}"]\n}\n' },
+      'docker-bake.hcl:3:18: there is no variable TGA\n  3 |   tags = ["app:${TGA}"]\n    |                  ^^^\nDid you mean TAG?\n',
+    ],
+    [
+      "an unknown function",
+      { "docker-bake.hcl": 'target "app" {\n  tags = [uper("a")]\n}\n' },
+      'docker-bake.hcl:2:11: there is no function uper\n  2 |   tags = [uper("a")]\n    |           ^^^^\nDid you mean upper?\n',
+    ],
+    [
+      "a type",
+      { "docker-bake.hcl": 'target "app" {\n  tags = ["a"]\n  args = ["A"]\n}\n' },
+      'docker-bake.hcl:3:10: map of string required, but have tuple\n  3 |   args = ["A"]\n    |          ^^^^^\n',
+    ],
+    [
+      "a circle in HCL",
+      {
+        "docker-bake.hcl":
+          'A = "${B}-a"\nvariable "B" {\n  default = upper(C)\n}\nC = A\ntarget "app" {\n  tags = [C]\n}\n',
+      },
+      'docker-bake.hcl:1:8: the variable B depends on itself: B -> C -> A -> B\n  1 | A = "${B}-a"\n    |        ^\n',
+    ],
     ["a call", target('"tags": ["${upper(x)}"]'), "docker-bake.json:2:27: there is no variable x"],
     [
       "an integer of a compose file that would change",

@@ -75,6 +75,14 @@ describe("what is nested too deeply, or would take too long, is refused", () => 
   });
 });
 
+test("tens of thousands of targets that name each other are read", () => {
+  const target = (at: number) =>
+    `target "t${at}" {\n tags = ["${at}-${"${length(target.t"}${at}.args)}"]\n args = { N = ${at} }\n}\n`;
+  const { targets } = read("docker-bake.hcl", Array.from({ length: 30_000 }, (_, at) => target(at)).join(""));
+  expect(targets).toHaveLength(30_000);
+  expect(targets.at(-1)).toMatchObject({ origin: "docker-bake.hcl:119997", fields: { tags: ["29999-1"] } });
+});
+
 const cases = join(import.meta.dir, "../cases/bake");
 const texts = readdirSync(cases, { recursive: true, encoding: "utf8" })
   .filter((path) => /\.(hcl|json)$/.test(path) && !path.endsWith("print.json"))

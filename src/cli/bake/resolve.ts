@@ -77,7 +77,8 @@ export function resolveBake(
   const asked = [...new Set(wanted.map(targetName).flatMap((name) => namesLike(name, definition)))];
   const groups = new Map<string, Group>();
   const names = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Map())))];
-  const others = asked.filter((name) => name !== byDefault || !groups.has(byDefault));
+  // As buildx prints it: a target of that name is in its own group only if it was asked for first.
+  const others = asked.filter((name, at) => name !== byDefault || (at === 0 && !groups.has(byDefault)));
   const inDefault = [...(groups.get(byDefault)?.targets ?? []), ...others];
   groups.set("default", {
     ...groups.get(byDefault),

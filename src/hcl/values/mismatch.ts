@@ -1,13 +1,11 @@
 import type { Converter } from "./converter.ts";
 import {
   constraintName,
-  hasDynamic,
   isCollection,
   isPrimitive,
   isSameType,
   type ObjectType,
   type Type,
-  typeName,
 } from "./types.ts";
 
 type ConversionOf = Converter["conversionOf"];
@@ -29,12 +27,12 @@ export function mismatch(from: Type, to: Type, conversionOf: ConversionOf): stri
   }
   if (isCollection(from) && isCollection(to)) {
     const isAlike = to.kind === "map" ? from.kind === "map" : from.kind !== "map";
-    if (!isAlike) return `${constraintName(to)} required`;
-    return `incorrect ${to.kind} element type: ${mismatch(from.element, to.element, conversionOf)}`;
+    if (isAlike)
+      return `incorrect ${to.kind} element type: ${mismatch(from.element, to.element, conversionOf)}`;
   }
   return isConfusing(from, to)
     ? `${constraintName(to)} required`
-    : `${typeName(to)} required, but have ${typeName(from)}`;
+    : `${constraintName(to)} required, but have ${constraintName(from)}`;
 }
 
 function betweenObjects(from: ObjectType, to: ObjectType, conversionOf: ConversionOf): string {
@@ -58,10 +56,5 @@ function isConvertible(from: Type, to: Type, conversionOf: ConversionOf): boolea
 
 /** True where naming both types would lead astray: a text can be a number, so that not its type is wrong but what it says. */
 function isConfusing(from: Type, to: Type): boolean {
-  if (isPrimitive(from) !== isPrimitive(to) || to.kind === "string") return false;
-  const kinds = [from.kind, to.kind].sort().join();
-  if (kinds === "bool,number") return false;
-  if (isCollection(from) && isCollection(to) && !hasDynamic(from.element) && hasDynamic(to.element))
-    return false;
-  return kinds !== "object,tuple";
+  return isPrimitive(to) && to.kind !== "string" && from.kind === "string";
 }

@@ -36,6 +36,7 @@ export function createBlocks(
   warn: (message: string) => void,
 ): Blocks {
   let all: readonly Instance[] | undefined;
+  let byName: ReadonlyMap<string, Instance> | undefined;
   let isMatrixUnderWay = false;
   const values = new Map<Instance, Map<string, Value>>();
   const underWay: string[] = [];
@@ -114,7 +115,8 @@ export function createBlocks(
         `As in ${type}.app.${type === "group" ? "targets" : "tags"}`,
       );
     // Of several blocks with this name, the last one.
-    const found = instances().findLast((each) => each.block.type === type && each.name === block.name);
+    byName ??= new Map(instances().map((each) => [`${each.block.type}.${each.name}`, each]));
+    const found = byName.get(`${type}.${block.name}`);
     if (found === undefined) {
       const meant = nearest(
         block.name,

@@ -1,0 +1,9 @@
+target "default" {
+  target = "final"
+}
+
+target "lib" {}
+
+group "all" {
+  targets = ["default", "lib"]
+}
