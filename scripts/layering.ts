@@ -14,6 +14,7 @@ const allowed: Record<string, readonly string[]> = {
   context: [],
   store: [],
   registry: [
+    "image/compression.ts",
     "image/digest.ts",
     "image/oci-layout.ts",
     "service/http/body-stream.ts",

@@ -161,6 +161,7 @@ const runtime: Runtime = {
   terminations: new Set(),
   running: new Set(),
   views: new Set(),
+  github: { access: new Map(), stores: new Map() },
   fetch: (input, init) => fetch(input, init),
   runInBackground,
   prepareReplacement,

@@ -11,16 +11,17 @@ export interface StoredManifest {
 }
 
 /**
- * Keeps the manifests and blobs of one name: a repository of a registry, or a directory. Blobs are named by their digests
+ * Keeps the manifests and blobs of one name: a repository of a registry, a directory, or a scope of GitHub's cache. Blobs are named by their digests
  * and never change. All methods throw a BoughError that names the store; those that read check digests and sizes.
  */
 export interface BlobStore {
-  /** Finds the store again: `docker://HOST/NAME` or `dir:/ABSOLUTE/PATH`, see `openBlobStore`. Has no credentials. */
+  /** Finds the store again: `docker://HOST/NAME`, `dir:/ABSOLUTE/PATH` or `gha:SCOPE@URL`, see `openBlobStore`. Has no credentials. */
   readonly address: string;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
   /** Returns the digest of what a tag names now; `undefined` if there is none. Unlike a manifest, it counts as no pull. */
   findDigest(tag: string, signal: AbortSignal): Promise<string | undefined>;
+  /** Throws a ManifestConflictError if the store can tell that somebody else has put another one since this one read it. */
   putManifest(
     reference: string,
     manifest: Pick<StoredManifest, "mediaType" | "bytes">,
@@ -73,6 +74,11 @@ export function readDescriptor(value: unknown): Descriptor | undefined {
 /** A store does not have a blob, although a manifest or an index names it. */
 export class MissingBlobError extends BoughError {
   override readonly name = "MissingBlobError";
+}
+
+/** Another writer has been faster: its manifest has to be read first, so that nothing of it is lost. */
+export class ManifestConflictError extends BoughError {
+  override readonly name = "ManifestConflictError";
 }
 
 /** What a store has of a blob does not have its digest or size. */

@@ -7,6 +7,7 @@ import { createRegistryClient, type RegistryClient } from "./client.ts";
 import type { Environment, RegistryCredentials } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { downloadBlob } from "./download.ts";
+import { type GithubCaches, openGithubStore } from "./github/github-caches.ts";
 import { findSettings, type Place } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
@@ -23,12 +24,18 @@ export interface StoreDependencies {
   isInsecure?: boolean | undefined;
   /** True to use the place where registries.conf says that a repository is. Default: the one that is named, as for a push. */
   followsLocation?: boolean;
+  /** The scopes of GitHub's cache that this process has opened. */
+  github?: GithubCaches | undefined;
 }
 
-/** Opens `docker://HOST/NAME`, a repository of a registry, or `dir:/ABSOLUTE/PATH`, an OCI image layout. Sends no request. */
+/**
+ * Opens `docker://HOST/NAME`, a repository of a registry, `dir:/ABSOLUTE/PATH`, an OCI image layout, or `gha:SCOPE@URL`, a scope of
+ * GitHub's cache. Sends no request.
+ */
 export function openBlobStore(address: string, dependencies: StoreDependencies): BlobStore {
   const { kind, place } = parseAddress(address);
   if (kind === "dir:") return createDirectoryStore(place);
+  if (kind === "gha:") return openGithubStore(address, dependencies);
   const settings = usableSettings(place, dependencies);
   return createRegistryStore(
     openClient(dependencies.followsLocation === true ? settings.location : settings.named, dependencies),
@@ -39,6 +46,7 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
 export function openBlobSource(address: string, dependencies: StoreDependencies): BlobSource {
   const { kind, place } = parseAddress(address);
   if (kind === "dir:") return createDirectoryStore(place);
+  if (kind === "gha:") return openGithubStore(address, dependencies);
   const { location, mirrors } = usableSettings(place, dependencies);
   const { registry, address: named } = parseRepository(place);
   const open = ({ reads, ...place }: Place, retries?: number) => {
@@ -60,10 +68,10 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
 }
 
 function parseAddress(address: string): { kind: string; place: string } {
-  const [, kind, place = ""] = /^(docker:\/\/|dir:(?=[/\\]|[A-Za-z]:[/\\]))(.+)$/s.exec(address) ?? [];
+  const [, kind, place = ""] = /^(docker:\/\/|gha:|dir:(?=[/\\]|[A-Za-z]:[/\\]))(.+)$/s.exec(address) ?? [];
   if (kind === undefined)
     throw new BoughError(
-      `invalid address ${JSON.stringify(address)}: expected docker://HOST/NAME or dir:/PATH`,
+      `invalid address ${JSON.stringify(address)}: expected docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL`,
     );
   return { kind, place };
 }

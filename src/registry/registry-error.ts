@@ -58,8 +58,11 @@ export function responseText(call: CallName, status: number, body: string): stri
 /** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */
 function messageIn(body: string): string | undefined {
   try {
-    const errors = asRecord(JSON.parse(body))?.errors;
-    const first = Array.isArray(errors) ? asRecord(errors[0]) : undefined;
+    const record = asRecord(JSON.parse(body));
+    const first = Array.isArray(record?.errors) ? asRecord(record.errors[0]) : undefined;
+    // https://twitchtv.github.io/twirp/docs/spec_v7.html#error-codes
+    const twirp = asText(record?.msg);
+    if (twirp !== undefined) return printable(twirp).slice(0, maxCharacters);
     const code = asText(first?.code)?.toLowerCase().replaceAll("_", " ");
     const message = asText(first?.message) ?? code;
     if (message !== undefined)

@@ -232,7 +232,7 @@ test("services with one image and one build share it", async () => {
   await expectDone(bough(directory, "bake"));
 });
 
-test("a file named - is no standard input, and a cache that bough lacks is left out with a warning", async () => {
+test("a file named - is no standard input, and a cache of another machine is left out with a warning", async () => {
   const directory = makeProject({
     ...bakeFile({
       app: { dockerfile: "./-", "cache-to": ["type=gha,mode=max"], "cache-from": ["type=gha"] },
@@ -241,8 +241,8 @@ test("a file named - is no standard input, and a cache that bough lacks is left 
   });
   const { stderr } = await expectDone(bough(directory, "bake"));
   expect(stderr.match(/^\[WARN\] .*$/gm)).toEqual([
-    "[WARN] target app: cache-from: type=gha is not supported: it is left out",
-    "[WARN] target app: cache-to: type=gha is not supported: it is left out",
+    "[WARN] target app: cache-from: type=gha needs ACTIONS_RESULTS_URL and ACTIONS_RUNTIME_TOKEN, which actions of a GitHub job have: it is left out",
+    "[WARN] target app: cache-to: type=gha needs ACTIONS_RESULTS_URL and ACTIONS_RUNTIME_TOKEN, which actions of a GitHub job have: it is left out",
   ]);
 });
 

@@ -19,12 +19,12 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--build-context NAME=VALUE", "the same", "--build-context lib=."],
   [
     "--cache-from SOURCE",
-    "scopes of the service, `type=registry` and `type=local`; `gha`, `s3`, `azblob` and `inline` are refused",
+    "scopes of the service, `type=registry`, `type=local` and `type=gha`; `s3`, `azblob` and `inline` are refused",
     "--cache-from main",
   ],
   [
     "--cache-to DESTINATION",
-    "a scope of the service, `type=registry` and `type=local`; `gha`, `s3`, `azblob` and `inline` are refused",
+    "a scope of the service, `type=registry`, `type=local` and `type=gha`; `s3`, `azblob` and `inline` are refused",
     "--cache-to main",
   ],
   ["--call METHOD", "`build`, `check`, `outline`, `targets`", "--call outline"],

@@ -398,7 +398,7 @@ describe("docker-buildx", () => {
     expect((await docker("buildx build --foo own")).exitCode).toBe(125);
   });
 
-  test("caches that bough does not know are left out with a warning, as pipelines name them for docker", async () => {
+  test("caches that a build cannot use are left out with a warning, as pipelines name them for docker", async () => {
     const caches = [
       "--cache-from",
       "type=gha",
@@ -409,10 +409,12 @@ describe("docker-buildx", () => {
     ];
     const { exitCode, stderr } = await buildx("buildx", "build", ...caches, "app");
     expect(exitCode).toBe(0);
-    expect(stderr).toContain("--cache-from: type=gha is not supported: it is left out");
+    expect(stderr).toContain(
+      "--cache-from: type=gha needs ACTIONS_RESULTS_URL and ACTIONS_RUNTIME_TOKEN, which actions of a GitHub job have: it is left out",
+    );
     expect(stderr).toContain("--cache-to: type=inline is not supported: it is left out");
     expect(stderr.match(/left out/g)).toHaveLength(3);
-    // bough's own command line refuses them.
+    // bough's own command line refuses it.
     expect((await bough("build", "--docker", ...caches.slice(0, 2), "app")).exitCode).toBe(2);
   });
 

@@ -94,6 +94,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     terminations: new Set(),
     running: new Set(),
     views: new Set(),
+    github: { access: new Map(), stores: new Map() },
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     runInBackground() {
       throw new Error("a test in this process cannot start one in the background");

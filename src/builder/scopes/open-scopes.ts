@@ -7,7 +7,7 @@ import type { StepMemory } from "../cache/step-memory.ts";
 import type { CarriedCaches } from "../job.ts";
 import { supportOf } from "../service-support.ts";
 import type { ScopeService } from "./index-images.ts";
-import { type CacheStore, isDirectory } from "./registry/cache-store.ts";
+import { type CacheStore, isLocal } from "./registry/cache-store.ts";
 import type { CacheChoice, OpenCaches } from "./registry/open-caches.ts";
 import type { OutsideOptions } from "./registry/outside-caches.ts";
 import type { SharedImages, SharingService } from "./registry/shared-images.ts";
@@ -110,15 +110,14 @@ async function openOtherCaches(
   if (choice === undefined || choice.from.length + choice.to.length === 0) return undefined;
   const supports = supportOf(service);
   const takesLayers = await supports.remoteLayers();
-  // A service elsewhere has no access to the directories of this machine.
-  const canUse = ({ address }: CacheStore) =>
-    takesLayers && (supports.isInThisProcess || !isDirectory(address));
+  // A service elsewhere has no access to the directories of this machine, nor the token of this job.
+  const canUse = ({ address }: CacheStore) => takesLayers && (supports.isInThisProcess || !isLocal(address));
   const [from, to] = [choice.from.filter(canUse), choice.to.filter(canUse)];
   const unused = [...choice.from, ...choice.to].filter((cache) => !canUse(cache));
   if (unused.length > 0) {
     const labels = [...new Set(unused.map(({ label }) => label))].join(", ");
     const why = takesLayers
-      ? "cannot read directories of this machine, and keeps all layers itself"
+      ? "cannot read what only this machine can, and keeps all layers itself"
       : "keeps all layers itself";
     log.warn(
       wording`cache: ${labels} is not used: ${service.address} ${why}; share them in a scope: ${{ option: "cache-from" }} main ${{ option: "cache-to" }} main`,

@@ -41,8 +41,8 @@ import {
   buildOf,
   type ImageOf,
   inTarget,
-  isUnknownCache,
   placeholder,
+  reasonAgainstCache,
   requireServices,
   withTarget,
 } from "./target-request.ts";
@@ -82,7 +82,7 @@ export async function buildTargets(
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
     requireServices(targets, invocation);
-    for (const target of targets.values()) warnOfCaches(target, progress.log);
+    for (const target of targets.values()) warnOfCaches(target, invocation.runtime, progress.log);
     for (const target of targets.values()) await checkTarget(target, progress, invocation);
     if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
     writeMetadata();
@@ -154,10 +154,16 @@ function refuseSameResults(targets: readonly ResolvedTarget[], workingDirectory:
   }
 }
 
-function warnOfCaches({ name, fields }: ResolvedTarget, log: Progress["log"]): void {
+function warnOfCaches(
+  { name, fields }: ResolvedTarget,
+  { environment }: Invocation["runtime"],
+  log: Progress["log"],
+): void {
   for (const field of ["cache-from", "cache-to"] as const)
-    for (const { type } of (fields[field] ?? []).filter(isUnknownCache))
-      log.warn(`target ${name}: ${field}: type=${type} is not supported: it is left out`);
+    for (const entry of fields[field] ?? []) {
+      const reason = reasonAgainstCache(entry, environment);
+      if (reason !== undefined) log.warn(`target ${name}: ${field}: ${reason}: it is left out`);
+    }
 }
 
 /** Throws for what can be seen to be wrong with a target before anything is run. */

@@ -4,10 +4,12 @@ import { usageError, withPrefix } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
 import type { BakedTarget } from "../builds/inputs.ts";
 import { type BuildRequest, invocationOf } from "../builds/request.ts";
+import { reasonAgainstGithub } from "../cache/github-cache.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { FetchedContext } from "../contexts/fetched-context.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { agentText, type Entry, entryText } from "./entries.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
@@ -71,7 +73,7 @@ function requestFor(
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
   const outputs = (fields.output ?? []).filter(leavesBough);
   const caches = (field: "cache-from" | "cache-to") =>
-    fields[field]?.filter((entry) => !isUnknownCache(entry)).map(entryText);
+    fields[field]?.filter((entry) => reasonAgainstCache(entry, environment) === undefined).map(entryText);
   const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
@@ -187,9 +189,17 @@ function dockerfileOf(
   return path === "-" ? "./-" : path;
 }
 
-/** Caches that bough lacks. docker buildx leaves out some of them where they can't be reached. */
-export function isUnknownCache({ type }: Entry): boolean {
-  return ["gha", "s3", "azblob"].includes(String(type));
+/**
+ * Returns why a cache of a bake file is left out; `undefined` if it is used. docker buildx leaves out some where they can't be reached:
+ * a bake file names the caches of pipelines, and is used on other machines.
+ */
+export function reasonAgainstCache(entry: Entry, environment: Runtime["environment"]): string | undefined {
+  const type = String(entry.type);
+  if (["s3", "azblob"].includes(type)) return `type=${type} is not supported`;
+  if (type !== "gha") return undefined;
+  const fields = ["url", "url_v2", "token", "version"].map((name) => [name, entry[name]] as const);
+  const given = fields.flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []));
+  return reasonAgainstGithub(Object.fromEntries(given), environment);
 }
 
 /** False for outputs that mean bough's own store: what docker would keep in its cache. */

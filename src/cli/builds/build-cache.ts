@@ -98,7 +98,7 @@ export async function openBuildCache(
   const { openScopes } = await import("../../builder/scopes/open-scopes.ts");
   const { openBlobSource, openBlobStore } = await import("../../registry/open-blob-store.ts");
   const { openScratch } = await import("../process/scratch.ts");
-  const dependencies = { fetch: runtime.fetch, clock, environment };
+  const dependencies = { fetch: runtime.fetch, clock, environment, github: runtime.github };
   // A mirror may have an older cache than the one that is written.
   const openStore = (address: string) => openBlobStore(address, { ...dependencies, followsLocation: true });
   const { caches = { from: [], to: [] } } = choice;

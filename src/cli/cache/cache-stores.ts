@@ -12,6 +12,7 @@ import { sha256Of } from "../../sha256.ts";
 import { parseSize } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { type GithubFields, githubFields, githubStores } from "./github-cache.ts";
 
 /** The values of `--cache-from` or `--cache-to`: names of scopes, and caches outside the service. */
 interface GivenCaches<Store> {
@@ -19,26 +20,25 @@ interface GivenCaches<Store> {
   stores: Store[];
 }
 
-interface ParseOptions {
+interface ParseOptions extends Pick<Runtime, "workingDirectory" | "environment" | "github" | "isPlugin"> {
   /** The option or variable that gave the values. */
   option: string;
-  workingDirectory: string;
   warn(text: string): void;
 }
 
-/** Parses `SCOPE`, and `type=registry|local` with their fields; several in one value are separated by commas. */
+/** Parses `SCOPE`, and `type=registry|local|gha` with their fields; several in one value are separated by commas. */
 export function parseSources(values: readonly string[], options: ParseOptions): GivenCaches<CacheStore> {
   return parseAll(values, (fields) => {
-    const store = storeOf(fields, "src", options);
+    const stores = storesOf(fields, "src", options);
     refuseRest(fields, [], options);
-    return store;
+    return stores;
   });
 }
 
 /** Parses the same for writing. */
 export function parseTargets(values: readonly string[], options: ParseOptions): GivenCaches<CacheTarget> {
   return parseAll(values, (fields) => {
-    const store = storeOf(fields, "dest", options);
+    const stores = storesOf(fields, "dest", options);
     const mode = take(fields, "mode") ?? "min";
     if (mode !== "min" && mode !== "max") throw wrong(options, `mode must be min or max, not ${quote(mode)}`);
     const compression = readCompression(take(fields, "compression") ?? "gzip", options);
@@ -50,7 +50,7 @@ export function parseTargets(values: readonly string[], options: ParseOptions): 
     const keepBytes = readSize(fields, "keep", options);
     const mounts = readMounts(fields, options);
     refuseRest(fields, ignoredForWriting, options);
-    return { ...store, mode, compression, keepBytes, mounts };
+    return stores.map((store) => ({ ...store, mode, compression, keepBytes, mounts }));
   });
 }
 
@@ -59,17 +59,20 @@ const ignoredForWriting = ["image-manifest", "oci-mediatypes", "ignore-error", "
 
 type FieldsOf = Map<string, string>;
 
-function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) => Store): GivenCaches<Store> {
+function parseAll<Store>(
+  values: readonly string[],
+  parse: (fields: FieldsOf) => Store[],
+): GivenCaches<Store> {
   const given: GivenCaches<Store> = { scopes: [], stores: [] };
   for (const value of values) {
     let fields: FieldsOf | undefined;
     let last: string | undefined;
     const end = () => {
-      if (fields !== undefined) given.stores.push(parse(fields));
+      if (fields !== undefined) given.stores.push(...parse(fields));
       fields = undefined;
     };
     for (const word of value.split(",").filter((text) => text !== "")) {
-      const [, name, content = ""] = /^([a-z-]+)=(.*)$/s.exec(word) ?? [];
+      const [, name, content = ""] = /^([a-z][a-z0-9_-]*)=(.*)$/s.exec(word) ?? [];
       if (name === undefined && last === "mounts") {
         // Its ids are separated by commas, too.
         fields?.set(last, `${fields.get(last)},${word}`);
@@ -92,15 +95,20 @@ function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) =>
   return given;
 }
 
-function storeOf(fields: FieldsOf, place: "src" | "dest", options: ParseOptions): CacheStore {
+function storesOf(fields: FieldsOf, place: "src" | "dest", options: ParseOptions): CacheStore[] {
   const type = take(fields, "type") ?? (fields.has("ref") ? "registry" : "");
   switch (type) {
     case "registry":
-      return registryStore(take(fields, "ref") ?? "", options);
+      return [registryStore(take(fields, "ref") ?? "", options)];
     case "local": {
       const path = take(fields, place) ?? "";
       if (path === "") throw wrong(options, `type=local needs ${place}=DIRECTORY`);
-      return directoryStore(resolve(options.workingDirectory, path), take(fields, "tag"));
+      return [directoryStore(resolve(options.workingDirectory, path), take(fields, "tag"))];
+    }
+    case "gha": {
+      const given = githubFields.map((name) => [name, take(fields, name)]);
+      const named: GithubFields = Object.fromEntries(given.filter(([, value]) => value !== undefined));
+      return githubStores(named, place === "src" ? "read" : "write", options);
     }
     default:
       throw wrong(options, reasonAgainst(type));
@@ -154,9 +162,8 @@ export function directoryStore(path: string, tag = "latest"): CacheStore {
 
 function reasonAgainst(type: string): string {
   const reasons: Readonly<Record<string, string>> = {
-    "": "type=registry or type=local is missing",
+    "": "type=registry, type=local or type=gha is missing",
     inline: "a cache within the pushed image is not supported: it would lack the steps of other stages",
-    gha: "GitHub's cache is not supported: carry a directory with actions/cache, or use GitHub's registry",
     s3: "a cache in S3 is not supported",
     azblob: "a cache in Azure's storage is not supported",
   };
@@ -207,7 +214,7 @@ function refuseRest(fields: FieldsOf, ignored: readonly string[], options: Parse
 function wrong({ option }: Pick<ParseOptions, "option">, reason: string) {
   return usageError(
     `${option}: ${reason}`,
-    "Name a scope on the service (main), a registry (type=registry,ref=HOST/NAME:TAG), or a directory (type=local,dest=DIR, type=local,src=DIR).",
+    "Name a scope on the service (main), a registry (type=registry,ref=HOST/NAME:TAG), a directory (type=local,dest=DIR, type=local,src=DIR), or GitHub's cache (type=gha,scope=NAME).",
   );
 }
 
@@ -218,9 +225,10 @@ function quote(text: string): string {
 /** Parses a cache outside the service: `HOST/NAME:TAG`, a path, or as `--cache-from` takes it. `undefined`: the name of a scope. */
 export function parseStore(
   text: string,
-  { workingDirectory }: Pick<Runtime, "workingDirectory">,
+  runtime: Pick<Runtime, "workingDirectory" | "environment" | "github">,
 ): CacheStore | undefined {
-  const options = { option: "bough cache", workingDirectory, warn: () => undefined };
+  const { workingDirectory, environment, github } = runtime;
+  const options = { option: "bough cache", workingDirectory, environment, github, warn: () => undefined };
   if (text.includes("=")) return parseSources([text], options).stores[0];
   if (isWrittenAsPath(text)) return directoryStore(resolve(workingDirectory, text));
   return text.includes(":") ? registryStore(text, options) : undefined;
@@ -248,6 +256,10 @@ export async function readStore(
 /** Removes the cache's manifest; the registry's own collection removes its layers. Refuses anything else that has the tag. */
 export async function removeStore(store: CacheStore, invocation: Pick<Invocation, "runtime">): Promise<void> {
   const { signal } = invocation.runtime;
+  if (store.address.startsWith("gha:"))
+    throw new BoughError(`${store.label} can't be removed from here: entries of the service have no owner`, {
+      hint: "`gh cache list --key bough-` lists them, and `gh cache delete` removes them.",
+    });
   const blobs = open(store, invocation);
   const manifest = await blobs.getManifest(store.tag, signal);
   if (manifest === undefined) throw noSuchCache(store);
@@ -258,9 +270,9 @@ export async function removeStore(store: CacheStore, invocation: Pick<Invocation
 
 function open(
   { address }: CacheStore,
-  { runtime: { fetch, clock, environment } }: Pick<Invocation, "runtime">,
+  { runtime: { fetch, clock, environment, github } }: Pick<Invocation, "runtime">,
 ) {
-  return openBlobStore(address, { fetch, clock, environment, followsLocation: true });
+  return openBlobStore(address, { fetch, clock, environment, github, followsLocation: true });
 }
 
 function noSuchCache({ label }: CacheStore): BoughError {

@@ -2,6 +2,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import type { GithubCaches } from "../../registry/github/github-caches.ts";
 import type { Fetch } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
 import type { Inputs } from "./inputs.ts";
@@ -31,6 +32,8 @@ export interface Runtime {
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
+  /** The scopes of GitHub's cache that this command has opened. */
+  github: GithubCaches;
   /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
   /** True for a variable that a secret may have. `undefined`: all, since the caller has set them. */

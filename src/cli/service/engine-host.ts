@@ -34,6 +34,11 @@ export async function startEngine(
   if (options.isServer) await requireOwnProcessView();
   const { openEngine } = await import("../../engine/engine.ts");
   return openEngine({
+    // Layers may be in caches that options of this command open.
+    openBlobSource: async (address, dependencies) => {
+      const { openBlobSource } = await import("../../registry/open-blob-store.ts");
+      return openBlobSource(address, { ...dependencies, github: runtime.github });
+    },
     directory,
     clock: runtime.clock,
     environment: runtime.environment,

@@ -64,13 +64,14 @@ export function refuse(name: string, problem: string): never {
   throw new RequestError(400, `${name} ${problem}`);
 }
 
-/** Reads the address of a store of blobs. A server takes only registries: a path would be one on its own machine. */
+/** Reads the address of a store of blobs. A server takes only registries: a path would be one on its own machine, and a token its own. */
 export function readStoreAddress(body: Fields, { isServer }: { isServer: boolean }): string {
   const source = readString(body, "source");
-  const isDirectory = /^dir:\/[^\0]*$/.test(source);
-  if (!isDirectory && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
-    return refuse("source", "must be docker://HOST/NAME or dir:/PATH");
-  if (isDirectory && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
+  // Only this process may have what opens a scope of GitHub's cache.
+  const isLocal = /^(dir:\/|gha:[^@]*@https?:\/\/)[^\0]*$/.test(source);
+  if (!isLocal && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
+    return refuse("source", "must be docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL");
+  if (isLocal && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
   return source;
 }
 

@@ -5,6 +5,8 @@ import { parseSources, parseTargets, storeOfScope } from "../../../src/cli/cache
 
 const warnings: string[] = [];
 const options = {
+  environment: {},
+  github: { access: new Map(), stores: new Map() },
   option: "--cache-to",
   workingDirectory: "/work",
   warn: (text: string) => void warnings.push(text),
@@ -60,12 +62,14 @@ describe("targets", () => {
 });
 
 test.each([
-  ["type=gha", "GitHub's cache is not supported"],
+  ["type=gha", "type=gha needs ACTIONS_RESULTS_URL and ACTIONS_RUNTIME_TOKEN"],
+  ["type=gha,token=x,url=http://h.example/", "first version of the protocol"],
+  ["type=gha,token=x,url_v2=http://h.example/,timeout=long", "timeout takes a duration"],
   ["type=s3,bucket=x", "S3"],
   ["type=azblob", "Azure"],
   ["type=inline", "within the pushed image"],
   ["type=floppy", "unknown type"],
-  ["mode=max", "type=registry or type=local is missing"],
+  ["mode=max", "type=registry, type=local or type=gha is missing"],
   ["type=registry", "needs ref"],
   ["type=registry,ref=h.example/a@sha256:00", "not an image reference"],
   ["type=local", "needs dest"],

@@ -18,6 +18,11 @@ export function isDirectory(address: string): boolean {
   return address.startsWith(directoryPrefix);
 }
 
+/** True for a cache that only this process can read: a directory of this machine, or one that needs a token of this job. */
+export function isLocal(address: string): boolean {
+  return isDirectory(address) || address.startsWith("gha:");
+}
+
 /** Returns the path in the address of a directory. */
 export function directoryIn(address: string): string {
   return address.slice(directoryPrefix.length);

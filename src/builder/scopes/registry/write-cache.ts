@@ -1,6 +1,11 @@
 import { type Clock, steadyTime } from "../../../clock.ts";
 import type { Descriptor } from "../../../image/oci-layout.ts";
-import { type BlobStore, WrongBlobError } from "../../../registry/blob-store.ts";
+import {
+  type BlobStore,
+  ManifestConflictError,
+  type StoredManifest,
+  WrongBlobError,
+} from "../../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { version } from "../../../version.ts";
 import { encodeIndex, type Sign, UnusableIndexError, type Verify } from "../index-file.ts";
@@ -82,7 +87,7 @@ export async function writeCache(
     );
     const since = steadyTime(clock);
     if (lock === undefined && (await store.findDigest(tag, signal)) !== known.digest) continue;
-    await store.putManifest(tag, manifest, signal);
+    if (!(await putUnlessConflict(target, manifest, signal))) continue;
     const added = [...index.layers.keys()].filter((hash) => !old.layers.has(hash)).length;
     const signed = { isSigned: sign !== undefined, verifiedKey: undefined };
     const decoded = { header, index, ...signed, stepsDigest: "", hasSteps: true };
@@ -133,6 +138,21 @@ function refusalOf(cache: StoredCache | undefined, { sign }: WriteOptions): stri
   return cache?.decoded.isSigned === true && sign === undefined
     ? "it is signed, and this build has no --cache-sign"
     : undefined;
+}
+
+/** Returns false if another writer has been faster. */
+async function putUnlessConflict(
+  { store, tag }: OpenTarget,
+  manifest: StoredManifest,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await store.putManifest(tag, manifest, signal);
+    return true;
+  } catch (error) {
+    if (error instanceof ManifestConflictError) return false;
+    throw error;
+  }
 }
 
 /** What was written stays written if the store does not respond any more. */

@@ -164,14 +164,16 @@ export const inputDefinitions = {
     multiple: true,
     completes: "scope",
     valueHint: "SCOPE|type=registry,ref=REF|type=local,src=DIR",
-    description: "Reuse layers of other machines: from scopes on the service, a registry, or a directory",
+    description:
+      "Reuse layers of other machines: from scopes on the service, a registry, a directory, or GitHub's cache",
   },
   "cache-to": {
     type: "string",
     multiple: true,
     completes: "scope",
     valueHint: "SCOPE|type=registry,ref=REF[,mode=max]|type=local,dest=DIR",
-    description: "Share the layers of this build with other machines: in a scope, a registry, or a directory",
+    description:
+      "Share the layers of this build with other machines: in a scope, a registry, a directory, or GitHub's cache",
   },
   cache: {
     type: "string",

@@ -21,7 +21,7 @@ type Given = Pick<Invocation, "values" | "runtime" | "globals" | "log">;
 
 /** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
-  const { values } = given;
+  const { values, runtime } = given;
   const named = namedScopes(given);
   const isAutomatic = values.text("cache") !== undefined;
   if (isAutomatic && values.text("cache") !== "auto")
@@ -37,7 +37,9 @@ export async function readScopeOptions(given: Given, context: string | undefined
     );
   const choice = isAutomatic ? await chooseScopes(given, context) : { ...named, reason: undefined };
   const keys = await readKeys(given);
-  const writes = choice.to !== undefined || (choice.caches?.to ?? []).length > 0;
+  // A cache that this job may not write is one, too.
+  const writes =
+    values.list("cache-to").some((text) => text !== "") || (runtime.environment.BOUGH_CACHE_TO ?? "") !== "";
   if (keys.sign !== undefined && !writes && !isAutomatic)
     throw usageError(
       wording`${{ option: "cache-sign" }} needs ${{ option: "cache-to" }}`,
@@ -60,11 +62,11 @@ async function chooseScopes({ runtime, globals }: Given, context: string | undef
 
 /** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
 function namedScopes({ values, runtime, log }: Given): ScopeChoice {
-  const { environment, workingDirectory, isPlugin = false } = runtime;
+  const { environment, workingDirectory, github, isPlugin = false } = runtime;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
   const usable = (option: string) =>
     values.list(option).filter((text) => {
-      const [, type] = /(?:^|,)type=(gha|s3|azblob|inline)(?:,|$)/.exec(text) ?? [];
+      const [, type] = /(?:^|,)type=(s3|azblob|inline)(?:,|$)/.exec(text) ?? [];
       if (!isPlugin || type === undefined) return true;
       // Pipelines name them for docker, and a build without its cache is the same build.
       log.warn(`--${option}: type=${type} is not supported: it is left out`);
@@ -78,7 +80,7 @@ function namedScopes({ values, runtime, log }: Given): ScopeChoice {
     from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
   const [toValues, toOption] =
     to.length > 0 ? [to, "--cache-to"] : [wordsIn(BOUGH_CACHE_TO), "BOUGH_CACHE_TO"];
-  const options = { workingDirectory, warn: log.warn };
+  const options = { workingDirectory, environment, github, isPlugin, warn: log.warn };
   const sources = parseSources(fromValues, { ...options, option: fromOption });
   const targets = parseTargets(toValues, { ...options, option: toOption });
   const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));

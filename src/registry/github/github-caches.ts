@@ -1,0 +1,44 @@
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import type { Fetch } from "../../service/service.ts";
+import type { BlobStore } from "../blob-store.ts";
+import type { Environment } from "../credentials.ts";
+import { defaultWait, findAccess, type GithubAccess, parseScopeAddress, refsOf, tagOfRef } from "./access.ts";
+import { createCacheService } from "./cache-service.ts";
+import { createGithubStore } from "./github-store.ts";
+
+/** Scopes of GitHub's cache in this process, by their addresses. */
+export interface GithubCaches {
+  /** What opens a scope by options, in place of the environment. */
+  access: Map<string, GithubAccess>;
+  /** All who open a scope share what is known of it, such as its index. */
+  stores: Map<string, BlobStore>;
+}
+
+interface Dependencies {
+  fetch: Fetch;
+  clock: Clock;
+  environment: Environment;
+  github?: GithubCaches | undefined;
+}
+
+/** Opens `gha:SCOPE@URL`. Sends no request. */
+export function openGithubStore(address: string, dependencies: Dependencies): BlobStore {
+  const { github = { access: new Map(), stores: new Map() } } = dependencies;
+  return github.stores.getOrInsertComputed(address, () => {
+    const parsed = parseScopeAddress(address);
+    if (parsed === undefined) throw new BoughError(`invalid address ${JSON.stringify(address)}`);
+    const { scope, url } = parsed;
+    const access = github.access.get(address) ?? accessIn(dependencies.environment, url);
+    const service = createCacheService({ ...dependencies, access });
+    const tags = refsOf(access.token).map(tagOfRef);
+    return createGithubStore({ address, scope, tags, service, clock: dependencies.clock });
+  });
+}
+
+/** An address may be an old one, of layers that were never fetched: the token goes to no other service than its own. */
+function accessIn(environment: Environment, url: string): GithubAccess {
+  const found = findAccess({}, environment);
+  if (found.kind === "found" && found.url === url) return { url, token: found.token, maxWait: defaultWait };
+  throw new BoughError(`only a job of GitHub Actions can read the cache of ${url}`);
+}
