@@ -1,5 +1,5 @@
 import type { Explanation } from "../builder/cache/step-inputs.ts";
-import type { ShownInstruction, StepInStage } from "../builder/events.ts";
+import type { CountedAsDocker, ShownInstruction, StepInStage } from "../builder/events.ts";
 import type { StageLabel } from "../builder/step-place.ts";
 
 /** How a build ended. `running`: it has not, or its process was killed. */
@@ -64,6 +64,8 @@ export interface BuildStep {
   steps: number;
   stage: StageLabel | null;
   inStage: StepInStage | null;
+  /** Its place as BuildKit counts; `null` if BuildKit does not show it. */
+  counted: CountedAsDocker | null;
   line: number;
   instruction: ShownInstruction["name"];
   title: string;

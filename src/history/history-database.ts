@@ -39,6 +39,10 @@ export interface History extends Disposable {
   output(id: string, step: number): string | undefined;
   remove(ids: readonly string[]): void;
   usage(): HistoryUsage;
+  /** Returns the size of some builds. */
+  bytesOf(ids: readonly string[]): number;
+  /** Returns the bytes of the file that removed builds have left. */
+  freeBytes(): number;
   /** Gives the space of removed builds back to the disk. */
   compact(): void;
 }
@@ -162,7 +166,21 @@ function historyIn(database: Database, bounds: HistoryBounds): History {
       database
         .query<HistoryUsage, []>("SELECT count(*) AS builds, coalesce(sum(bytes), 0) AS bytes FROM build")
         .get() ?? { builds: 0, bytes: 0 },
-    compact: () => database.run("VACUUM"),
+    bytesOf: (ids) =>
+      database
+        .query<{ bytes: number }, [string]>(
+          "SELECT coalesce(sum(bytes), 0) AS bytes FROM build WHERE id IN (SELECT value FROM json_each(?))",
+        )
+        .get(JSON.stringify(ids))?.bytes ?? 0,
+    freeBytes() {
+      const pragma = (name: string) =>
+        database.query<Record<string, number>, []>(`PRAGMA ${name}`).get()?.[name] ?? 0;
+      return pragma("freelist_count") * pragma("page_size");
+    },
+    compact() {
+      database.run("VACUUM");
+      database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    },
     [Symbol.dispose]: () => database.close(),
   };
 }

@@ -85,6 +85,7 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
           needs,
         },
         instruction: event?.instruction.name ?? "RUN",
+        counted: (!isRest && event?.counted) || null,
         start: rounded(span.start),
         end: rounded(span.end),
         outcome: outcomeOf(span, made, {

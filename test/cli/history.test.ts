@@ -355,3 +355,33 @@ describe("a page about a build", () => {
     expect(stderr).toContain("--check and --report cannot be used together");
   });
 });
+
+test("engine df lists the history, and engine prune frees it", async () => {
+  const own = temporaryDirectory();
+  await boughIn(own, "images", "import", layout, "--tag", "base:1");
+  const day = 86_400_000;
+  {
+    using history = openHistory(own);
+    const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(200_000))).toString("latin1");
+    for (const [at, age] of [40, 20, 1].entries())
+      history.save(recordOf(`b${at}`, [], { startedAt: Date.now() - age * day }), "", new Map([[1, noise]]));
+  }
+  const df = async () => JSON.parse((await boughIn(own, "-f", "json", "engine", "df")).stdout).history;
+  const ids = async () => (await boughIn(own, "-q", "history")).stdout.trim().split("\n");
+  const before = await df();
+  expect(before.count).toBe(3);
+  expect((await boughIn(own, "engine", "df")).stdout).toMatch(/^builds +3 .*in `bough history`$/m);
+  await boughIn(own, "engine", "prune", "-y");
+  expect(await ids()).toEqual(["b2", "b1", "b0"]);
+  expect((await boughIn(own, "engine", "prune", "--older-than", "30d")).stdout).toContain("1 past build");
+  expect(await ids()).toHaveLength(3);
+  const pruned = JSON.parse(
+    (await boughIn(own, "-f", "json", "engine", "prune", "--older-than", "30d", "-y")).stdout,
+  );
+  expect(pruned.history.count).toBe(1);
+  expect(pruned.history.bytes).toBeGreaterThan(100_000);
+  expect(await ids()).toEqual(["b2", "b1"]);
+  expect((await df()).bytes).toBeLessThan(before.bytes - 100_000);
+  await boughIn(own, "engine", "prune", "--all", "-y");
+  expect(await ids()).toEqual([""]);
+});

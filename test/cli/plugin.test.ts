@@ -158,6 +158,9 @@ describe("docker-buildx", () => {
       "inspect --bootstrap --builder b-1",
       "Name:          b-1\nDriver:        bough\n\nNodes:\nName:             b-1\n",
     ],
+    ["history", "Usage:  docker buildx history"],
+    ["history rm zzz", ""],
+    ["history ls", "BUILD ID   NAME      STATUS    CREATED AT   DURATION"],
     ["rm b-1 --force", "b-1 removed\n"],
     ["prune -f", "Total:\t0B\n"],
     ["du", "Total:\t0B\n"],
@@ -175,7 +178,11 @@ describe("docker-buildx", () => {
   });
 
   test.each([
-    ["history ls", "bough session list"],
+    ["history open", "`bough history report` writes a page"],
+    ["history lss", 'unknown command: "lss". Did you mean ls?'],
+    ["history inspect zzz", 'no record found for ref "zzz"'],
+    ["history rm", "rm requires at least one argument"],
+    ["history ls --filter foo=bar", 'unsupported filter "foo=bar"'],
     ["dial-stdio", "no BuildKit to talk to"],
     ["ls --format {{.Nodes}}", "can't evaluate field Nodes in type *commands.lsContext"],
     ["ls --format {{nope}}", 'template parsing error: template: :1: function "nope" not defined'],
@@ -187,6 +194,45 @@ describe("docker-buildx", () => {
     expect(exitCode).toBeGreaterThan(0);
     expect(stderr).toStartWith("ERROR: ");
     expect(stderr).toContain(text);
+  });
+
+  test("history shows what was built, as docker buildx does", async () => {
+    writeFiles(home, { "seen/Dockerfile": "FROM scratch AS one\nARG V\nCOPY x /\n", "seen/x": "x" });
+    const build = (...words: string[]) => buildx("buildx", "build", ...words, "seen");
+    const history = (...words: string[]) => buildx("buildx", "history", ...words);
+    await build("-t", "seen:1", "--build-arg", "V=2", "--target", "one");
+    expect((await build("--build-arg", "V=2", "-f", "seen/none")).exitCode).toBe(1);
+    writeFiles(home, { "seen/Failing": "FROM scratch\nCOPY y /\n" });
+    expect((await build("-f", "seen/Failing")).exitCode).toBe(1);
+    const list = await history("ls", "--format", "{{.Name}}|{{.Status}}|{{.CreatedAt}}");
+    expect(list.stdout).toMatch(
+      /^seen\/Failing\|Error\|(Less than a|\d+) seconds? ago\nseen \(one\)\|Completed\|.* ago\n/,
+    );
+    const [failed, built] = (await history("ls", "--format", "json")).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(failed).toMatchObject({ name: "seen/Failing", status: "Error" });
+    expect(built).toMatchObject({ name: "seen (one)", status: "Completed", cached_steps: 0, total_steps: 1 });
+    const inspected = (await history("inspect", built.ref)).stdout;
+    expect(inspected).toStartWith(
+      `Name:           seen (one)\nRef:            ${built.ref.replace(/.*\//, "")}\n`,
+    );
+    expect(inspected).toContain("Build Steps:    1/1 (0% cached)\n\nBUILD ARG   VALUE\nV           2\n");
+    expect((await history("inspect", "^1", "--format", "{{.Name}} {{.Status}}")).stdout).toBe(
+      "seen (one) completed\n",
+    );
+    expect(JSON.parse((await history("inspect", "--format", "json")).stdout)).toMatchObject({
+      Status: "failed",
+    });
+    expect((await history("logs", "^1")).stderr).toMatch(/^#1 \[1\/1\] COPY x \/\n#1 DONE \d\.\ds\n\n$/);
+    expect((await history("ls", "--filter", "status=error", "--format", "{{.Name}}")).stdout).toStartWith(
+      "seen/Failing\n",
+    );
+    expect(await history("rm", failed.ref)).toMatchObject({ exitCode: 0, stdout: "" });
+    expect((await history("ls", "--format", "{{.Name}}")).stdout).toStartWith("seen (one)\n");
+    expect((await history("rm", "--all")).exitCode).toBe(0);
+    expect((await history("ls", "--format", "{{.Name}}")).stdout).toBe("");
   });
 
   test("build means what docker build does, and prints nothing but with -q", async () => {

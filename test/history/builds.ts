@@ -22,7 +22,16 @@ export function originOf(name: string, given: Partial<BuildOrigin> = {}): BuildO
 export function stepOf(step: number, title: string, given: Partial<BuildStep> = {}): BuildStep {
   const instruction = /^(FROM|COPY|CMD)\b/.exec(title)?.[1] ?? "RUN";
   return {
-    ...{ step, steps: 20, stage: { index: 0, name: null }, inStage: null, line: step, title, isRest: false },
+    ...{
+      step,
+      steps: 20,
+      stage: { index: 0, name: null },
+      inStage: null,
+      counted: null,
+      line: step,
+      title,
+      isRest: false,
+    },
     ...{
       instruction: instruction as BuildStep["instruction"],
       start: 0,

@@ -4,6 +4,7 @@ import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
+import { historyUsage } from "./past-builds.ts";
 import { beforeBuilds, defaultSelection } from "./prune.ts";
 import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 
@@ -31,22 +32,28 @@ async function showUsage(invocation: Invocation): Promise<void> {
       uses,
     });
     const { owners, ...totals } = usage;
+    const history = historyUsage(invocation);
     printResult(invocation, {
       id: directory,
       json: {
         directory,
         ...totals,
+        history,
         owners: owners.map((owner) => ({ ...owner, context: contexts.get(owner.name) ?? null })),
       },
       table: () => ({
         header: ["WHAT", "COUNT", "SIZE", "RECLAIMABLE", "NOTE"],
-        rows: rowsOf(usage, contexts),
+        rows: rowsOf(usage, history, contexts),
       }),
     });
   });
 }
 
-function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>): Cell[][] {
+function rowsOf(
+  usage: EngineUsage,
+  history: EngineUsage["layers"],
+  contexts: ReadonlyMap<string, string | null>,
+): Cell[][] {
   const { images, owners, blobs, files, operations, caches } = usage;
   const parts: [what: string, of: EngineUsage["layers"], note: string][] = [
     ...owners.map((owner): [string, LayerOwner, string] => [
@@ -58,6 +65,7 @@ function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>
     ["uploaded files", files, ""],
     ["caches", caches, "of RUN --mount=type=cache"],
     ["operation logs", operations, ""],
+    ["builds", history, "in `bough history`"],
   ];
   const sum = (key: "bytes" | "reclaimableBytes") => parts.reduce((total, [, part]) => total + part[key], 0);
   const total = { bytes: sum("bytes"), reclaimableBytes: sum("reclaimableBytes") };

@@ -11,6 +11,7 @@ import { parseTime } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
 import { noteRoom, parseKept, roomRequest } from "../service/make-room.ts";
+import { pruneHistory } from "./past-builds.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 
 const pruneArguments: ArgumentDefinitions = {
@@ -50,7 +51,7 @@ export const prune = command({
   name: "prune",
   description: [
     "Remove what is not needed: layers that a later build of the same Dockerfile has replaced, images without a tag that no session",
-    "uses, uploaded files, caches of RUN --mount, old logs of operations.",
+    "uses, uploaded files, caches of RUN --mount, old logs of operations; with --older-than and --all also builds of `bough history`.",
   ].join("\n"),
   args: pruneArguments,
   needs: "engine",
@@ -85,37 +86,44 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     const plan = isDone
       ? await engine.prune(directory, selection)
       : { ...(await engine.planPrune(directory, selection)), leftoverBytes: 0 };
+    // What bough removes by itself, to make room, is what it can make again.
+    const history =
+      makeRoom === undefined
+        ? pruneHistory({ all: chosen.all, before: chosen.usedBefore }, isDone, invocation)
+        : { count: 0, bytes: 0 };
     const sessions =
       chosen.sessions || chosen.all ? known.sessionsUntil(chosen.usedBefore ?? runtime.clock.now() + 1) : [];
     if (isDone) {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
-      noteRoom(runtime, bytesOf(plan));
+      noteRoom(runtime, bytesOf({ ...plan, history }));
     } else log.info("nothing was removed: -y removes it");
     if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
     printResult(invocation, {
       id: plan.images.map(({ uuid }) => uuid),
-      json: { removed: isDone, ...plan, sessions },
-      table: () => renderPlan({ ...plan, sessions }, isDone),
+      json: { removed: isDone, ...plan, history, sessions },
+      table: () => renderPlan({ ...plan, history, sessions }, isDone),
     });
     if (isDone && chosen.all) log.info(`only records are left in ${directory}: it can be deleted as well`);
   });
 }
 
-function bytesOf({ layers, files, operations, caches }: PrunePlan): number {
-  return layers.bytes + files.bytes + operations.bytes + caches.bytes;
+function bytesOf({ layers, files, operations, caches, history }: PlanWithHistory): number {
+  return layers.bytes + files.bytes + operations.bytes + caches.bytes + history.bytes;
 }
 
-type Pruned = PrunePlan & { leftoverBytes: number; sessions: readonly string[] };
+type PlanWithHistory = PrunePlan & { history: PrunePlan["layers"] };
+type Pruned = PlanWithHistory & { leftoverBytes: number; sessions: readonly string[] };
 
 function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, isDone: boolean): string {
-  const { images, layers, files, operations, caches } = plan;
+  const { images, layers, files, operations, caches, history } = plan;
   const amounts: [count: number, noun: string][] = [
     [images.length, "image"],
     [layers.count, "layer"],
     [files.count, "uploaded file"],
     [operations.count, "finished operation"],
     [caches.count, "cache"],
+    [history.count, "past build"],
   ];
   const counts = amounts.flatMap(([count, noun]) => (count === 0 ? [] : formatCount(count, noun))).join(", ");
   const tagged = images.flatMap(({ tags }) => tags).sort();

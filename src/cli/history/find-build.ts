@@ -46,6 +46,8 @@ const none: History = {
   output: () => undefined,
   remove() {},
   usage: () => ({ builds: 0, bytes: 0 }),
+  bytesOf: () => 0,
+  freeBytes: () => 0,
   compact() {},
   [Symbol.dispose]() {},
 };

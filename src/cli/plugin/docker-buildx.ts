@@ -78,6 +78,21 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       return 0;
     },
   },
+  history: {
+    summary: "Commands to work on build records",
+    async run([command, ...words], call) {
+      const { historyCommands } = await import("./history.ts");
+      const isKnown = command !== undefined && Object.hasOwn(historyCommands, command);
+      const known = isKnown ? historyCommands[command] : undefined;
+      if (known !== undefined) return known(words, { ...call, name: `${call.name} ${command}` });
+      const hasReason = command !== undefined && Object.hasOwn(historyReasons, command);
+      const reason = hasReason ? historyReasons[command] : undefined;
+      if (reason !== undefined) throw usageError(`docker buildx history ${command}: ${reason}`);
+      if (command !== undefined) throw unknownCommand(command, Object.keys(historyCommands));
+      call.runtime.stdout.write("Usage:  docker buildx history inspect|logs|ls|rm [OPTIONS]\n");
+      return 0;
+    },
+  },
   ls: {
     summary: "List builder instances",
     run: async (words, call) => (await import("./builders.ts")).list(words, call),
@@ -132,9 +147,16 @@ const synonyms = new Map([
   ["f", "bake"],
 ]);
 
+/** Commands of `docker buildx history` that are about docker's desktop program, and what bough has. */
+const historyReasons: Readonly<Record<string, string>> = {
+  open: "`bough history report` writes a page about a build, for any browser",
+  export: "`bough history report` writes a page about a build, `bough -f json history show` what is recorded",
+  import: "records of other machines can't be added",
+  trace: "`bough build --trace FILE` writes when each step ran",
+};
+
 /** Commands of buildx that bough has nothing for, and what it has. */
 const reasons: Readonly<Record<string, string>> = {
-  history: "bough keeps its builds in sessions: `bough session list`, `bough session show`",
   "dial-stdio": "there is no BuildKit to talk to: builds run in bough's own process",
   debug: "`bough build --on-error shell` opens a shell at a step that fails",
   uninstall: "`bough plugin remove` removes the plug-in",

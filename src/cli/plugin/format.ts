@@ -20,6 +20,8 @@ export function formatted(
   format: string,
   headers: Readonly<Record<string, string>>,
   rows: readonly FormattedRow[],
+  /** The type that messages about fields name. */
+  type = "*commands.lsContext",
 ): string {
   const isTable = format.startsWith("table");
   const text = (isTable ? format.slice("table".length) : format)
@@ -36,7 +38,7 @@ export function formatted(
     }));
     let shown = "";
     explained(() =>
-      writeTemplate(template, new GoStruct("*commands.lsContext", values), listFunctions, (part) => {
+      writeTemplate(template, new GoStruct(type, values), listFunctions, (part) => {
         shown += part;
       }),
     );

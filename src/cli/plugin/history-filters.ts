@@ -1,0 +1,59 @@
+/** `--filter` of `docker buildx history ls`. */
+import type { Clock } from "../../clock.ts";
+import { usageError } from "../../errors.ts";
+import type { BuildSummary } from "../../history/history-database.ts";
+import { statusAsInDocker } from "./history-record.ts";
+
+type Test = (build: BuildSummary) => boolean;
+
+/** Returns a test of builds that meet all filters: `KEY OPERATOR VALUE`. */
+export function readFilters(given: readonly string[], clock: Pick<Clock, "now">): Test {
+  const tests = given.map((text) => readFilter(text, clock));
+  return (build) => tests.every((test) => test(build));
+}
+
+function readFilter(text: string, clock: Pick<Clock, "now">): Test {
+  const unsupported = usageError(`unsupported filter ${JSON.stringify(text)}`);
+  const [, key = "", operator = "", value = ""] = /^(\w+)(!=|>=|<=|=|>|<)(.*)$/s.exec(text) ?? [];
+  if (key === "ref" && operator === "=") return ({ id }) => id.includes(value);
+  if (key === "status" && (operator === "=" || operator === "!="))
+    return ({ status }) =>
+      (statusAsInDocker(status).toLowerCase() === value.toLowerCase()) === (operator === "=");
+  const compare = comparisons[operator];
+  if (compare === undefined) throw unsupported;
+  if (key === "duration") {
+    const seconds = readDuration(value);
+    if (seconds === undefined) throw unsupported;
+    return (build) => compare(build.seconds, seconds);
+  }
+  const moment = readMoment(value, clock);
+  if (moment === undefined) throw unsupported;
+  if (key === "startedAt") return (build) => compare(build.startedAt, moment);
+  if (key === "completedAt") return (build) => compare(build.startedAt + build.seconds * 1000, moment);
+  throw unsupported;
+}
+
+const comparisons: Readonly<Record<string, (one: number, other: number) => boolean>> = {
+  ">": (one, other) => one > other,
+  "<": (one, other) => one < other,
+  ">=": (one, other) => one >= other,
+  "<=": (one, other) => one <= other,
+};
+
+const unitSeconds: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
+
+/** Reads a duration of Go, such as `1h30m`, in seconds. */
+function readDuration(text: string): number | undefined {
+  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined;
+  return text
+    .matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)
+    .reduce((sum, [, digits, unit = ""]) => sum + Number(digits) * (unitSeconds[unit] ?? 0), 0);
+}
+
+/** Reads a date, or how long ago something was. */
+function readMoment(text: string, { now }: Pick<Clock, "now">): number | undefined {
+  const ago = readDuration(text);
+  if (ago !== undefined) return now() - ago * 1000;
+  const moment = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(moment) ? undefined : moment;
+}

@@ -1,0 +1,167 @@
+/** `docker buildx history`: bough's history of builds, in the words of buildx. */
+import { CommandLineError, usageError } from "../../errors.ts";
+import type { BuildSummary } from "../../history/history-database.ts";
+import { parseArguments } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { requireBuild, requireRecord, withHistory } from "../history/find-build.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { formatted } from "./format.ts";
+import { readFilters } from "./history-filters.ts";
+import {
+  ageAsInDocker,
+  describeRecord,
+  formatRecord,
+  nameAsInDocker,
+  renderLog,
+  renderRecord,
+  secondsAsInDocker,
+  statusAsInDocker,
+} from "./history-record.ts";
+
+const common: ArgumentDefinitions = {
+  builder: { type: "string", description: "Taken, and makes no difference" },
+  debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
+  help: { type: "boolean", alias: "h", description: "Print help and exit" },
+};
+const reference: ArgumentDefinitions = { ref: { type: "positional", required: false, multiple: true } };
+
+interface HistoryCall {
+  /** `docker buildx history ls` */
+  name: string;
+  runtime: Runtime;
+}
+
+type HistoryCommand = (words: readonly string[], call: HistoryCall) => Promise<number>;
+
+export const historyCommands: Readonly<Record<string, HistoryCommand>> = { inspect, logs, ls, rm };
+
+/** Lists builds, the newest first. */
+async function ls(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+  const values = parseArguments(
+    words,
+    {
+      ...{ ...common, filter: { type: "string", multiple: true }, format: { type: "string" } },
+      ...{ local: { type: "boolean" }, "no-trunc": { type: "boolean" } },
+    },
+    name,
+  );
+  const isShown = readFilters(values.list("filter"), runtime.clock);
+  const isHere = (build: BuildSummary) => !values.flag("local") || build.context === runtime.workingDirectory;
+  const builds = await withHistory(runtime, (all) => all.filter((build) => isShown(build) && isHere(build)));
+  const format = values.text("format") ?? "table";
+  runtime.stdout.write(
+    format === "json"
+      ? builds.map((build) => `${JSON.stringify(jsonOf(build))}\n`).join("")
+      : formatted(
+          format === "table" ? defaultTable : format,
+          headers,
+          builds.map((build) => ({ plain: rowOf(build, runtime.clock.now()), inTable: {} })),
+          "*history.lsContext",
+        ),
+  );
+  return 0;
+}
+
+const defaultTable = "table {{.Ref}}\t{{.Name}}\t{{.Status}}\t{{.CreatedAt}}\t{{.Duration}}";
+
+const headers = {
+  ...{ Ref: "BUILD ID", Name: "NAME", Status: "STATUS", CreatedAt: "CREATED AT", Duration: "DURATION" },
+};
+
+function rowOf(build: BuildSummary, now: number): Record<string, string> {
+  return {
+    Ref: build.id,
+    Name: nameAsInDocker(build),
+    Status: statusAsInDocker(build.status),
+    CreatedAt: ageAsInDocker(now - build.startedAt),
+    Duration: build.status === "running" ? "" : secondsAsInDocker(build.seconds),
+  };
+}
+
+function jsonOf(build: BuildSummary): object {
+  const { id, startedAt, seconds, status, layers, cached } = build;
+  const time = (milliseconds: number) => new Date(milliseconds).toISOString();
+  return {
+    cached_steps: cached,
+    ...(status !== "running" && { completed_at: time(startedAt + seconds * 1000) }),
+    completed_steps: layers,
+    created_at: time(startedAt),
+    name: nameAsInDocker(build),
+    ref: `default/default/${id}`,
+    status: statusAsInDocker(status),
+    total_steps: layers,
+  };
+}
+
+async function inspect(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+  if (words[0] === "attachment")
+    throw usageError(
+      "docker buildx history inspect attachment: bough keeps attestations with the image that was written",
+    );
+  const values = parseArguments(words, { ...common, ...reference, format: { type: "string" } }, name);
+  const format = values.text("format") ?? "pretty";
+  const { record, log } = await withHistory(runtime, (builds, history) => {
+    const record = requireRecord(findBuild(one(values.positionals), builds), history);
+    const failed = record.steps.find(({ outcome }) => outcome === "failed");
+    return { record, log: failed && history.output(record.id, failed.step) };
+  });
+  runtime.stdout.write(
+    format === "pretty"
+      ? renderRecord(record, log)
+      : format === "json"
+        ? `${JSON.stringify(describeRecord(record), undefined, 2)}\n`
+        : formatRecord(record, format),
+  );
+  return 0;
+}
+
+async function logs(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+  const values = parseArguments(words, { ...common, ...reference, progress: { type: "string" } }, name);
+  const progress = values.text("progress") ?? "plain";
+  if (progress === "rawjson")
+    throw usageError("--progress rawjson: the history has the output of a build, not its events");
+  if (!["plain", "tty", "auto"].includes(progress))
+    throw new CommandLineError(`invalid progress mode ${progress}`);
+  const text = await withHistory(runtime, (builds, history) => {
+    const record = requireRecord(findBuild(one(values.positionals), builds), history);
+    return renderLog(record, (step) => history.output(record.id, step));
+  });
+  runtime.stderr.write(text);
+  return 0;
+}
+
+async function rm(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+  const values = parseArguments(words, { ...common, ...reference, all: { type: "boolean" } }, name);
+  const all = values.flag("all");
+  if (values.positionals.length === 0 && !all) throw usageError("rm requires at least one argument");
+  if (values.positionals.length > 0 && all)
+    throw usageError("rm requires either --all or at least one argument");
+  await withHistory(runtime, (builds, history) => {
+    // As in buildx, one that is not there is no error.
+    const chosen = all ? builds : values.positionals.flatMap((ref) => knownBuild(ref, builds) ?? []);
+    history.remove(chosen.map(({ id }) => id));
+    history.compact();
+  });
+  return 0;
+}
+
+function one(positionals: readonly string[]): string | undefined {
+  if (positionals.length > 1)
+    throw new CommandLineError(`accepts at most 1 arg(s), received ${positionals.length}`);
+  return positionals[0];
+}
+
+/** Finds a build by its ID, `^1` or `default/default/ID`. */
+function findBuild(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
+  const found = ref === undefined ? builds[0] : knownBuild(ref, builds);
+  if (found !== undefined) return found;
+  throw usageError(ref === undefined ? "no records found" : `no record found for ref ${JSON.stringify(ref)}`);
+}
+
+function knownBuild(ref: string, builds: readonly BuildSummary[]): BuildSummary | undefined {
+  const id = ref.replace(/^.*\//, "");
+  const isThere = id.startsWith("^")
+    ? Number(id.slice(1) || 1) < builds.length
+    : builds.some((build) => build.id.startsWith(id));
+  return isThere ? requireBuild(id, builds) : undefined;
+}
