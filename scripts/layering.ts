@@ -83,6 +83,7 @@ const orders: Record<string, readonly string[]> = {
     "program",
     "completion",
     "mcp",
+    "dispatch",
     "skill",
     "about",
     "doctor",
@@ -234,7 +235,7 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
     pattern:
       /\b(mode|name|dialect) [!=]== "(docker|default)"|\bdialect [!=]==|[!=]== dialects\b|\bisDocker\b/,
     meaning: "only src/builder/dialect.ts knows what --docker changes; ask a policy of the Dialect",
-    except: /^(engine|cli\/(command-line|program))\/|\/dialect\.ts$/,
+    except: /^(engine|cli\/(command-line|dispatch|program))\/|\/dialect\.ts$/,
   },
   {
     pattern: /\bcapabilities\.\w+\(|\bcapabilities [,}]|\bextensions\(\)|\blendFiles\b/,

@@ -1,5 +1,5 @@
 /** What a command is asked to do, as data: each door makes it of its own words. */
-import type { Values } from "./arguments.ts";
+import type { ParsedValues, Values } from "./arguments.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "./definitions.ts";
 
 type OptionValue = boolean | string | readonly string[] | undefined;
@@ -39,4 +39,16 @@ export function valuesOf(
 /** Returns the values of an option that takes `NAME=VALUE`. */
 export function pairs(values: Readonly<Record<string, string>> = {}): string[] {
   return Object.entries(values).map(([name, value]) => `${name}=${value}`);
+}
+
+/** Adds options that were not given. Of an option that may be repeated, they come before those that were. */
+export function withOptions(given: ParsedValues, options: Parameters<typeof valuesOf>[0]): ParsedValues {
+  const own = valuesOf(options);
+  return {
+    ...given,
+    names: [...new Set([...own.names, ...given.names])],
+    flag: (name) => given.flag(name) || own.flag(name),
+    text: (name) => given.text(name) ?? own.text(name),
+    list: (name) => [...own.list(name), ...given.list(name)],
+  };
 }

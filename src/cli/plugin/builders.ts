@@ -152,7 +152,7 @@ export function profileOf(builder: string | undefined, runtime: Runtime): string
 }
 
 /** Turns the options of `docker buildx prune` into those of `bough engine prune`. */
-export function pruneWords(words: readonly string[], name: string): string[] {
+export function readPrune(words: readonly string[], name: string) {
   const values = parseArguments(
     words,
     {
@@ -172,18 +172,19 @@ export function pruneWords(words: readonly string[], name: string): string[] {
     const [, age] = /^(?:until|unused-for)=(.+)$/.exec(filter) ?? [];
     if (age === undefined)
       throw usageError(`${name}: --filter takes until=AGE here, not ${JSON.stringify(filter)}`);
-    return `--older-than=${ageOf(age) ?? age}`;
+    return ageOf(age) ?? age;
   });
   const [kept] = ["max-used-space", "reserved-space", "keep-storage"].flatMap(
     (option) => values.text(option) ?? [],
   );
-  return [
+  if (ages.length > 1) throw usageError(`${name}: --filter is given twice, but one AGE counts`);
+  return {
     // What docker calls all is its cache: images with a tag stay.
-    ...(values.flag("all") ? ["--sessions"] : []),
-    ...(values.flag("force") ? ["--yes"] : []),
-    ...(kept === undefined ? [] : [`--keep=${kept}`]),
-    ...ages,
-  ];
+    sessions: values.flag("all"),
+    yes: values.flag("force"),
+    keep: kept,
+    "older-than": ages[0],
+  };
 }
 
 /** Returns a duration of Go, such as `1h30m`, as `--older-than` takes it; `undefined` for others. */
@@ -197,7 +198,7 @@ function ageOf(duration: string): string | undefined {
 }
 
 /** Turns the options of `docker buildx du` into those of `bough engine df`. */
-export function usageWords(words: readonly string[], name: string): string[] {
+export function readUsage(words: readonly string[], name: string) {
   const values = parseArguments(
     words,
     { ...common, filter: texts, format: text, verbose: flag, timeout: text },
@@ -207,7 +208,7 @@ export function usageWords(words: readonly string[], name: string): string[] {
   if (values.list("filter").length > 0) throw usageError(`${name}: bough has no filters for --filter`);
   if (format !== undefined && !["json", "pretty", "table"].includes(format))
     throw usageError(`${name}: --format takes table or json, not ${JSON.stringify(format)}`);
-  return format === "json" ? ["--format=json"] : [];
+  return { format: format === "json" ? format : undefined };
 }
 
 async function findBuilders(runtime: Runtime): Promise<Builder[]> {

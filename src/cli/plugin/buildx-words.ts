@@ -4,8 +4,8 @@ import { parseBoolean } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
 import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
 import type { Token } from "../command-line/tokens.ts";
-import { asInDocker } from "../program/read-arguments.ts";
-import { definitionsOf } from "../program/run.ts";
+import { asInDocker } from "../dispatch/read-arguments.ts";
+import { definitionsOf } from "../dispatch/run-command.ts";
 
 /** Options of buildx that each of its commands has. */
 export const commonOptions: ArgumentDefinitions = {

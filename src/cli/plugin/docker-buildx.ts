@@ -5,15 +5,16 @@ import { type BoughError, CommandLineError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { describeForDocker, exitCodeOfDocker } from "../../terminal/failure.ts";
 import { commit, version } from "../../version.ts";
-import { type ParsedValues, parseArguments } from "../command-line/arguments.ts";
+import type { ParsedValues } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
-import { type GlobalOptions, globalDefinitions } from "../command-line/globals.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import { valuesOf, withOptions } from "../command-line/request.ts";
+import { readArguments } from "../dispatch/read-arguments.ts";
+import { definitionsOf, runRequest } from "../dispatch/run-command.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { readArguments } from "../program/read-arguments.ts";
-import { definitionsOf, runCommand } from "../program/run.ts";
 import { readWords } from "./buildx-words.ts";
-import { defaultWords, dockerEnvironment, dockerProxies, readPluginLine } from "./docker-words.ts";
+import { defaultOptions, dockerEnvironment, dockerProxies, readPluginLine } from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -46,24 +47,26 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: "Start a build",
     async run(words, call) {
       const { build } = await import("../builds/build.ts");
-      const values = await read(build, words, call);
+      const asked = await read(build, words, call);
+      const { values } = asked;
       if (!values.flag("help")) requireContext(values, call);
-      const own = [...(loads(values) ? ["--load"] : []), ...defaultWords(values, call.runtime)];
-      // Before them: of an option with one value, the last is taken.
-      return runAsPlugin(build, [...own, ...words], call);
+      const own = { load: loads(values), ...defaultOptions(values, call.runtime) };
+      return runAsPlugin(build, { ...asked, values: withOptions(values, own) }, call);
     },
   },
   bake: {
     summary: "Build from a file",
     async run(words, call) {
       const { bake } = await import("../bake/bake.ts");
-      const values = await read(bake, words, call);
-      const progress = defaultWords(values, call.runtime).filter((word) => word.startsWith("--progress="));
+      const asked = await read(bake, words, call);
+      const { values } = asked;
+      const { progress } = defaultOptions(values, call.runtime);
       const defaultBuildArgs = dockerProxies(call.runtime.environment);
-      return runAsPlugin(bake, [...(loads(values) ? ["--load"] : []), ...progress, ...words], {
-        ...call,
-        runtime: { ...call.runtime, defaultBuildArgs },
-      });
+      return runAsPlugin(
+        bake,
+        { ...asked, values: withOptions(values, { load: loads(values), progress }) },
+        { ...call, runtime: { ...call.runtime, defaultBuildArgs } },
+      );
     },
   },
   imagetools: {
@@ -104,17 +107,17 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   du: {
     summary: "Disk usage",
     async run(words, call) {
-      const { usageWords } = await import("./builders.ts");
+      const { readUsage } = await import("./builders.ts");
       const { df } = await import("../engine/df.ts");
-      return runOnEngine(df, usageWords(words, call.name), call);
+      return runOnEngine(df, readUsage(words, call.name), call);
     },
   },
   prune: {
     summary: "Remove build cache",
     async run(words, call) {
-      const { pruneWords } = await import("./builders.ts");
+      const { readPrune } = await import("./builders.ts");
       const { prune } = await import("../engine/prune.ts");
-      return runOnEngine(prune, pruneWords(words, call.name), call);
+      return runOnEngine(prune, readPrune(words, call.name), call);
     },
   },
   create: {
@@ -228,33 +231,45 @@ export function watchDocker({ environment }: Runtime, cancel: () => void): void 
   socket.unref();
 }
 
-/** Parses a command's words as docker means them. */
-async function read(command: Command, words: readonly string[], { name }: Call): Promise<ParsedValues> {
-  const { others } = await readWords(words, command);
-  return readArguments(others, definitionsOf(command), name, command, true);
+/** What a command is asked to do in docker's words. */
+interface Asked {
+  values: ParsedValues;
+  /** `--builder`. */
+  builder?: string | undefined;
+  warnings?: readonly string[];
 }
 
-async function runAsPlugin(command: Command, words: readonly string[], call: Call): Promise<number> {
+/** Parses a command's words as docker means them. */
+async function read(command: Command, words: readonly string[], { name }: Call): Promise<Asked> {
+  const { others, ...asked } = await readWords(words, command);
+  return { ...asked, values: await readArguments(others, definitionsOf(command), name, command, true) };
+}
+
+async function runAsPlugin(command: Command, asked: Asked, call: Call): Promise<number> {
   const { name, runtime, onGlobals } = call;
-  const { builder = call.builder, others, warnings } = await readWords(words, command);
+  const { values, builder = call.builder, warnings = [] } = asked;
   for (const warning of warnings) runtime.stderr.write(`WARNING: ${warning}\n`);
   const { profileOf } = await import("./builders.ts");
-  const profile = profileOf(builder, runtime);
-  const before = parseArguments(profile === undefined ? [] : ["--profile", profile], globalDefinitions, name);
-  return runCommand(
+  const before = valuesOf({ profile: profileOf(builder, runtime) });
+  return runRequest(
     command,
-    others,
-    { name, before, isAsInDocker: true, helpsFully: true },
+    values,
+    { name, before, isAsInDocker: true, helpsFully: true, commands: {} },
     runtime,
     onGlobals,
   );
 }
 
 /** Runs a command about the engine's disk. There is nothing on it before the first build, which is no error in docker. */
-async function runOnEngine(command: Command, words: readonly string[], call: Call): Promise<number> {
+async function runOnEngine(
+  command: Command,
+  options: Parameters<typeof valuesOf>[0],
+  call: Call,
+): Promise<number> {
   const { engineDirectory } = await import("../service/choice.ts");
-  if (existsSync(engineDirectory(call.runtime))) return runAsPlugin(command, words, call);
-  if (!words.includes("--format=json")) call.runtime.stdout.write("Total:\t0B\n");
+  const values = { ...valuesOf(options), ignored: [] };
+  if (existsSync(engineDirectory(call.runtime))) return runAsPlugin(command, { values }, call);
+  if (values.text("format") !== "json") call.runtime.stdout.write("Total:\t0B\n");
   return 0;
 }
 

@@ -6,6 +6,7 @@ import { homeDirectory } from "../../home-directory.ts";
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { pairs } from "../command-line/request.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { commonOptions } from "./buildx-words.ts";
 
@@ -81,21 +82,15 @@ const certificates = [
 ] as const;
 
 /** Returns the options of a command that the environment, or docker's configuration, gives where the command line does not. */
-export function defaultWords(given: ParsedValues, { environment }: Pick<Runtime, "environment">): string[] {
-  const { BUILDKIT_PROGRESS: progress, DOCKER_DEFAULT_PLATFORM: platform } = environment;
-  const takesProgress = [undefined, "auto"].includes(given.text("progress")) && !given.flag("quiet");
-  return [
-    ...(progress && takesProgress ? [`--progress=${progress}`] : []),
-    ...(platform && given.text("platform") === undefined ? [`--platform=${platform}`] : []),
-    ...proxyWords(given, dockerProxies(environment)),
-  ];
-}
-
-function proxyWords(given: ParsedValues, proxies: Readonly<Record<string, string>>): string[] {
+export function defaultOptions(given: ParsedValues, { environment }: Pick<Runtime, "environment">) {
+  const { BUILDKIT_PROGRESS, DOCKER_DEFAULT_PLATFORM } = environment;
   const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
-  return Object.entries(proxies)
-    .filter(([name]) => !names.includes(name))
-    .map(([name, value]) => `--build-arg=${name}=${value}`);
+  const proxies = Object.entries(dockerProxies(environment)).filter(([name]) => !names.includes(name));
+  return {
+    progress: given.flag("quiet") ? undefined : BUILDKIT_PROGRESS || undefined,
+    platform: DOCKER_DEFAULT_PLATFORM || undefined,
+    "build-arg": pairs(Object.fromEntries(proxies)),
+  };
 }
 
 /** Returns arguments of builds for the proxies of docker's `config.json`. */
