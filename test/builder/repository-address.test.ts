@@ -10,6 +10,7 @@ const plain = {
   keepsGitDirectory: undefined,
   hasSubmodules: true,
   isByCommit: false,
+  hasCommitTimes: false,
 };
 const https = { ...plain, scheme: "https", remote: "https://example.com/foo.git" };
 const scp = { ...plain, scheme: "ssh", remote: "git@example.com:foo" };
@@ -40,6 +41,7 @@ test.each([
   ],
   ["https://example.com/foo.git?keep-git-dir=false", { ...https, keepsGitDirectory: false }],
   ["https://example.com/foo.git?mtime=checkout", https],
+  ["https://example.com/foo.git?mtime=commit", { ...https, hasCommitTimes: true }],
   ["git://example.com/foo", { ...plain, scheme: "git", remote: "git://example.com/foo" }],
   ["ssh://git@example.com/foo", { ...plain, scheme: "ssh", remote: "ssh://git@example.com/foo" }],
   ["git@example.com:foo", scp],

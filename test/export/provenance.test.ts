@@ -32,7 +32,7 @@ const dockerfile = () =>
     "COPY app /app",
     "COPY --from=other:1 /etc/passwd /other",
     `ADD ${web.url}file /added`,
-    `ADD ${repositories.url.replace("://", `://me:${secret}@`)}/app.git#v1 /repository`,
+    `ADD ${repositories.url.replace("://", `://me:${secret}@`)}/app.git?mtime=commit#v1 /repository`,
     `RUN stat -c %Y:%U /repository/a | grep -qx ${commitTime}:root`,
     "RUN --mount=type=secret,id=password --mount=type=bind,source=only-here,target=/here cat /here >/dev/null",
     "",

@@ -18,6 +18,8 @@ export interface RepositoryAddress {
   hasSubmodules: boolean;
   /** True if `commit` is fetched, whatever the ref points to now. */
   isByCommit: boolean;
+  /** True if all files get the commit's time, not that of the build. */
+  hasCommitTimes: boolean;
 }
 
 /** A repository and the commit that its address means now. */
@@ -94,6 +96,7 @@ export function parseRepositoryAddress(word: string): RepositoryAddress | undefi
     keepsGitDirectory: readSwitch("keep-git-dir", values, refuse),
     hasSubmodules: readSwitch("submodules", values, refuse) ?? true,
     isByCommit: readSwitch("fetch-by-commit", values, refuse) ?? false,
+    hasCommitTimes: readTimes(values, refuse),
   };
 }
 
@@ -128,11 +131,13 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
     if (value === "" && !switches.includes(name)) throw refuse(`query ${JSON.stringify(name)} has no value`);
     values.set(name, value);
   }
-  // Files get the commit's time in both cases: the time of the checkout has no meaning.
-  const time = values.get("mtime") ?? "commit";
-  if (time !== "checkout" && time !== "commit")
-    throw refuse(`invalid mtime value: ${JSON.stringify(time)} (expected checkout or commit)`);
   return values;
+}
+
+function readTimes(values: ReadonlyMap<string, string>, refuse: Refuse): boolean {
+  const time = values.get("mtime") ?? "checkout";
+  if (time === "checkout" || time === "commit") return time === "commit";
+  throw refuse(`invalid mtime value: ${JSON.stringify(time)} (expected checkout or commit)`);
 }
 
 /** A switch without a value is on. */

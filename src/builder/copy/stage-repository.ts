@@ -32,9 +32,11 @@ export async function stageRepository(
   build.inputs?.repository(repository.shown, repository);
   const { path } = destination;
   const content: StagedContent = { kind: "repository", repository };
-  const contents = entries.map((entry): Item => {
-    const staged = stageCopied(entry, content, words.changeMode, { ...owner, line });
-    return { path: posix.join(path, entry.path), entry: { mtime: 0, ...staged } };
+  const commitTime = entries.find(({ mtime }) => mtime !== undefined)?.mtime;
+  const time = address.hasCommitTimes && commitTime !== undefined ? { mtime: commitTime } : {};
+  const contents = entries.map(({ mtime: _, ...entry }): Item => {
+    const staged = stageCopied({ ...entry, ...time }, content, words.changeMode, { ...owner, line });
+    return { path: posix.join(path, entry.path), entry: staged };
   });
   const made = { owner, line, directoryMode: words.directoryMode };
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
