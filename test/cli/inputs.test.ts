@@ -101,6 +101,19 @@ const contexts: readonly Option[] = ["cat plain.Dockerfile", "tar -C context -c 
   ofNothing: 2,
 }));
 
+/** What is read from a place that only standard input can be. */
+const onInput: readonly Option[] = [
+  ...contexts,
+  {
+    name: "images import docker-archive:-",
+    content: "bough images export busybox:1 docker-archive:-",
+    line: "bough images import docker-archive:INPUT --tag arrived:1 && bough run arrived:1 true",
+    arrives: "importing docker-archive:-",
+    standardInput: "-",
+    ofNothing: 2,
+  },
+];
+
 /** A place to read from: a command line in which it is the value of the option, and whether anything arrives. */
 type Source = readonly [
   name: string,
@@ -226,8 +239,11 @@ describe.each(["root", "user"] as const)("as %s", (who) => {
     expect(await runAs(who, script)).toMatchObject({ exitCode: 130, stderr: "[ERROR] interrupted\n" });
   });
 
-  test.each(contexts)("$name", async ({ content, line, arrives }) => {
-    const { exitCode, stderr } = await runAs(who, `${content} | ${line.replace("INPUT", "-")}`);
+  test.each(onInput)("$name", async ({ content, line, arrives, ofNothing }) => {
+    const command = line.replace("INPUT", "-");
+    const { exitCode, stderr } = await runAs(who, `${content} | { ${command}; }`);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining(arrives) });
+    for (const nothing of ["</dev/null", "<&-"])
+      expect(await runAs(who, `{ ${command}; } ${nothing}`)).toMatchObject({ exitCode: ofNothing });
   });
 });

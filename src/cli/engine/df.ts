@@ -61,7 +61,7 @@ function rowsOf(
       owner,
       owner.kind === "session" ? (contexts.get(owner.name) ?? kindOf(owner)) : "",
     ]),
-    ["archives", blobs, "of imported images"],
+    ["archives", blobs, "of imported layers, as pushes send them; they go with the images"],
     ["uploaded files", files, ""],
     ["caches", caches, "of RUN --mount=type=cache"],
     ["operation logs", operations, ""],

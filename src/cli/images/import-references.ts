@@ -15,6 +15,8 @@ import { isEmbedded } from "../service/choice.ts";
 
 export interface Reference {
   url: string;
+  /** What is shown for the URL, if that is a file of bough's own. */
+  shown?: string | undefined;
   tags: readonly string[];
   /** An archive or a layout, which may hold several images, each with its own names. */
   archive: { kind: NamingKind; path: string } | undefined;
@@ -80,12 +82,6 @@ function nameRelativePath(text: string, workingDirectory: string): string {
   const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
   if (transport === undefined) return text;
   const isArchive = transport.endsWith("-archive:");
-  // `images export` takes - for standard output.
-  if (isArchive && path === "-")
-    throw usageError(
-      "an archive cannot be imported from standard input",
-      `Write it to a file, and give that: ${transport}image.tar.`,
-    );
   const isPath = isArchive || path.includes("/");
   if (!isPath && !existsSync(join(workingDirectory, path))) return text;
   return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
@@ -128,20 +124,26 @@ export async function namedInArchive(
   }));
 }
 
+/** Returns the reference of an archive that came from standard input. The name of its file is not a tag. */
+export function ofInput(reference: Reference, shown: string): Reference {
+  return { ...reference, shown, ...(reference.tagsFrom === "path" && { tags: [] }) };
+}
+
 /** Imports an image and shows how far it is. */
 export async function importOne(
-  request: ImageImport,
+  request: ImageImport & Pick<Reference, "shown">,
   service: Service,
   { runtime, globals, log }: Invocation,
 ): Promise<string> {
+  const { shown: _, ...asked } = request;
   const progress = startImportProgress({
-    url: request.url,
+    url: request.shown ?? request.url,
     clock: runtime.clock,
     log,
     terminal: watchedTerminal(runtime, globals),
   });
   try {
-    const image = await service.importImage({ ...request, onProgress: progress.message });
+    const image = await service.importImage({ ...asked, onProgress: progress.message });
     progress.end("imported");
     return image;
   } catch (error) {

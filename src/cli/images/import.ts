@@ -17,7 +17,8 @@ import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import { credentialsDefinition, mirrorDefinition, registryOptions } from "../service/registry-definitions.ts";
 import { readCredentials } from "../service/registry-options.ts";
-import { importOne, namedInArchive, type Reference, readReferences } from "./import-references.ts";
+import { importOne, namedInArchive, ofInput, type Reference, readReferences } from "./import-references.ts";
+import { isOnInput, readInputArchive } from "./input-archive.ts";
 
 export const importCommand = command({
   name: "import",
@@ -68,6 +69,7 @@ export const importCommand = command({
       "images import oci:./layout:latest --tag base:1",
       "from a local OCI image layout, on the embedded engine",
     ],
+    ["images import docker-archive:- < app.tar", "from standard input, as `docker load` does"],
   ],
   agentNote:
     "This command is mutating: it stores images and sets tags. A name moves if another image has it, as with docker load and docker pull; a tag that is made of a path does not.",
@@ -76,11 +78,22 @@ export const importCommand = command({
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
   const { positionals } = values;
-  const given = readReferences({ positionals, tagOption: values.text("tag") }, runtime.workingDirectory);
+  const read = (words: readonly string[]) =>
+    readReferences({ positionals: words, tagOption: values.text("tag") }, runtime.workingDirectory);
+  const named = read(positionals);
   checkCredentials(invocation);
   requireEngine(invocation);
   const platform = readPlatform(values.text("platform"));
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
+  using files = new DisposableStack();
+  const given = await Promise.all(
+    named.map(async (reference, at) => {
+      const text = positionals[at] ?? "";
+      if (!isOnInput(text)) return reference;
+      const [found] = read([await readInputArchive(text, runtime, files)]);
+      return found === undefined ? reference : ofInput(found, text);
+    }),
+  );
   await using connection = await connect(invocation);
   const { service, store } = connection;
   if (platform !== undefined) await requirePlatforms([parsePlatform(platform)], supportOf(service));
@@ -91,11 +104,15 @@ async function importImages(invocation: Invocation): Promise<void> {
   for (const reference of references) {
     runtime.signal.throwIfAborted();
     try {
-      const { url } = reference;
+      const { url, shown } = reference;
       const chosen = await chooseTags(reference, service, platform);
       const [first, ...others] = chosen.filter(({ stays }) => !stays);
       const tag = first?.tag;
-      const image = await importOne({ url, tag, platform, timeoutSeconds, credentials }, service, invocation);
+      const image = await importOne(
+        { url, shown, tag, platform, timeoutSeconds, credentials },
+        service,
+        invocation,
+      );
       if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
       if (tag !== undefined) rememberTag(tag, image, store);
       for (const other of others) await service.tagImage(image, other.tag);
@@ -169,10 +186,17 @@ async function findHolder(
 
 /** A service fetches images itself, and checks certificates as it likes. */
 function requireEngine({ values, runtime, globals }: Invocation): void {
+  if (isEmbedded(runtime, globals)) return;
+  const archive = values.positionals.find(isOnInput);
+  if (archive !== undefined)
+    throw usageError(
+      `${archive}: only bough's own engine on this machine reads an archive from standard input`,
+      "Give a service the name that the image has in a registry.",
+    );
   const option = ["authfile", "tls-verify", "retry", "registry-mirror"].find(
     (name) => values.text(name) !== undefined,
   );
-  if (option === undefined || isEmbedded(runtime, globals)) return;
+  if (option === undefined) return;
   throw usageError(
     `--${option}: only bough's own engine on this machine imports with it`,
     "--username NAME gives a service credentials.",

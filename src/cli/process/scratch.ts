@@ -12,9 +12,11 @@ interface Scratch extends Disposable {
   path: string;
 }
 
-type Purpose = "agent" | "git" | "context" | "push" | "export" | "base" | "cache";
+const purposes = ["agent", "git", "context", "push", "export", "import", "base", "cache"] as const;
 
-const named = /^bough-(?:agent|git|context|push|export|base|cache)-/;
+type Purpose = (typeof purposes)[number];
+
+const named = new RegExp(`^bough-(?:${purposes.join("|")})-`);
 /** What is old and has no lock is removed: earlier versions of bough made that. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 
