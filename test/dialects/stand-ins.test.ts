@@ -77,3 +77,21 @@ describe("a build fails, shows the answer, and sends nothing again, on a service
     }
   });
 });
+
+test("output in a place that is not known is named, once", async () => {
+  const { service, write, bough } = open({
+    polls: ({ image, exitCode, output }) => [
+      { json: { status: "done", exit_code: exitCode, image, transcript: output } },
+    ],
+  });
+  try {
+    write(dockerfile);
+    const { exitCode, stderr } = await bough("build", ".");
+    expect(exitCode).toBe(0);
+    expect(stderr.match(/.*transcript.*/g)).toEqual([
+      "[WARN] this service returns text as transcript, which bough does not know as output: it is not shown",
+    ]);
+  } finally {
+    service.close();
+  }
+});

@@ -376,6 +376,53 @@ describe("the record of a command", () => {
   );
 });
 
+const outputs: readonly (readonly [body: object, stdout: string | undefined, stderr?: string])[] = [
+  [{ stdout: "a\n", stderr: "b\n" }, "a\n", "b\n"],
+  [{ StdOut: "a\n", "std-err": "b\n" }, "a\n", "b\n"],
+  [{ result: { process: { stdout_base64: btoa("a\n") } } }, "a\n"],
+  [{ output: { text: btoa("a\n"), encoding: "base64" } }, "a\n"],
+  // Lines without ends, and chunks, which have the ends that were printed.
+  [{ logs: ["a", "b"] }, "a\nb\n"],
+  [{ chunks: ["a", "b\n", "c"] }, "ab\nc"],
+  [
+    {
+      output: [
+        { seq: 1, data: "a" },
+        { seq: 2, data: "b" },
+      ],
+    },
+    "ab",
+  ],
+  [
+    {
+      log: [
+        { stream: "stdout", text: "a" },
+        { stream: "stderr", text: "b" },
+      ],
+    },
+    "a\n",
+    "b\n",
+  ],
+  [
+    {
+      output: [
+        { fd: 1, text: "a" },
+        { fd: 2, text: "b" },
+      ],
+    },
+    "a\n",
+    "b\n",
+  ],
+  [{ command: "echo", env: { OUTPUT: "a\n" }, logs: "https://storage.invalid/logs/7" }, undefined],
+];
+test.each(outputs.map(([body, stdout, stderr]) => [shown(body), { body, stdout, stderr }] as const))(
+  "the output in %s",
+  (_, { body, stdout, stderr }) => {
+    const view = readOperation({ status: "completed", ...body });
+    expect([view.stdout?.text, view.stderr?.text]).toEqual([stdout, stderr]);
+  },
+);
+
 test.each([
   ["JOB_STATE_SUCCEEDED", "succeeded"],
   ["TaskRunning", "running"],

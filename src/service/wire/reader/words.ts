@@ -31,6 +31,7 @@ function split(text: string): readonly string[] {
     .replaceAll(/([a-z\d])([A-Z])/g, "$1 $2")
     .replaceAll(/([A-Z])([A-Z][a-z])/g, "$1 $2")
     .toLowerCase()
+    .replaceAll(/\bstd[ _-](in|out|err)\b/g, "std$1")
     .split(/[^\p{L}\p{N}]+/u)
     .filter((word) => word !== "")
     .flatMap(partsOf);
