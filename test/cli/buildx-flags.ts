@@ -27,7 +27,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
     "a scope of the service, `type=registry`, `type=local` and `type=gha`; `s3`, `azblob` and `inline` are refused",
     "--cache-to main",
   ],
-  ["--call METHOD", "`build`, `check`, `outline`, `targets`", "--call outline"],
+  ["--call METHOD", "`build`, `check`, `outline`, `targets`; with `,format=json` buildx's JSON, without BuildKit's own `definition`; `,ignorestatus=true`", "--call outline"],
   ["--check", "the same, with further checks", "--check"],
   ["-f, --file PATH", "the same; `-f` with `BOUGH_DOCKER=1` or `bough --docker`", "-f Dockerfile"],
   [
@@ -52,7 +52,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--no-cache-filter STAGE", "the same", "--no-cache-filter 0"],
   [
     "-o, --output OUTPUT",
-    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`, `oci-mediatypes`, `push-by-digest`, `annotation.KEY`; `compression-level` is ignored; `type=docker` without `dest` is `--load`",
+    "the same types, with `dest`, `name`, `push`, `tar`, `compression`, `force-compression`, `rewrite-timestamp`, `registry.insecure`, `oci-mediatypes`, `push-by-digest`, `platform-split`, `annotation.KEY`; `compression-level` is ignored; `type=docker` without `dest` is `--load`",
     "-o type=oci,dest=x,oci-mediatypes=false,annotation.a=b,compression-level=3",
   ],
   [

@@ -409,7 +409,7 @@ describe("starting an instance", () => {
     const image = fake.state.addImage();
     const { service, interrupt } = clientOf(fake.url);
     const spawned = rejection(service.spawn({ ...request, image }));
-    while (fake.requests.length === 0) await Bun.sleep(1);
+    while (!fake.requests.some(({ method }) => method === "POST")) await Bun.sleep(1);
     const reason = new Error("interrupted");
     interrupt.abort(reason);
     answer();
