@@ -196,7 +196,7 @@ function byLine(findings: readonly Finding[]): Finding[] {
   return findings.toSorted((one, other) => (lineOf(one) ?? 0) - (lineOf(other) ?? 0));
 }
 
-interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf"> {
+interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf" | "opensContexts"> {
   target: string | undefined;
 }
 
@@ -249,7 +249,7 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
     const isNeeded = !dialect.buildsNeededStages || needed.has(index);
     // Docker checks all stages. Of one that is not built only what its rules find counts.
     const notes = isNeeded ? plan : emptyPlan();
-    const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, notes);
+    const world = createDryWorld({ ...options, baseOf, triggersOf, opensContexts: isNeeded }, escape, notes);
     for (const edge of graph.nodes[index]?.edges ?? []) {
       const image = edge.kind !== "copy" || dialect.copiesFromImages ? openImage(edge) : undefined;
       if (image !== undefined) notes.references.push(image);

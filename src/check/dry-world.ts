@@ -50,6 +50,8 @@ export interface DryOptions {
   files: FileSystem;
   ignore: IgnoreRules;
   contexts: NamedContexts;
+  /** False for a stage that is not built: nothing is fetched for it. */
+  opensContexts: boolean;
   buildArgs: ReadonlyMap<string, string>;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
@@ -92,6 +94,8 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   const remembered = new Map<FileSystem, FileSystem>();
   /** Returns the files of a named context, or of the build context. */
   const open: OpenFiles = async (directory) => {
+    if (directory !== undefined && !options.opensContexts)
+      throw new UncopyableSourceError("the build context is not needed, so it is not opened");
     const { context, ignore, files } =
       directory === undefined ? options : await asSource(() => directory.open({ signal }));
     return { context, ignore, files: remembered.getOrInsertComputed(files, rememberFiles) };

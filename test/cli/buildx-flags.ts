@@ -27,7 +27,11 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
     "a scope of the service, `type=registry`, `type=local` and `type=gha`; `s3`, `azblob` and `inline` are refused",
     "--cache-to main",
   ],
-  ["--call METHOD", "`build`, `check`, `outline`, `targets`; with `,format=json` buildx's JSON, without BuildKit's own `definition`; `,ignorestatus=true`", "--call outline"],
+  [
+    "--call METHOD",
+    "`build`, `check`, `outline`, `targets`; with `,format=json` buildx's JSON, without BuildKit's own `definition`; `,ignorestatus=true`",
+    "--call outline",
+  ],
   ["--check", "the same, with further checks", "--check"],
   ["-f, --file PATH", "the same; `-f` with `BOUGH_DOCKER=1` or `bough --docker`", "-f Dockerfile"],
   [

@@ -18,7 +18,6 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { compressions } from "../../image/compression.ts";
 import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
-import { openTemporaryFile } from "../../image/temporary-file.ts";
 import { renameOver } from "../../paths/rename-over.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -162,6 +161,8 @@ export function isReplacedBy(manifest: object, annotations: Readonly<Record<stri
 /** Has a file written at a temporary path, and gives it its name when it is complete. */
 export async function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
   const place = filePlace(path);
+  // Only who writes files needs the C library.
+  const { openTemporaryFile } = await import("../../image/temporary-file.ts");
   try {
     using file = openTemporaryFile(dirname(place));
     const result = await write(file.path);
