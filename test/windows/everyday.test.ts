@@ -47,6 +47,17 @@ const bough = (...words: string[]) => windows.bough(words, { environment });
 const shell = (line: string) => windows.shell(line, { environment });
 const passed = (ended: { exitCode: number; stderr: string }) => expect(ended).toMatchObject({ exitCode: 0 });
 
+test("a link that can't be made is named, with what to do", async () => {
+  writeFiles(windows.drive, {
+    "links/Dockerfile":
+      "FROM base:1 AS made\nRUN mkdir /o && ln -s f /o/link\nFROM scratch\nCOPY --from=made /o /\n",
+  });
+  const { exitCode, stderr } = await bough("build", "--docker", "links", "-o", "D:\\linked");
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain("cannot make the link D:\\linked/link: ");
+  expect(stderr).toContain("developer mode");
+});
+
 describe("a drive's letter is a part of its path", () => {
   test.each([
     ["docker-archive:D:\\out\\a.tar", "a.tar"],
@@ -56,6 +67,14 @@ describe("a drive's letter is a part of its path", () => {
     passed(await bough("images", "export", "base:1", destination));
     expect(readdirSync(join(windows.drive, "out"))).toContain(made);
   });
+
+  test.each(["docker-archive:D:\\out\\a.tar", "oci:D:\\out\\layout:1"])(
+    "images import %s",
+    async (source) => {
+      const { stderr } = await bough("images", "import", source, "--tag", "again:1");
+      expect(stderr).toContain(`importing ${source}\n`);
+    },
+  );
 
   test("in the output and the cache of a build", async () => {
     passed(await bough("build", "--docker", "D:\\app", "-o", "type=docker,dest=D:\\out\\c.tar"));

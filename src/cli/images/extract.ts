@@ -3,6 +3,7 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames, createSpellingCheck, otherSpelling } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
+import { reasonOf } from "../../system-error.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import { type EntryOptions, makeSpecial, setAttributes, setTime, writeFile } from "./write-entry.ts";
 
@@ -99,8 +100,7 @@ async function extract(entry: TarEntry, names: readonly string[], written: Writt
       break;
     case "symlink":
       removeOld(path, written);
-      symlinkSync(entry.target, path);
-      if (style === "exact") setTime(path, entry);
+      makeLink(entry, path, written);
       break;
     case "hardlink": {
       const target = existingFile(entry, written);
@@ -114,6 +114,19 @@ async function extract(entry: TarEntry, names: readonly string[], written: Writt
       return makeSpecial(path, entry, written);
   }
   return true;
+}
+
+function makeLink(entry: TarEntry, path: string, { platform, style }: ExtractOptions): void {
+  try {
+    symlinkSync(entry.target, path);
+    if (style === "exact") setTime(path, entry);
+  } catch (cause) {
+    if (platform !== "win32") throw cause;
+    throw new BoughError(`cannot make the link ${displayPath(path)}: ${reasonOf(cause)}`, {
+      hint: `Windows lets administrators make links, and others in its developer mode only. ${archiveAdvice}`,
+      cause,
+    });
+  }
 }
 
 function partsOf(name: string): string[] {
@@ -208,6 +221,7 @@ function restoreDirectories(written: Written): void {
 /** What to do about a name of an image that this system has no file of. */
 export const localNameAdvice =
   "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.";
+const archiveAdvice = "`bough cp PATH -` and `-o type=tar` write an archive instead.";
 
 /** Throws if a directory of an image is to be copied to what is a file here. */
 export function refuseFile(local: string, stats: Stats | undefined, path: string): void {

@@ -1,6 +1,7 @@
 /** The arguments of `bough images import`: which images to import, and the tags that they get. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { localPath } from "../../context/file-system/file-system.ts";
 import type { NamingKind } from "../../engine/import/image-names.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
@@ -79,12 +80,13 @@ function requireKind(text: string, workingDirectory: string): void {
  * with that tag. `oci-archive:` and `docker-archive:` never start an image name, and no tag has a slash: both always mean paths.
  */
 function nameRelativePath(text: string, workingDirectory: string): string {
-  const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
-  if (transport === undefined) return text;
+  const [, transport, rest = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:].*)/s.exec(text) ?? [];
+  if (transport === undefined || isWrittenAsPath(rest)) return text;
+  const [path = ""] = rest.split(":", 1);
   const isArchive = transport.endsWith("-archive:");
-  const isPath = isArchive || path.includes("/");
+  const isPath = isArchive || localPath(path).includes("/");
   if (!isPath && !existsSync(join(workingDirectory, path))) return text;
-  return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
+  return `${transport}${join(workingDirectory, rest)}`;
 }
 
 function archiveAt({ transport, path }: LocalReference): Reference["archive"] {
