@@ -171,6 +171,13 @@ const orders: Record<string, readonly string[]> = {
   ],
 };
 
+/**
+ * The parts of cli/ through which words come in: a command line, docker's, an agent's. None imports another; only the table of commands
+ * names those that open one. What they call is below them in the order of cli/, and imports none of them.
+ */
+const doors = ["plugin", "program", "completion", "mcp"];
+const tableOfCommands = "cli/program/commands.ts";
+
 /** Files that every folder may import. */
 const shared = [
   "programs/helper.ts",
@@ -255,6 +262,7 @@ const imports = new Map(files.map((file) => [file, importsOf(file)]));
 const problems = [
   ...files.flatMap(layerProblems),
   ...Object.entries(orders).flatMap(([folder, order]) => orderProblems(folder, order)),
+  ...files.flatMap(doorProblems),
   ...files.flatMap(ruleProblems),
   ...crowdedFolders(),
   ...mapProblems(),
@@ -311,6 +319,18 @@ function orderProblems(folder: string, order: readonly string[]): string[] {
     ),
     ...upward,
   ];
+}
+
+function doorProblems(file: string): string[] {
+  const doorOf = (path: string) => doors.find((door) => path.startsWith(`cli/${door}/`));
+  const own = doorOf(file);
+  if (own === undefined || file === tableOfCommands) return [];
+  return (imports.get(file) ?? []).flatMap((target) => {
+    const other = doorOf(target);
+    return other === undefined || other === own
+      ? []
+      : [`src/${file}: cli/${own} may not import ${target}: a door knows no other door`];
+  });
 }
 
 function ruleProblems(file: string): string[] {
