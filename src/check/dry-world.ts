@@ -131,12 +131,12 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
         return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
-      if (path === "") return stage;
       const isAbsolute = path.startsWith("/");
       if (!stage.workdirIsSet && !isAbsolute) {
         const message = `Relative workdir ${JSON.stringify(path)} can have unexpected results if the base image changes`;
         world.warn({ rule: "WorkdirRelativePath", message }, instruction);
       }
+      if (path === "") return stage;
       const isLost = stage.workdir === undefined && !isAbsolute;
       const workdir = isLost ? undefined : pathInImage(stage.workdir ?? "/", path);
       const workdirIsAssumed = stage.workdirIsAssumed && !isAbsolute;
@@ -234,9 +234,8 @@ async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Instructions whose variables the shell expands when a command runs. */
+/** Instructions whose variables the shell expands when a command runs; also those of a RUN, but not those of its mounts. */
 const shellExpanded: ReadonlySet<string> = new Set([
-  "RUN",
   "CMD",
   "ENTRYPOINT",
   "HEALTHCHECK",

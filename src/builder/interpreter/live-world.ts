@@ -53,7 +53,8 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     contexts,
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
-    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.asked.dialect),
+    warnsAboutUndefined: ({ name }) =>
+      name === "RUN" || (name !== "EXPOSE" && expandsVariables(name, build.asked.dialect)),
 
     platformOf: (from, globals) => foreignPlatform(from, build.platforms, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),

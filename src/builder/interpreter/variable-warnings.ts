@@ -1,6 +1,11 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, Mount } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
-import { referencesIn, referencesOf, type VariableReference } from "../../dockerfile/words/references.ts";
+import {
+  referencesIn,
+  referencesOf,
+  type VariableReference,
+  wordsOfMount,
+} from "../../dockerfile/words/references.ts";
 import { wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
@@ -77,8 +82,12 @@ export function undefinedVariables(
     }));
 }
 
-/** Returns the variables that an instruction uses, without those that an ARG declares itself before it uses them. */
+/**
+ * Returns the variables that an instruction uses, without those that an ARG declares itself before it uses them. Of a RUN, only its
+ * mounts: the shell replaces the others.
+ */
 function usesIn(instruction: Instruction, escape: EscapeCharacter): VariableReference[] {
+  if (instruction.name === "RUN") return instruction.mounts.flatMap((mount) => usesInMount(mount, escape));
   if (instruction.name !== "ARG") return referencesOf(instruction, escape);
   const declared = new Set<string>();
   const uses = new Map<string, VariableReference>();
@@ -87,6 +96,13 @@ function usesIn(instruction: Instruction, escape: EscapeCharacter): VariableRefe
     declared.add(key);
   }
   return [...uses.values()];
+}
+
+/** As in BuildKit, several mounts that use a variable have a warning each. */
+function usesInMount(mount: Mount, escape: EscapeCharacter): VariableReference[] {
+  const uses = wordsOfMount(mount).flatMap((word) => referencesIn(word, escape));
+  const required = uses.filter(({ isRequired }) => isRequired);
+  return [...new Map([...uses, ...required].map((use) => [use.name, use])).values()];
 }
 
 /** No real Dockerfile has more names. Comparing each with all others takes quadratic time. */
