@@ -132,6 +132,18 @@ test("a file that -f names, and what is beside it in this directory, needs no --
     expect(await bake("--print", "-f", file)).toMatchObject({ exitCode: 0 });
 });
 
+test.each([
+  [".env as a link", ".env", () => service("")],
+  ["include", undefined, () => `include: [${outside}/key]\n`],
+  ["include by a link", "link.yaml", () => "include: [link.yaml]\n"],
+])("nor for a file at an address, whose paths are those of this machine: %s", async (_, link, textOf) => {
+  if (link !== undefined) symlinkSync("../outside/credentials", join(project, link));
+  await using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(textOf()) });
+  const { exitCode, stdout, stderr } = await bake(`http://127.0.0.1:${server.port}/compose.yaml`, "--print");
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining("--allow fs.read=") });
+  expect(stdout + stderr).not.toContain(canary);
+});
+
 describe("what never ends, or never begins, is refused at once:", () => {
   const pipe = (name: string) => Bun.spawnSync(["mkfifo", join(project, name)]);
   const notAFile = "it is not a regular file";
