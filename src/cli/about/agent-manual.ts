@@ -44,6 +44,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   bough build . --no-cache-filter deps          the same for one stage and what uses it; implies --docker
   bough build . --pull                          ask the registries for FROM's images again
   bough build . --explain                       say why each step was not cached
+  bough history show -f json                    the last build: times, reasons of misses, its error; see logs, diff, too
   bough build . --cache auto                    share layers with other machines, by scopes on the service
   bough build . --cache-from main               the same by a scope's name; --cache-to NAME writes one
   bough build . --check --format json           parse, plan and lint without a service; exit 2 if it can't be built

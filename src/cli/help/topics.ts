@@ -7,6 +7,7 @@ import type { CommandTable } from "../command-line/command.ts";
 import { renderGlobalOptions, renderRows, wrapText } from "../command-line/help.ts";
 import type { Output } from "../process/runtime.ts";
 import agents from "./topics/agents.md" with { type: "text" };
+import builds from "./topics/builds.md" with { type: "text" };
 import buildx from "./topics/buildx.md" with { type: "text" };
 import changelog from "./topics/changelog.md" with { type: "text" };
 import checks from "./topics/checks.md" with { type: "text" };
@@ -21,7 +22,6 @@ import environment from "./topics/environment.md" with { type: "text" };
 import exporting from "./topics/export.md" with { type: "text" };
 import install from "./topics/install.md" with { type: "text" };
 import json from "./topics/json.md" with { type: "text" };
-import layers from "./topics/layers.md" with { type: "text" };
 import platforms from "./topics/platforms.md" with { type: "text" };
 import progress from "./topics/progress.md" with { type: "text" };
 import sandbox from "./topics/sandbox.md" with { type: "text" };
@@ -37,6 +37,7 @@ export interface Topic {
 
 /** In the order in which `bough help` lists them. No topic has the name of a command. */
 export const topics: Readonly<Record<string, Topic>> = {
+  builds: { summary: "A build is slow, its image large, a step not cached", markdown: builds },
   docker: { summary: "Coming from docker: its commands, and what to write here", markdown: docker },
   buildx: { summary: "Every flag of docker buildx build, and what it does here", markdown: buildx },
   dockerfile: { summary: "What each instruction does, with and without --docker", markdown: dockerfile },
@@ -51,7 +52,6 @@ export const topics: Readonly<Record<string, Topic>> = {
   platforms: { summary: "Images for other platforms, and for several at once", markdown: platforms },
   progress: { summary: "What a build shows while it goes on, and what took long", markdown: progress },
   sessions: { summary: "Work in a built image: run, shell, branches, rollback", markdown: sessions },
-  layers: { summary: "Why an image is so large", markdown: layers },
   export: { summary: "Files, registries, docker load; provenance and packages", markdown: exporting },
   sharing: { summary: "A layer cache that machines share", markdown: sharing },
   disk: { summary: "What uses space, and how to free it", markdown: disk },
