@@ -7,7 +7,7 @@ import type { EngineState } from "../state.ts";
 /** Requests at the same time. */
 const maxConcurrent = 8;
 /** A place that does not respond until then is taken to have the blobs: whoever needs one waits longer. */
-const maxWaitMilliseconds = 5_000;
+const maxWaitMilliseconds = 2_000;
 
 /**
  * Asks the places of an image's absent layers whether they have them. Notes those that do not, and returns false if the image can't be
