@@ -154,6 +154,25 @@ describe("a file that can't be used is refused with its place", () => {
       },
       'docker-bake.hcl:1:8: the variable B depends on itself: B -> C -> A -> B\n  1 | A = "${B}-a"\n    |        ^\n',
     ],
+    ...Object.entries({
+      '"shm-size": "1ki"': 'shm-size: invalid size "1ki"\nAs in 128m or 1g.',
+      '"ulimits": ["nofile=5:3"]': "ulimits: --ulimit nofile=5:3: the soft limit is above the hard limit",
+      '"annotations": ["a"]': 'annotations: --annotation takes KEY=VALUE, not "a"',
+      '"annotations": ["nope:a=b"]': 'annotations: --annotation nope:a=b: unknown type "nope"',
+      '"secret": ["src=x"]': "secret: an id is missing\nAs in id=token,src=token.txt.",
+      '"output": ["type=local"]':
+        "output: type=local needs the path of a directory\nAs in type=local,dest=out.",
+      '"output": ["type=tar", "type=oci"]': "output: several outputs write to standard output",
+    }).map(([fields, message]): [string, Record<string, string>, string] => [
+      fields,
+      target(fields),
+      `target app (docker-bake.json:2): ${message}`,
+    ]),
+    [
+      "an attestation that may be one",
+      target('"attest": ["type=sbom,disabled=x"]'),
+      'docker-bake.json:2:19: target.app.attest.0: disabled: true or false is required, not "x"',
+    ],
     ["a call", target('"tags": ["${upper(x)}"]'), "docker-bake.json:2:27: there is no variable x"],
     [
       "an integer of a compose file that would change",

@@ -298,7 +298,7 @@ test("events name their target, and keep its own numbers", async () => {
 
 describe("before anything is run, a target is refused by its name and place", () => {
   test.each<[string, object, string, (readonly string[])?]>([
-    ["an invalid size", { "shm-size": "x" }, "--shm-size takes a size"],
+    ["an invalid size", { "shm-size": "x" }, 'shm-size: invalid size "x"'],
     [
       "an unknown instruction",
       inline("FROM base:1\nRUNN x\n"),

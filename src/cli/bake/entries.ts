@@ -73,6 +73,8 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
   }
   if (!fields.type) throw placeError(place, "type is missing");
   const { disabled, ...others } = fields;
+  if (field === "attest" && disabled !== undefined && parseBoolean(disabled) === undefined)
+    throw placeError(place, `disabled: true or false is required, not ${JSON.stringify(disabled)}`);
   const kept: Record<string, unknown> =
     field !== "attest" || disabled === undefined
       ? fields

@@ -4,6 +4,7 @@ import { goJson } from "../../go-json.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import { readPlatforms } from "../command-line/option-values.ts";
+import { completeFields } from "./complete-fields.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import { placesIn, type RemotePlaces, type RemoteTree } from "./remote/tree.ts";
@@ -117,7 +118,7 @@ export function resolveBake(
     done.set(name, {
       ...{ name, origin: target.origin, needs: [...new Set(needs)], isLinked, remote },
       fields: {
-        ...fields,
+        ...completeFields(fields, target),
         context: remote?.context !== undefined && context === "." ? remote.tree.address : context,
         dockerfile: fields.dockerfile || "Dockerfile",
         ...(entitlements.length > 0 && { entitlements }),

@@ -115,7 +115,8 @@ function requestFor(
       "no-cache": fields["no-cache"],
       "no-cache-filter": fields["no-cache-filter"],
       network: fields.network || undefined,
-      "shm-size": fields["shm-size"],
+      // A zero is docker's default.
+      "shm-size": fields["shm-size"]?.replace(/^0+b?$| /g, "") || undefined,
       ulimit: fields.ulimits,
       allow: fields.entitlements,
       "add-host": Object.entries(fields["extra-hosts"] ?? {}).flatMap(([host, addresses]) =>

@@ -2,7 +2,7 @@
 import { messageOf, usageError } from "../../errors.ts";
 import type { AnnotatedPart, Annotations } from "../../image/image-writer.ts";
 import { formatPlatform, isSamePlatform, type Platform, parsePlatform } from "../../image/platform.ts";
-import { listWords } from "../command-line/option-values.ts";
+import { listWords, splitPair } from "../command-line/option-values.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { OutputDestination } from "./destination.ts";
 
@@ -73,6 +73,15 @@ export function parseAnnotation(text: string, otherwise: AnnotatedPart): Annotat
       "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
     );
   return types.split(",").map((type) => ({ ...readType(type, text, otherwise), key, value, text }));
+}
+
+/** Throws if an annotation has no value, or an unknown TYPE. */
+export function requireAnnotationType(text: string): void {
+  const [head = "", value] = splitPair(text);
+  if (value === undefined) parseAnnotation(text, "manifest");
+  const end = head.indexOf(":");
+  for (const type of end < 0 ? [] : head.slice(0, end).split(","))
+    readType(type.replace(/^(index|index-descriptor)\[.*\]$/, "$1"), text, "manifest");
 }
 
 /** Throws if an annotation is for a platform that the image does not have. */

@@ -62,7 +62,7 @@ export function readLimitOptions(values: Values): ResourcesLimits | undefined {
     { bytes: 1, shown: "1 byte" },
     wording`For example: ${{ option: "shm-size", value: "1g" }}.`,
   );
-  const ulimits = values.list("ulimit").map(readUlimit);
+  const ulimits = values.list("ulimit").map(parseUlimit);
   const limits: ResourcesLimits = {
     ...(memory === undefined ? {} : { max_memory_bytes: memory }),
     ...(pids === undefined ? {} : { max_processes: pids }),
@@ -127,7 +127,7 @@ function readPids(text: string | undefined): number | undefined {
 }
 
 /** Parses Docker's `NAME=SOFT[:HARD]`. Without HARD, both are SOFT. */
-function readUlimit(text: string): [UlimitName, Ulimit] {
+export function parseUlimit(text: string): [UlimitName, Ulimit] {
   const [, given, softText = "", hardText = softText] = /^(\w+)=(-1|\d+)(?::(-1|\d+))?$/.exec(text) ?? [];
   const [soft, hard] = [Number(softText), Number(hardText)];
   if (given === undefined || !Number.isSafeInteger(soft) || !Number.isSafeInteger(hard))

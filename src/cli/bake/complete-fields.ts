@@ -1,0 +1,56 @@
+/** What buildx checks and adds once it has all fields of a target, also for `--print`. */
+import { messageOf, usageError } from "../../errors.ts";
+import { requireAnnotationType } from "../export/annotations.ts";
+import { parseUlimit } from "../run/limit-options.ts";
+import type { Entry } from "./entries.ts";
+import { parseBoolean } from "./names.ts";
+import type { Fields, Target } from "./target.ts";
+
+/** Returns the fields with the destinations that go without saying. Throws a usage BoughError for what no build could do. */
+export function completeFields(fields: Fields, { name, origin }: Pick<Target, "name" | "origin">): Fields {
+  const refuse = (field: string, problem: string, hint?: string) =>
+    usageError(`target ${name} (${origin}): ${field}: ${problem}`, hint);
+  const size = fields["shm-size"];
+  if (size !== undefined && !isSize(size))
+    throw refuse("shm-size", `invalid size ${JSON.stringify(size)}`, "As in 128m or 1g.");
+  if (fields.secret?.some(({ id }) => id === undefined) === true)
+    throw refuse("secret", "an id is missing", "As in id=token,src=token.txt.");
+  const attempt = (field: string, check: () => unknown) => {
+    try {
+      check();
+    } catch (error) {
+      throw refuse(field, messageOf(error));
+    }
+  };
+  for (const text of fields.ulimits ?? []) attempt("ulimits", () => parseUlimit(text));
+  for (const text of fields.annotations ?? []) attempt("annotations", () => requireAnnotationType(text));
+  if (fields.output === undefined) return fields;
+  const output = fields.output.map((entry) => {
+    const { type, dest } = entry;
+    if (!isFile(entry) && !isDirectory(entry)) return entry;
+    if (isFile(entry)) return dest ? entry : sorted({ ...entry, dest: "-" });
+    if (!dest || dest === "-")
+      throw refuse("output", `type=${type} needs the path of a directory`, `As in type=${type},dest=out.`);
+    return entry;
+  });
+  if (output.filter(({ dest }) => dest === "-").length > 1)
+    throw refuse("output", "several outputs write to standard output", "Give them paths: dest=PATH.");
+  return { ...fields, output };
+}
+
+/** Sizes as docker reads them. */
+function isSize(text: string): boolean {
+  return /^\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)? ?(?:[kmgtp](?:i?b)?|b)?$/i.test(text);
+}
+
+function isDirectory({ type, tar }: Entry): boolean {
+  return type === "local" || (type === "oci" && parseBoolean(String(tar ?? "")) === false);
+}
+
+function isFile(entry: Entry): boolean {
+  return entry.type === "tar" || (entry.type === "oci" && !isDirectory(entry));
+}
+
+function sorted(entry: Entry): Entry {
+  return Object.fromEntries(Object.entries(entry).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
