@@ -16,8 +16,8 @@ export interface BuildContext {
   absolutePath: string;
   /** Absolute, all links resolved. */
   realPath: string;
-  /** True if it was fetched from a git repository. */
-  isRepository?: boolean;
+  /** True if it was fetched from a git repository or a URL. */
+  isFetched?: boolean;
   /** True for the file that the address of a `--build-context` leads to: the file `context`, alone. */
   isFile?: boolean;
   /** True if no ignore file applies, so that no rule in one can leave files out. */

@@ -1,4 +1,4 @@
-/** Logins for the servers of `ADD <url>` in secrets, as BuildKit has them. */
+/** Logins for the servers of `ADD <url>` and of contexts in secrets, as BuildKit has them. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -7,6 +7,7 @@ import { writeFiles } from "../support/files.ts";
 let service: FakeService;
 let asked: [path: string, authorization: string | null][];
 let server: ReturnType<typeof startServer>;
+let archive: Uint8Array<ArrayBuffer>;
 beforeEach(async () => {
   service = await startFakeService();
   service.state.addImage("base:1");
@@ -27,6 +28,7 @@ function startServer() {
       const { pathname, port } = new URL(url);
       asked.push([pathname, headers.get("authorization")]);
       if (pathname === "/elsewhere") return Response.redirect(`http://localhost:${port}/f`, 302);
+      if (pathname === "/context.tar") return new Response(archive);
       return new Response("private", { status: pathname === "/closed" ? 401 : 200 });
     },
   });
@@ -82,6 +84,37 @@ test("the error of a server that wants a login says how to give one, and never s
   const lines = await add("http://HOST/f", { [header]: "Basic a\nX-Injected: 1" });
   expect(lines).toMatchObject({ exitCode: 2, stdout: "" });
   expect(lines.stderr).toContain(`--secret id=${header}: it can't be a header, which is one line`);
+});
+
+test.each([
+  ["the context", (url: string) => [url]],
+  ["a named context", (url: string) => [".", "--build-context", `named=${url}`]],
+])("%s at an address gets a login, too", async (_, contextOf) => {
+  const files = temporaryDirectory();
+  writeFiles(files, { Dockerfile: "FROM base:1\n", file: "x" });
+  archive = new Uint8Array(Bun.spawnSync(["tar", "-C", files, "-c", "."]).stdout);
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nCOPY --from=named context /\nRUN make\n" });
+  const words = [
+    "build",
+    "--docker",
+    "--secret",
+    `id=${token},env=T`,
+    ...contextOf(`http://127.0.0.1:${server.port}/context.tar`),
+  ];
+  const { exitCode, stderr } = await runBough(words, {
+    workingDirectory,
+    environment: {
+      T: "t1",
+      CONTREE_URL: service.url,
+      CONTREE_TOKEN: "t0ken-t0ken",
+      BOUGH_HOME: temporaryDirectory(),
+    },
+  });
+  expect(stderr).not.toContain("has no effect");
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+  expect(asked.length).toBeGreaterThan(0);
+  for (const each of asked) expect(each).toEqual(["/context.tar", "Bearer t1"]);
 });
 
 test("a secret for a server has no effect where nothing is added", async () => {

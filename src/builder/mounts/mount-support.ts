@@ -108,10 +108,10 @@ export function unusedSecrets(
   );
   // A mount with a variable may ask for any id.
   if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
-  // An address may contain a variable, so any ADD may name a repository.
+  // An address may contain a variable, so any ADD may name a repository or a URL.
   const mayFetch =
-    context.isRepository === true ||
-    contexts.values().some((each) => each.kind === "directory" && each.source.kind === "repository") ||
+    context.isFetched === true ||
+    contexts.values().some((each) => each.kind === "directory" && each.source.kind !== "local") ||
     instructions.some(({ name }) => name === "ADD");
   const mayServeFetch = (id: string) =>
     mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|HTTP_AUTH_(TOKEN|HEADER)_.+|default)$/.test(id);

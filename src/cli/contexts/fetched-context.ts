@@ -69,7 +69,7 @@ export async function accessFor(
   return {
     ...{ buildArgs, maxAddBytes, git: createGit(runtime), clock: runtime.clock },
     // Secrets may come from a pipe: they are read only if they are needed.
-    secrets: kind === "repository" ? await secrets.load() : { values: new Map(), agents: new Map() },
+    secrets: kind !== "stdin" ? await secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     warn: (message) => log.warn(message),
     ...own,

@@ -63,7 +63,7 @@ export async function openFetchedContext(
   const { tree, files, place } = fetched;
   const context: BuildContext = {
     ...{ path: fetched.name, absolutePath: tree, realPath: tree },
-    isRepository: fetched.repository !== undefined,
+    isFetched: fetched.name !== "-",
     isTakenWhole: !settings.dialect.filtersContexts,
   };
   const opened = stack.move();
