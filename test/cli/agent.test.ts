@@ -97,7 +97,9 @@ describe("every command line in the manual works:", () => {
 test("the manual uses all commands that agents need", () => {
   const named = new Set(lines.map((line) => line.replace(/^(-S \S+|--local) /, "").split(" ")[0]));
   expect([...named].sort()).toEqual(
-    "auth build cat cp engine images inspect kill logs ls ps push run session show tag untag use".split(" "),
+    "auth build cat cp engine history images inspect kill logs ls ps push run session show tag untag use".split(
+      " ",
+    ),
   );
 });
 

@@ -1,10 +1,11 @@
 /** `bough history` after builds on the embedded engine. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
 import { historyPath, openHistory } from "../../src/history/history-database.ts";
 import { originOf, recordOf, start, stepOf } from "../history/builds.ts";
+import { Agent } from "../support/agent.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -384,4 +385,46 @@ test("engine df lists the history, and engine prune frees it", async () => {
   expect((await df()).bytes).toBeLessThan(before.bytes - 100_000);
   await boughIn(own, "engine", "prune", "--all", "-y");
   expect(await ids()).toEqual([""]);
+});
+
+describe("builds of other commands are recorded, too", () => {
+  test("of bake, a build for each target", async () => {
+    const directory = contextOf("FROM base:1 AS one\nRUN echo baked\nFROM one AS two\nRUN echo more\n");
+    writeFiles(directory, {
+      "docker-bake.json": JSON.stringify({
+        group: { default: { targets: ["one", "two"] } },
+        target: { one: { target: "one" }, two: { target: "two", tags: ["two:1"] } },
+      }),
+    });
+    const options = { workingDirectory: directory, environment: { BOUGH_HOME: home } };
+    expect((await runBough(["--local", "bake"], options)).exitCode).toBe(0);
+    const builds = await json("ls", "--context", directory, "--by", "bake");
+    const named = builds.map(({ name, status, bakeTarget, target }: Record<string, unknown>) => [
+      ...[name, status, bakeTarget, target],
+    ]);
+    expect(named.sort()).toEqual([
+      [`${basename(directory)} one`, "succeeded", "one", "one"],
+      ["two:1", "succeeded", "two", "two"],
+    ]);
+  });
+
+  test("of a coding agent", async () => {
+    const directory = temporaryDirectory();
+    writeFiles(directory, { "app/Dockerfile": "FROM base:1\nRUN echo asked\n" });
+    const agent = await Agent.start(["--local", "mcp"], directory, { BOUGH_HOME: home });
+    try {
+      expect((await agent.call("build", { context: "app", docker: true })).isError).toBe(false);
+    } finally {
+      await agent.close();
+    }
+    expect((await json("ls", "-n", "1"))[0]).toMatchObject({ door: "mcp", context: join(directory, "app") });
+  });
+
+  test("of several builds at once", async () => {
+    const contexts = [1, 2, 3].map((number) => contextOf(`FROM base:1\nRUN echo at-once-${number}\n`));
+    const ended = await Promise.all(contexts.map((context) => bough("build", "--docker", context)));
+    expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
+    const builds = await json("ls", "-n", "3");
+    expect(builds.map(({ context }: { context: string }) => context).sort()).toEqual(contexts.toSorted());
+  });
 });
