@@ -6,7 +6,8 @@ import { readPlacesTable } from "./table.ts";
 
 /** Declares a test of each promise that the table in `test/README.md` has for a place. */
 export function keepPromises(name: keyof typeof places): void {
-  setDefaultTimeout(120_000);
+  // It only ends what hangs: an emulated program takes a minute for a promise on a busy machine.
+  setDefaultTimeout(300_000);
   const { open, atOnce = 1 }: PlaceEntry = places[name];
   const { rows } = readPlacesTable();
   describe(name, () => {
