@@ -48,8 +48,9 @@ const otherThings: ReadonlySet<string> = new Set([
   ],
 ]);
 
-function isOfAnswer({ key, around }: Leaf): boolean {
-  return ![key, ...around].some((words) => hasAny(words, otherThings));
+/** A list of ids does not say which of them is the operation's. */
+function isOfAnswer({ key, around, isItem }: Leaf): boolean {
+  return !isItem && ![key, ...around].some((words) => hasAny(words, otherThings));
 }
 
 /** Lower is likelier. */

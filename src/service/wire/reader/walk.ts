@@ -18,6 +18,8 @@ export interface Leaf {
   /** 0 for the answer's own. */
   depth: number;
   value: unknown;
+  /** True for an item of a list. */
+  isItem: boolean;
   /** The object that has it. */
   holder: JsonRecord;
   /** True for what was before, such as an entry of a history. */
@@ -66,6 +68,7 @@ function visit(
     if (found.length >= maxLeaves) return;
     const own = wordsOf(name);
     const shown = path === "" ? name : `${path}.${name}`;
+    const isItem = Array.isArray(whole);
     for (const value of itemsOf(own, whole)) {
       const inner = asRecord(value);
       if (!isWhole && isAsked(own, inner)) continue;
@@ -73,7 +76,11 @@ function visit(
       const isNamed = named.length > 0 && (hasAny(own, values) || (hasAny(own, statusKeys) && isFlag(value)));
       const key = isNamed ? named : own;
       const past = isPast || hasAny(own, pasts);
-      found.push({ path: shown, key, around, named, isNamed, depth, value, holder: record, isPast: past });
+      found.push({
+        ...{ path: shown, key, around, named, isNamed, isItem, depth, value },
+        holder: record,
+        isPast: past,
+      });
       if (inner !== undefined)
         next.push({ path: shown, around: [...around, own], isPast: past, record: inner });
     }
@@ -110,7 +117,7 @@ function nameIn(record: JsonRecord): readonly string[] {
 /** Returns what a value says that is true or false, also as text. */
 export function flagIn(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
-  if (typeof value !== "string") return undefined;
+  if (typeof value !== "string" || value.length > "false".length) return undefined;
   const text = value.toLowerCase();
   return text === "true" || text === "yes" ? true : text === "false" || text === "no" ? false : undefined;
 }

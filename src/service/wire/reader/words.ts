@@ -8,8 +8,12 @@ const known = new Map<string, readonly string[]>();
 /** Keys of responses are not remembered without end. */
 const maxKnown = 1000;
 
-/** Returns the words of a key or a value, in lower case. */
-export function wordsOf(text: string): readonly string[] {
+/** A key or a value that says something is short; a message or output may have megabytes. */
+const maxCharacters = 1000;
+
+/** Returns the words of a key or a value, in lower case; of a long one those of its beginning. */
+export function wordsOf(whole: string): readonly string[] {
+  const text = whole.slice(0, maxCharacters);
   let words = known.get(text);
   if (words === undefined) {
     words = split(text);
