@@ -1,7 +1,12 @@
 import { resolve } from "node:path";
 import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
 import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts";
-import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
+import {
+  type CacheStore,
+  type CacheTarget,
+  type ChosenMounts,
+  isGithub,
+} from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compression.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
@@ -256,8 +261,8 @@ export async function readStore(
 /** Removes the cache's manifest; the registry's own collection removes its layers. Refuses anything else that has the tag. */
 export async function removeStore(store: CacheStore, invocation: Pick<Invocation, "runtime">): Promise<void> {
   const { signal } = invocation.runtime;
-  if (store.address.startsWith("gha:"))
-    throw new BoughError(`${store.label} can't be removed from here: entries of the service have no owner`, {
+  if (isGithub(store.address))
+    throw new BoughError(`${store.label} can't be removed from here: only GitHub removes its entries`, {
       hint: "`gh cache list --key bough-` lists them, and `gh cache delete` removes them.",
     });
   const blobs = open(store, invocation);

@@ -8,7 +8,8 @@ import { compileBough } from "../../support/compiled.ts";
 import { endOf } from "../../support/ended.ts";
 import { writeFiles } from "../../support/files.ts";
 import { type GithubCache, startGithubCache } from "../../support/github-cache.ts";
-import { created } from "./jobs.ts";
+import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
+import { created, sourceOf, wordsOf } from "./jobs.ts";
 
 let cache: GithubCache;
 beforeEach(() => {
@@ -96,3 +97,31 @@ test("docker's builder leaves out a cache that its job has no access to, and bou
   expect(refused.stderr).toContain("--cache-from: type=gha needs ACTIONS_RUNTIME_TOKEN");
   expect(refused.stderr).toContain("type=registry");
 }, 60_000);
+
+test("an ordinary user, whose engine is in a namespace, shares layers between empty homes", async () => {
+  const runs: number[] = [];
+  const environment = cache.environmentFor();
+  for (const _home of ["first", "second"]) {
+    const user = makeOrdinaryUser();
+    try {
+      const source = user.give(await sourceOf("RUN echo one > /one\n"), "app");
+      const words = ["--local", "build", source, ...wordsOf({})];
+      const built = await endOf(
+        Bun.spawn([...user.prefix, user.giveBough(), ...words], {
+          ...{ cwd: "/", stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+          env: {
+            PATH: process.env.PATH ?? "",
+            HOME: user.home,
+            BOUGH_HOME: join(user.home, "state"),
+            ...environment,
+          },
+        }),
+      );
+      expect(built.exitCode, built.stderr).toBe(0);
+      runs.push(built.stderr.match(/RUN spawned/g)?.length ?? 0);
+    } finally {
+      user.remove();
+    }
+  }
+  expect(runs).toEqual([1, 0]);
+}, 120_000);

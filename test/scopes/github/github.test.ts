@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../support/bough.ts";
+import { runBough, temporaryDirectory } from "../../support/bough.ts";
 import { type GithubCache, startGithubCache } from "../../support/github-cache.ts";
 import { newHome } from "../registry/homes.ts";
 import { build, created, sourceOf } from "./jobs.ts";
@@ -200,3 +200,21 @@ test.each(["environment", "option"])(
   },
   180_000,
 );
+
+test("cache list, show and remove take it", async () => {
+  const environment = { ...cache.environmentFor(), BOUGH_HOME: temporaryDirectory() };
+  await build(cache, step("one"), { to: "type=gha,mode=max,scope=app" });
+  const bough = (...words: string[]) => runBough(words, { workingDirectory: "/", environment });
+  const shown = await bough("cache", "show", "type=gha,scope=app");
+  expect(shown.stdout, shown.stderr).toContain("RUN echo one > /one");
+  const listed = await bough("cache", "list", "type=gha,scope=app", "-f", "json");
+  expect(JSON.parse(listed.stdout)[0].layers, listed.stderr).toBeGreaterThan(0);
+  const removed = await bough("cache", "remove", "type=gha,scope=app");
+  expect(removed.exitCode).toBe(1);
+  expect(removed.stderr).toContain("gh cache delete");
+  const empty = await bough("cache", "show", "type=gha,scope=other");
+  expect([empty.exitCode, empty.stderr.includes("there is no cache GitHub's cache other")]).toEqual([
+    1,
+    true,
+  ]);
+}, 60_000);

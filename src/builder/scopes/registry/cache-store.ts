@@ -18,9 +18,14 @@ export function isDirectory(address: string): boolean {
   return address.startsWith(directoryPrefix);
 }
 
+/** True for a scope of GitHub's cache. */
+export function isGithub(address: string): boolean {
+  return address.startsWith("gha:");
+}
+
 /** True for a cache that only this process can read: a directory of this machine, or one that needs a token of this job. */
 export function isLocal(address: string): boolean {
-  return isDirectory(address) || address.startsWith("gha:");
+  return isDirectory(address) || isGithub(address);
 }
 
 /** Returns the path in the address of a directory. */

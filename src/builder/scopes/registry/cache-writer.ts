@@ -4,7 +4,7 @@ import { RegistryError } from "../../../registry/registry-error.ts";
 import { formatLayers } from "../scope-index.ts";
 import type { ScopeKeys } from "../signature.ts";
 import type { StoredCache } from "./artifact.ts";
-import { directoryIn, isDirectory, type OpenTarget } from "./cache-store.ts";
+import { directoryIn, isDirectory, isGithub, type OpenTarget } from "./cache-store.ts";
 import { tidyDirectory } from "./tidy-directory.ts";
 import type { Additions } from "./translate.ts";
 import { joinAdditions, writeCache } from "./write-cache.ts";
@@ -30,6 +30,8 @@ interface WriterOptions extends ScopeKeys {
 
 /** Time after which a command that goes on writes what it has: it may be killed. */
 const maxDelayMilliseconds = 15_000;
+/** The same where each write is two entries of the few that a repository may make in a minute. */
+const maxGithubDelayMilliseconds = 5 * 60_000;
 
 /** Statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
 const mayLackBlobs: readonly number[] = [400, 404];
@@ -44,6 +46,7 @@ export function createCacheWriter(
   let stored: StoredCache | undefined;
   let writtenAt = steadyTime(clock);
   let writing: Promise<void> | undefined;
+  const maxDelay = isGithub(target.address) ? maxGithubDelayMilliseconds : maxDelayMilliseconds;
   const warn = (error: unknown) =>
     log.warn(`cache: nothing is written to ${target.label}: ${messageOf(error)}`);
 
@@ -95,8 +98,7 @@ export function createCacheWriter(
         signal.throwIfAborted();
         warn(error);
       }
-      if (writing === undefined && steadyTime(clock) - writtenAt > maxDelayMilliseconds)
-        write().catch(() => undefined);
+      if (writing === undefined && steadyTime(clock) - writtenAt > maxDelay) write().catch(() => undefined);
     },
     write,
   };
