@@ -1,5 +1,5 @@
 /** Builds as jobs of GitHub Actions run them: with an empty home each, and with a service on loopback for their cache. */
-import { cpSync } from "node:fs";
+import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { type BoughOptions, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
@@ -11,7 +11,8 @@ let base: string | undefined;
 
 /** Returns a directory with a Dockerfile that begins with an image of its context. */
 export async function sourceOf(steps: string): Promise<string> {
-  if (base === undefined) {
+  // Directories of a test file are removed after it.
+  if (base === undefined || !existsSync(base)) {
     base = temporaryDirectory();
     await makeBusyboxLayout(base);
   }
