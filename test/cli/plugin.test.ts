@@ -294,7 +294,7 @@ describe("docker-buildx", () => {
     expect(called.exitCode).toBe(0);
     expect(JSON.parse(called.stdout).target.one.call).toBe("lint");
     // Docker has no such check.
-    const own = await check('FROM scratch\nARG NONE=""\nCOPY x /\nWORKDIR $NONE\n');
+    const own = await check('FROM scratch\nARG NONE=""\nCOPY x /\nWORKDIR /\nUSER $NONE\n');
     expect(own.stdout).toContain("EmptySetting");
     expect(own.exitCode).toBe(0);
   });
