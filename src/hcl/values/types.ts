@@ -70,14 +70,6 @@ export function isSameType(one: Type, other: Type): boolean {
   return true;
 }
 
-/** True for a type of which a part is not known. */
-export function hasDynamic(type: Type): boolean {
-  if (type.kind === "dynamic") return true;
-  if (isCollection(type)) return hasDynamic(type.element);
-  if (type.kind === "tuple") return type.elements.some(hasDynamic);
-  return type.kind === "object" && type.attributes.values().some(hasDynamic);
-}
-
 /** Returns the type with all attributes required, as values have it. */
 export function withoutOptional(type: Type): Type {
   if (isCollection(type)) return { kind: type.kind, element: withoutOptional(type.element) };
