@@ -42,8 +42,8 @@ test("README's recording is what the program shows today, apart from ids and tim
 });
 
 test("README shows the recording", () => {
-  const images = readFileSync(join(root, "README.md"), "utf8").match(/^!\[.*$/gm);
-  expect(images).toEqual([`![${title}](${path})`]);
+  const [first] = readFileSync(join(root, "README.md"), "utf8").match(/^!\[.*$/m) ?? [];
+  expect(first).toBe(`![${title}](${path})`);
 });
 
 function normalize(drawn: string): string {
