@@ -16,6 +16,12 @@ function twice(
   ];
 }
 
+/** A record with nothing but what is needed. */
+const plainPolls = twice(
+  () => ({ state: "running" }),
+  ({ exitCode, image, output }) => ({ state: "succeeded", exit_code: exitCode, image, stdout: output }),
+);
+
 /** The image that a command has made, if it has not failed. */
 function made<T>({ hasFailed, image }: StoodIn, field: (image: string) => T): T | Record<string, never> {
   return hasFailed ? {} : field(image);
@@ -418,43 +424,19 @@ export const apis: Readonly<Record<string, StandIn>> = {
         started: ({ id }) => [200, { id }],
         record: (id) => `/v1/instances/${id}/status`,
         other: () => [status, { error: "no" }],
-        polls: twice(
-          () => ({ state: "running" }),
-          (operation) => ({
-            state: "succeeded",
-            exit_code: operation.exitCode,
-            image: operation.image,
-            stdout: operation.output,
-          }),
-        ),
+        polls: plainPolls,
       },
     ]),
   ),
   "that names the address in its own header": {
     record: (id) => `/v1/poll/${id}`,
     started: ({ id }) => [202, { ticket: `t-${id}` }, { "operation-location": `/v1/poll/${id}` }],
-    polls: twice(
-      () => ({ state: "running" }),
-      (operation) => ({
-        state: "succeeded",
-        exit_code: operation.exitCode,
-        image: operation.image,
-        stdout: operation.output,
-      }),
-    ),
+    polls: plainPolls,
   },
   "that sees other": {
     record: (id) => `/v1/operations/${id}`,
     started: ({ id }) => [303, undefined, { location: `/v1/operations/${id}` }],
-    polls: twice(
-      () => ({ state: "running" }),
-      (operation) => ({
-        state: "succeeded",
-        exit_code: operation.exitCode,
-        image: operation.image,
-        stdout: operation.output,
-      }),
-    ),
+    polls: plainPolls,
   },
 };
 

@@ -13,7 +13,7 @@ import {
   isUnknownConclusion,
   lacksEnd,
   type Statement,
-  saysHow,
+  reportsSuccess,
   statementIn,
 } from "./statements.ts";
 import { stageOf } from "./status.ts";
@@ -62,7 +62,7 @@ export function evidenceIn(body: unknown): Evidence {
     end,
     isWeak: strong === undefined,
     idle: said.find(({ stage }) => stage === "idle"),
-    success: end && ends.find((one) => saysHow(one, end)),
+    success: end && ends.find((one) => reportsSuccess(one, end)),
     against: against.flatMap((stage) => ends.find((one) => one.stage === stage) ?? [])[0],
     unknownConclusion: present.find(isUnknownConclusion),
     exit: exitCodesIn(all),

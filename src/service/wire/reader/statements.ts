@@ -154,7 +154,7 @@ function stageOfObject(key: readonly string[], record: Record<string, unknown>):
 }
 
 /** True if a value says that it has succeeded: `success: true` in the same object as the end, or further in. */
-export function saysHow({ stage, isWeak, leaf }: Statement, end: Statement): boolean {
+export function reportsSuccess({ stage, isWeak, leaf }: Statement, end: Statement): boolean {
   return stage === "succeeded" && (!isWeak || leaf.depth >= end.leaf.depth);
 }
 
