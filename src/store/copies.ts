@@ -91,7 +91,7 @@ export function createCopyMemory(database: Database, clock: Pick<Clock, "now">):
 }
 
 /** A `COPY --from` that has made a layer, or has reused the layer of an equal copy. */
-interface CopyLayer {
+export interface CopyLayer {
   /** The hash of everything that the copy is made from. */
   hash: string;
   /** The same hash without the source image. */

@@ -21,7 +21,7 @@ const badCertificate: Failure = { kind: "connection", received: false, permanent
 const malformed: Failure = { kind: "malformed" };
 const incomplete: Failure = { kind: "incomplete" };
 const excessive: Failure = { kind: "excessive" };
-const moved: Failure = { kind: "moved" };
+const moved: Failure = { kind: "moved", url: "http://x/" };
 
 /** Without jitter (`random` 0) the waits are 200 ms, doubling. */
 const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [

@@ -1,14 +1,7 @@
 import type { CopiedSource } from "../../store/copies.ts";
 import type { Store } from "../../store/store.ts";
 import { unpackedWords } from "../archives/read-archive.ts";
-import {
-  distrustOf,
-  formatOrigin,
-  joinOrigins,
-  type LayerOrigin,
-  madeHere,
-  parseOrigin,
-} from "../state/layer-origin.ts";
+import { distrustOf, formatOrigin, type LayerOrigin, parseOrigin } from "../state/layer-origin.ts";
 import { readSources } from "./received-values.ts";
 import { factKey } from "./registry/bound-index.ts";
 import type { Entry, SectionName } from "./scope-index.ts";
@@ -28,20 +21,8 @@ interface SharedStoreOptions {
  */
 export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreOptions): Store {
   const { copyLayers, copies, facts } = store;
-  /** Whose word it is that a layer is that of a copy, by the layer's chain hash. */
-  const claims = new Map<string, LayerOrigin>();
-
-  function claimed<Copy extends { layer: string; origin: string | null }>(copy: Copy): Copy {
-    const { layer, origin } = copy;
-    claims.set(layer, joinOrigins([claims.get(layer) ?? madeHere, parseOrigin(origin)]));
-    return copy;
-  }
-
-  function ofThisMachine<Copy extends { layer: string; origin: string | null }>(
-    copy: Copy | undefined,
-  ): Copy | undefined {
-    if (copy === undefined || distrustOf(parseOrigin(copy.origin), trusted) !== undefined) return undefined;
-    return claimed(copy);
+  function ofThisMachine<Copy extends { origin: string | null }>(copy: Copy | undefined): Copy | undefined {
+    return copy && distrustOf(parseOrigin(copy.origin), trusted) === undefined ? copy : undefined;
   }
 
   return {
@@ -70,8 +51,7 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
         return local ?? fromScope(latestCopy(scopes, place));
       },
       set(session, copy) {
-        const origin = joinOrigins([claims.get(copy.layer) ?? madeHere, parseOrigin(copy.origin)]);
-        copyLayers.set(session, { ...copy, origin: formatOrigin(origin) });
+        copyLayers.set(session, copy);
         const { hash, origin: _, ...entry } = copy;
         used?.note("copies", hash, entry);
       },
@@ -97,7 +77,7 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
   };
 
   function fromScope(found: SharedEntry<"copies"> | undefined) {
-    return found && claimed({ ...found.entry, origin: formatOrigin(found.origin) });
+    return found && { ...found.entry, origin: formatOrigin(found.origin) };
   }
 }
 

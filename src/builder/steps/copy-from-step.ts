@@ -4,6 +4,7 @@ import { chmodKey } from "../../image/file-mode.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
+import type { CopyLayer } from "../../store/copies.ts";
 import { findImageSource } from "../bases/locked-image.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { requireDirectories } from "../copy/check-plan.ts";
@@ -44,7 +45,8 @@ export async function copyFromImage(
   const place = await chainHash(startStage(stage.layer), ["COPY", what], build.services.signal);
   const hash = sha256Of(`${place} ${source.hash}`);
 
-  const made = build.services.store.copyLayers.get(build.asked.session, hash)?.layer ?? hash;
+  const noted = build.services.store.copyLayers.get(build.asked.session, hash);
+  const made = noted?.layer ?? hash;
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
   const job = jobOn([source.losable], build);
   const known = job.useCache ? await build.services.layers.find(made, stage.layer) : undefined;
@@ -59,9 +61,13 @@ export async function copyFromImage(
       sources: source.losable === undefined ? [] : [source.losable],
       copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
     });
+  /** Who has said which layer the copy has. */
+  let claim = known && noted;
   const layer = await detectLoss(source.losable, build.services, async () => {
     const copied = { image: source.image, copy };
-    const found = known ?? (await findEqualCopy(place, copied, stage.layer, build));
+    const equal = known === undefined ? await findEqualCopy(place, copied, stage.layer, build) : undefined;
+    claim ??= equal?.copy;
+    const found = known ?? equal?.layer;
     const changed =
       found === undefined && build.services.memory.explains
         ? await findChangedSource(place, copied, build)
@@ -73,7 +79,7 @@ export async function copyFromImage(
     place,
     source: source.image,
     layer: layer.hash,
-    origin: formatOrigin(madeHere),
+    origin: claim?.layer === layer.hash ? claim.origin : formatOrigin(madeHere),
   });
   return withLayer(stage, layer);
 }
@@ -121,7 +127,7 @@ async function findEqualCopy(
   { image, copy }: { image: string; copy: Copied },
   parent: Layer,
   build: BuildJob,
-): Promise<Layer | undefined> {
+): Promise<{ layer: Layer; copy: Pick<CopyLayer, "layer" | "origin"> } | undefined> {
   const { store, layers } = build.services;
   const { session } = build.asked;
   const before = build.useCache ? store.copyLayers.latest(session, place) : undefined;
@@ -131,7 +137,7 @@ async function findEqualCopy(
     await digestOf(before.source, copy, build.services),
     await digestOf(image, copy, build.services),
   ];
-  return was !== undefined && was === is ? layer : undefined;
+  return was !== undefined && was === is ? { layer, copy: before } : undefined;
 }
 
 /**

@@ -28,11 +28,11 @@ export async function* checkContent(
   const writer = writable.getWriter();
   try {
     for await (const chunk of chunks) {
-      // A copy: the memory may be used for the next chunk. It fails if the content has failed, which is thrown below.
-      await writer.write(new Uint8Array(chunk)).catch(() => undefined);
+      // A copy: the memory may be used for the next chunk. Content that can't be read ends the transfer: nothing takes the next chunk then.
+      await Promise.race([found, writer.write(new Uint8Array(chunk)).catch(() => found)]);
       yield chunk;
     }
-    await writer.close().catch(() => undefined);
+    await Promise.race([found, writer.close().catch(() => found)]);
     const actual = await found;
     if (actual !== layer.diffId)
       throw new ForgedBlobError(`the content of ${layer.name} has the digest ${actual}, not ${layer.diffId}`);

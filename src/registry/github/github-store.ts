@@ -78,6 +78,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
       throw new RangeError("unreachable: see removeStore");
     },
     async hasBlob({ digest }, signal) {
+      if (!knows(digest)) await loadAll(signal);
       const place = blobs.find(digest);
       if (place === undefined || blobs.isOpen(place.pack)) return knows(digest);
       if (await reader.has(place.pack, signal)) return true;

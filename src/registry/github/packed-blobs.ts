@@ -72,7 +72,16 @@ export function createPackedBlobs(service: CacheService): PackedBlobs {
         const pack = open;
         const offset = pack.size;
         // What has come of one that fails stays in the pack, and no index names it.
-        for await (const chunk of content) await pack.append(chunk);
+        try {
+          for await (const chunk of content) await pack.append(chunk);
+        } catch (error) {
+          // Its requests have the signal of whoever began it.
+          if (signal.aborted) {
+            open = undefined;
+            forgetPack(pack.key);
+          }
+          throw error;
+        }
         packs.set(pack.key, pack.size);
         locations.set(digest, { pack: pack.key, offset, length: pack.size - offset });
       }),

@@ -78,7 +78,8 @@ export function faultOf(
   parts: RequestParts,
   thrown: unknown,
 ): { failure: Failure; error: BoughError } {
-  if (thrown instanceof MovedError) return { failure: { kind: "moved" } as const, error: thrown };
+  if (thrown instanceof MovedError)
+    return { failure: { kind: "moved", url: thrown.url } as const, error: thrown };
   // A refusal of our own, not a fault of the connection.
   if (thrown instanceof RedirectError)
     return { failure: { kind: "status", status: 302, retryAfter: null } as const, error: thrown };

@@ -32,6 +32,14 @@ export class RedirectError extends BoughError {
 /** The service has redirected a body that can't be sent again as it is. The next attempt goes to the new place. */
 export class MovedError extends BoughError {
   override readonly name = "MovedError";
+
+  /** Where the call has to go. */
+  readonly url: string;
+
+  constructor(message: string, url: string, options?: BoughErrorOptions) {
+    super(message, options);
+    this.url = url;
+  }
 }
 
 /** 411: the service takes no body of unknown length. */

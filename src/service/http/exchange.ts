@@ -45,6 +45,8 @@ export interface RequestParts {
    * request was received.
    */
   overNewConnection?: boolean;
+  /** Where the service has redirected the call to, whose body could not follow. */
+  movedTo?: string | undefined;
 }
 
 export interface Exchange {
@@ -85,8 +87,6 @@ export function createExchange(options: ExchangeOptions): Exchange {
   // answer.ts decide on repeats, time limits and sizes.
   // Its type asks for Bun's whole fetch, but it only calls the function.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
-  /** Where the next request of a call has to go whose body could not follow a redirect. */
-  const moved = new Map<string, string>();
   let lastAnswer = 0;
   let idleMilliseconds = defaultIdleMilliseconds;
   const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
@@ -114,12 +114,6 @@ export function createExchange(options: ExchangeOptions): Exchange {
         return options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
       },
     };
-  }
-
-  function takeMoved(call: CallName): string {
-    const url = moved.get(keyOf(call));
-    moved.delete(keyOf(call));
-    return url ?? call.url;
   }
 
   /** Sends a request that changes nothing, and leaves the answer aside. */
@@ -190,10 +184,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const call = nameOf(parts);
       const response = await followRedirect(
         call,
-        { url: takeMoved(call), canSendAgain: canSendAgain(body) },
+        { url: parts.movedTo ?? call.url, canSendAgain: canSendAgain(body) },
         isShared ? overShared : overOne,
         (text, hint) => new RedirectError(redact(text), { hint }),
-        (url) => moved.set(keyOf(call), url),
       );
       lastAnswer = steadyTime(clock);
       idleMilliseconds = readIdleMilliseconds(response.headers.get("keep-alive")) ?? idleMilliseconds;
@@ -238,10 +231,6 @@ const keepingStatuses = new Set([307, 308]);
 const redirectStatuses = new Set([301, 302, 303, ...keepingStatuses]);
 const maxRedirects = 5;
 
-function keyOf({ method, url }: CallName): string {
-  return `${method} ${url}`;
-}
-
 const newAddressHint = wording`Give the address that it redirects to with ${{ option: "url" }} or in the profile.`;
 
 /** True if a body can be sent twice: the beginning of a stream is gone. */
@@ -259,7 +248,6 @@ async function followRedirect<R extends Response>(
   from: { url: string; canSendAgain: boolean },
   exchange: (url: string) => Promise<R>,
   fail: (text: string, hint: Message) => RedirectError,
-  onMoved: (url: string) => void,
 ): Promise<R> {
   let { url } = from;
   const isGet = call.method === "GET";
@@ -290,7 +278,6 @@ async function followRedirect<R extends Response>(
     target.password = "";
     url = target.href;
     if (from.canSendAgain) continue;
-    onMoved(url);
-    throw new MovedError(`${callName(call)} redirects to ${shown}`, { hint: newAddressHint });
+    throw new MovedError(`${callName(call)} redirects to ${shown}`, url, { hint: newAddressHint });
   }
 }

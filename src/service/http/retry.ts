@@ -15,7 +15,7 @@ export type Failure =
   /** The body is whole, but without what the call needs. */
   | { kind: "incomplete" }
   /** Redirected to another path of the service, to which the body has to be sent again. */
-  | { kind: "moved" }
+  | { kind: "moved"; url: string }
   /** The response is too large to read. */
   | { kind: "excessive" };
 

@@ -92,11 +92,12 @@ export function createTransport(options: TransportOptions): Transport {
       const signal = call.signal ?? options.signal;
       let started = clock.now();
       let progress = "";
+      let movedTo: string | undefined;
       const makeBody = () => (call.json === undefined ? call.body?.() : JSON.stringify(call.json));
       let body = makeBody();
       for (let number = 1; ; number++) {
         signal.throwIfAborted();
-        const result = await attempt({ exchange, clock, onNotice }, call, body, signal);
+        const result = await attempt({ exchange, clock, onNotice }, { ...call, movedTo }, body, signal);
         if ("answer" in result) {
           answeredBefore = true;
           const date = result.answer.headers.get("date");
@@ -104,6 +105,7 @@ export function createTransport(options: TransportOptions): Transport {
           return result.answer;
         }
         const { failure, error } = result;
+        movedTo = failure.kind === "moved" ? failure.url : undefined;
         answeredBefore ||= failure.kind === "status" && failure.status < 500;
         // What is getting on is waited for, however long it takes.
         if (failure.kind === "status" && failure.status === 425 && error.message !== progress) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../../support/bough.ts";
 import { type GithubCache, startGithubCache } from "../../support/github-cache.ts";
-import { newHome } from "../registry/homes.ts";
+import { buildIn, newHome } from "../registry/homes.ts";
 import { build, created, sourceOf } from "./jobs.ts";
 
 let cache: GithubCache;
@@ -75,6 +75,15 @@ test("builds that write one scope at once lose nothing", async () => {
     expect(stderr).not.toContain("[WARN]");
   }
   for (const name of names) expect((await build(cache, step(name))).runs).toEqual([]);
+}, 180_000);
+
+test("a later build of a job finds the layers that an earlier one has found in the cache", async () => {
+  const source = await sourceOf(steps(3));
+  await build(cache, { source });
+  const home = newHome();
+  expect((await build(cache, { source }, { home })).runs).toEqual([]);
+  const built = await buildIn(home, source, ["--allow-local-from"], { environment: cache.environmentFor() });
+  expect([built.exitCode, built.runs], built.stderr).toEqual([0, []]);
 }, 180_000);
 
 test("scopes are apart, and a build may read several", async () => {

@@ -192,6 +192,8 @@ test("the word of an unsigned cache that a copy has made a layer is not remember
   const source = { context: home.context, home: home.home };
   const misled = await build(source, text("NEW"), from("new"));
   expect(await read(home, misled.image, "/x")).toEqual(["OLD"]);
+  // A build without a cache takes the word of the local store, and must not make it its own.
+  await build(source, text("NEW"));
   const careful = await build(source, text("NEW"), ...verify());
   expect(await read(home, careful.image, "/x")).toEqual(["NEW"]);
 }, 180_000);

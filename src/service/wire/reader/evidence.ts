@@ -12,8 +12,8 @@ import {
   isStatus,
   isUnknownConclusion,
   lacksEnd,
-  type Statement,
   reportsSuccess,
+  type Statement,
   statementIn,
 } from "./statements.ts";
 import { stageOf } from "./status.ts";

@@ -170,7 +170,7 @@ export function importedImagesIn(body: unknown): string[] {
 
 /** Returns the id of an image in a list, or of an image's own record. */
 export function imageIdIn(record: unknown): string | undefined {
-  const own = leavesOf(record, { isWhole: true }).filter(({ depth }) => depth === 0);
+  const own = leavesOf(record, { isWhole: true, maxDepth: 1 });
   return ranked(own, ({ key }) => {
     if (hasOnly(key, ids)) return key.includes("uuid") ? 0 : 1;
     return hasAny(key, images) && !hasAny(key, attributes) && !hasAny(key, sources) ? 2 : undefined;
@@ -183,7 +183,7 @@ export function fileIdIn(body: unknown): string | undefined {
   if (typeof first === "string") return readId(first);
   return ranked(leavesOf(body, { isWhole: true }), ({ key, depth }) => {
     if (hasAny(key, outputs) || hasAny(key, sizes) || depth > 2) return undefined;
-    if (hasOnly(key, new Set([...ids, "file", "blob", "object", "upload"]))) {
+    if (hasOnly(key, fileIds)) {
       const isNamed = key.includes("file") || key.includes("blob");
       return (key.includes("uuid") ? 0 : hasAny(key, ids) ? (isNamed ? 1 : 2) : 3) + 10 * depth;
     }
@@ -191,6 +191,7 @@ export function fileIdIn(body: unknown): string | undefined {
   })[0];
 }
 
+const fileIds: ReadonlySet<string> = new Set([...ids, "file", "blob", "object", "upload"]);
 const hashes: ReadonlySet<string> = new Set(["sha256", "sha", "hash", "digest", "checksum", "name"]);
 const sizes: ReadonlySet<string> = new Set(["size", "bytes", "length"]);
 

@@ -133,10 +133,12 @@ const aboutOperation: ReadonlySet<string> = new Set([
 /** True for a value under a key of a status, or the name of an object under one. */
 export function isStatus({ key, around }: Pick<Leaf, "key" | "around">): boolean {
   if (hasAny(key, exits) && !hasAny(key, conclusionKeys)) return false;
-  if (hasAny(key, statusKeys) || hasAny(key, conclusionKeys)) return !hasAny(key, new Set(["code", "http"]));
+  if (hasAny(key, statusKeys) || hasAny(key, conclusionKeys)) return !hasAny(key, answerKeys);
   return hasOnly(key, nameKeys) && hasAny(around.at(-1) ?? [], statusKeys);
 }
 
+/** `status_code` and `http_status` are the answer's. */
+const answerKeys: ReadonlySet<string> = new Set(["code", "http"]);
 const nameKeys: ReadonlySet<string> = new Set(["name", "value", "type", "kind", "label", "text", "id"]);
 
 /** `{"failed": 1, "active": 0}` */

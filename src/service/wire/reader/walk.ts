@@ -20,23 +20,26 @@ export interface Leaf {
   value: unknown;
   /** True for an item of a list. */
   isItem: boolean;
-  /** The object that has it. */
-  holder: JsonRecord;
   /** True for what was before, such as an entry of a history. */
   isPast: boolean;
 }
 
 /** Larger answers have lists or output, of which the beginning says enough. */
 const maxLeaves = 5000;
-const maxDepth = 8;
+const mostLevels = 8;
 
 interface WalkOptions {
   /** True to include what was asked for, which a service may repeat in its answer, and amounts. */
   isWhole?: boolean;
+  /** The number of levels: 1 for the answer's own values. Default: as many as answers have. */
+  maxDepth?: number;
 }
 
 /** Returns the values and objects of an answer, the outermost first. */
-export function leavesOf(body: unknown, { isWhole = false }: WalkOptions = {}): Leaf[] {
+export function leavesOf(
+  body: unknown,
+  { isWhole = false, maxDepth = mostLevels }: WalkOptions = {},
+): Leaf[] {
   const found: Leaf[] = [];
   /** Breadth first. */
   let level: Place[] = [placeOf(body)].flat();
@@ -58,7 +61,7 @@ function placeOf(body: unknown): Place[] {
 }
 
 function visit(
-  { path, around, isPast, record, isWhole }: Place & Required<WalkOptions>,
+  { path, around, isPast, record, isWhole }: Place & { isWhole: boolean },
   depth: number,
   found: Leaf[],
   next: Place[],
@@ -78,7 +81,6 @@ function visit(
       const past = isPast || hasAny(own, pasts);
       found.push({
         ...{ path: shown, key, around, named, isNamed, isItem, depth, value },
-        holder: record,
         isPast: past,
       });
       if (inner !== undefined)
