@@ -3,13 +3,12 @@ import { closeSync, fchmodSync, fstatSync, openSync } from "node:fs";
 import { BoughError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
-/** The time that a process waits for others that write. */
-const waitMilliseconds = 15_000;
 const pauseMilliseconds = 5;
 
 /**
  * Opens or makes one of bough's databases (0600) and brings its tables up to date; safe with several processes at once.
- * `migrations[n]` leads from version n to n + 1. `check` is called before the tables are changed.
+ * `migrations[n]` leads from version n to n + 1. `check` is called before the tables are changed. `waitMilliseconds`: how long
+ * opening it, and each statement later, waits for other processes that write.
  *
  * @throws BoughError if a newer bough wrote the file, which stays unchanged; errors of SQLite or the file system
  */
@@ -17,11 +16,12 @@ export function openDatabase(
   path: string,
   migrations: readonly string[],
   check: (database: Database) => void = () => undefined,
+  waitMilliseconds = 15_000,
 ): Database {
   makeFile(path);
   const database = new Database(path, { create: true, strict: true });
   try {
-    useWriteAheadLog(database);
+    useWriteAheadLog(database, waitMilliseconds);
     database.run("PRAGMA synchronous = NORMAL");
     database.run("PRAGMA foreign_keys = ON");
     check(database);
@@ -68,7 +68,7 @@ export function inTransaction<T>(database: Database, work: () => T): T {
  * Sets the busy timeout and switches to a write-ahead log. SQLite's timeout does not apply to this switch: if several processes
  * do it at the same moment, it fails at once for all but one, so it is repeated.
  */
-function useWriteAheadLog(database: Database): void {
+function useWriteAheadLog(database: Database, waitMilliseconds: number): void {
   database.run(`PRAGMA busy_timeout = ${waitMilliseconds}`);
   const until = performance.now() + waitMilliseconds;
   for (;;) {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { inTransaction, isDamaged, openDatabase } from "../database.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
+import { errorCode } from "../system-error.ts";
 import { type BuildDoor, type BuildRecord, type BuildStatus, countCached } from "./build-record.ts";
 
 /** A build in a list. */
@@ -43,7 +44,7 @@ export interface History extends Disposable {
   bytesOf(ids: readonly string[]): number;
   /** Returns the bytes of the file that removed builds have left. */
   freeBytes(): number;
-  /** Gives the space of removed builds back to the disk. */
+  /** Gives the space of removed builds back to the disk, unless another process writes: then the next call does. */
   compact(): void;
 }
 
@@ -99,12 +100,13 @@ function open(path: string): Database {
 
 /** Waits for no disk: after a loss of power the newest builds may be missing. */
 function openFast(path: string): Database {
-  const database = openDatabase(path, [tables]);
+  const database = openDatabase(path, [tables], undefined, waitMilliseconds);
   database.run("PRAGMA synchronous = OFF");
-  // Another build's moment. Nobody waits longer for this.
-  database.run("PRAGMA busy_timeout = 2000");
   return database;
 }
+
+/** Another build's moment. Nobody waits longer for this. */
+const waitMilliseconds = 2000;
 
 const tables = `
   CREATE TABLE build (
@@ -124,6 +126,11 @@ function historyIn(database: Database, bounds: HistoryBounds): History {
   const remove = (ids: readonly string[]) => {
     const query = database.query<undefined, [string]>("DELETE FROM build WHERE id = ?");
     for (const id of ids) query.run(id);
+  };
+  const freeBytes = () => {
+    const pragma = (name: string) =>
+      database.query<Record<string, number>, []>(`PRAGMA ${name}`).get()?.[name] ?? 0;
+    return pragma("freelist_count") * pragma("page_size");
   };
   return {
     save(record, owner, outputs) {
@@ -172,14 +179,15 @@ function historyIn(database: Database, bounds: HistoryBounds): History {
           "SELECT coalesce(sum(bytes), 0) AS bytes FROM build WHERE id IN (SELECT value FROM json_each(?))",
         )
         .get(JSON.stringify(ids))?.bytes ?? 0,
-    freeBytes() {
-      const pragma = (name: string) =>
-        database.query<Record<string, number>, []>(`PRAGMA ${name}`).get()?.[name] ?? 0;
-      return pragma("freelist_count") * pragma("page_size");
-    },
+    freeBytes,
     compact() {
-      database.run("VACUUM");
-      database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (freeBytes() === 0) return;
+      try {
+        database.run("VACUUM");
+        database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      } catch (error) {
+        if (!errorCode(error)?.startsWith("SQLITE_BUSY")) throw error;
+      }
     },
     [Symbol.dispose]: () => database.close(),
   };

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs";
 import { historyPath, openExistingHistory, openHistory } from "../../src/history/history-database.ts";
@@ -89,4 +90,36 @@ test("a directory that others can write to is refused, and nothing is made there
   chmodSync(home, 0o777);
   expect(() => openHistory(home, bounds)).toThrow("can be written to by others");
   expect(existsSync(historyPath(home))).toBe(false);
+});
+
+describe("while another process writes", () => {
+  test("removed builds are gone, and their space is given back the next time", () => {
+    const home = temporaryDirectory();
+    using history = openHistory(home, bounds);
+    const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(50_000))).toString("latin1");
+    history.save(recordOf("a"), "", new Map([[1, noise]]));
+    history.remove(["a"]);
+    using other = new Database(historyPath(home));
+    other.run("BEGIN IMMEDIATE");
+    history.compact();
+    expect(history.freeBytes()).toBeGreaterThan(50_000);
+    other.run("ROLLBACK");
+    history.compact();
+    expect(history.freeBytes()).toBe(0);
+    // Nothing is to be given back: no lock is needed.
+    other.run("BEGIN IMMEDIATE");
+    const begun = performance.now();
+    history.compact();
+    expect(performance.now() - begun).toBeLessThan(1500);
+    other.run("ROLLBACK");
+  });
+
+  test("opening the history takes a few seconds at most", () => {
+    const home = temporaryDirectory();
+    using other = new Database(historyPath(home), { create: true });
+    other.run("BEGIN EXCLUSIVE");
+    const begun = performance.now();
+    expect(() => openHistory(home, bounds)).toThrow("locked");
+    expect(performance.now() - begun).toBeLessThan(10_000);
+  });
 });
