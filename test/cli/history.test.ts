@@ -2,7 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { enterBuild } from "../../src/cli/sessions/running-builds.ts";
 import { BoughError } from "../../src/errors.ts";
+import type { BuildStatus } from "../../src/history/build-record.ts";
 import { historyPath, openHistory } from "../../src/history/history-database.ts";
 import { originOf, recordOf, start, stepOf } from "../history/builds.ts";
 import { Agent } from "../support/agent.ts";
@@ -137,6 +139,37 @@ test("of a build that was killed, what was known a moment before is there, and i
   ]);
   expect((await boughIn(own, "history", "show")).stdout).toContain("bough was killed");
   expect((await boughIn(own, "history", "logs")).stdout).toContain("half\n");
+});
+
+test("a build that was killed is one of the past: the next one is compared with it, and engine prune removes it", async () => {
+  const own = temporaryDirectory();
+  await boughIn(own, "images", "import", layout, "--tag", "base:1");
+  {
+    using history = openHistory(own);
+    const save = (id: string, status: BuildStatus, at: number) =>
+      history.save(recordOf(id, [stepOf(1, "RUN x")], { status, startedAt: at }), "0123.gone", new Map());
+    save("k1", "running", start);
+    save("k2", "succeeded", start + 1000);
+  }
+  const page = (await boughIn(own, "history", "report", "k2", "-o", "-")).stdout;
+  expect(page).toContain("<code>k1</code> of 2026-03-01 10:00 UTC interrupted in");
+  const prune = async (...words: string[]) =>
+    JSON.parse((await boughIn(own, "-f", "json", "engine", "prune", ...words)).stdout).history.count;
+  expect(await prune("--older-than", "30d")).toBe(2);
+  expect(await prune("--all", "-y")).toBe(2);
+  expect((await boughIn(own, "-q", "history")).stdout).toBe("");
+});
+
+test("a build that runs stays when others are pruned", async () => {
+  const own = temporaryDirectory();
+  await boughIn(own, "images", "import", layout, "--tag", "base:1");
+  using building = enterBuild(own, "build:0123");
+  {
+    using history = openHistory(own);
+    history.save(recordOf("r1", [], { status: "running" }), building.id, new Map());
+  }
+  await boughIn(own, "engine", "prune", "--all", "-y");
+  expect((await boughIn(own, "-q", "history")).stdout).toBe("r1\n");
 });
 
 test("values of secrets are masked in the log, in arguments and in errors", async () => {

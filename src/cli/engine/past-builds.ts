@@ -3,6 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { type History, historyFileBytes, openExistingHistory } from "../../history/history-database.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/runtime.ts";
+import { listBuilds } from "../sessions/past-builds.ts";
 
 /** Builds of the history. */
 interface Builds {
@@ -35,7 +36,7 @@ export function pruneHistory(
   const pruned = withHistory(invocation, (history, home) => {
     const isDoomed = ({ startedAt }: { startedAt: number }) =>
       all || (before !== undefined && startedAt < before);
-    const doomed = history.list().filter((build) => build.status !== "running" && isDoomed(build));
+    const doomed = listBuilds(history, home).filter((build) => build.status !== "running" && isDoomed(build));
     const ids = doomed.map(({ id }) => id);
     const planned = history.bytesOf(ids) + history.freeBytes();
     if (!isDone) return { count: ids.length, bytes: planned };

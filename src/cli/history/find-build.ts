@@ -7,7 +7,7 @@ import { visible } from "../../visible.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/runtime.ts";
-import { isRunning } from "../sessions/running-builds.ts";
+import { killed, listBuilds } from "../sessions/past-builds.ts";
 
 export const buildArgument = {
   type: "positional",
@@ -51,19 +51,6 @@ const none: History = {
   compact() {},
   [Symbol.dispose]() {},
 };
-
-/** A build that was killed has ended, too. */
-function listBuilds(history: History, home: string): BuildSummary[] {
-  return history
-    .list()
-    .map((build) =>
-      build.status === "running" && !isRunning(home, build.owner)
-        ? { ...build, status: "interrupted", error: killed }
-        : build,
-    );
-}
-
-const killed = "bough was killed, or the machine went down";
 
 /** Finds a build by the words of a command line; the last one, or the one before it, if there are none. */
 export function requireBuild(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary {

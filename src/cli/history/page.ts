@@ -11,6 +11,7 @@ import { stateDirectory } from "../process/runtime.ts";
 import { findDescription } from "../references/image-argument.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
+import { listBuilds } from "../sessions/past-builds.ts";
 import { earlierBuild, requireRecord } from "./find-build.ts";
 
 interface RecordedBuild {
@@ -31,8 +32,9 @@ export async function reportOf({ record, outputs }: RecordedBuild, invocation: I
 
 function findEarlier(record: BuildRecord, { runtime, log }: Invocation): BuildRecord | undefined {
   try {
-    using history = openExistingHistory(stateDirectory(runtime));
-    const earlier = history && earlierBuild({ ...record.origin, ...record }, history.list());
+    const home = stateDirectory(runtime);
+    using history = openExistingHistory(home);
+    const earlier = history && earlierBuild({ ...record.origin, ...record }, listBuilds(history, home));
     return earlier && history && requireRecord(earlier, history);
   } catch (error) {
     log.debug(messageOf(error));
