@@ -198,6 +198,19 @@ test("values of secrets are masked in the log, in arguments and in errors", asyn
   expect(all).toContain("plain yes");
 });
 
+test("of a secret with many lines, each is masked, and the rest of the log is there", async () => {
+  const context = contextOf(
+    "FROM base:1\nRUN --mount=type=secret,id=s cat /run/secrets/s; echo the rest; echo in $(head -n 1 /run/secrets/s) out; exit 1\n",
+  );
+  const lines = Array.from({ length: 600 }, (_, at) => `line-${at}+${"/=".repeat(20)}`);
+  writeFiles(context, { secret: `${lines.join("\n")}\n` });
+  await bough("build", "--docker", context, "--secret", `id=s,src=${context}/secret`);
+  const { stdout } = await bough("history", "logs");
+  expect(stdout).not.toContain("line-");
+  expect(stdout).toContain("\nthe rest\nin *** out\n");
+  expect((await json("show")).error.message).toContain("RUN --mount=type=secret");
+});
+
 describe("diff", () => {
   test("names the step that a sleep was put into, and says why it was not cached", async () => {
     const lines = ["FROM base:1", "RUN echo one", "RUN echo two", "RUN echo three"];
