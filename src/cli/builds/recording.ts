@@ -37,7 +37,7 @@ export interface Recording {
   observe(inputs: InputObserver | undefined): InputObserver;
   succeed(result: BuildResult): Promise<void>;
   fail(error: unknown): Promise<void>;
-  /** Returns the record of a build that has ended; `undefined` if it has not begun. */
+  /** Returns the record of a build that has ended, with `keepsOutput` also its output; `undefined` if it has not begun. */
   read(): RecordedBuild | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface RecordedBuild {
 
 /** The fewest milliseconds between two notes of a running build, for whoever finds it killed. */
 const noteEveryMilliseconds = 1000;
-/** Characters of output in memory, beside that of running steps, if the state can't be written. */
+/** Characters of output in memory between two notes, beside that of running steps. More is not recorded. */
 const maxHeldOutput = 4 * 1024 * 1024;
 
 export function startRecording(
@@ -66,6 +66,9 @@ export function startRecording(
   /** Output of steps that have ended: sizes, and texts that are not stored yet. */
   const sizes = new Map<number, { length: number; kept: number }>();
   const ended = new Map<number, string>();
+  /** Characters of `ended`. */
+  let held = 0;
+  /** Output of all steps, for the page. */
   const kept = new Map<number, string>();
   let origin: BuildOrigin | undefined;
   let buildArgs: BuildInputs["buildArgs"] = new Map();
@@ -81,10 +84,13 @@ export function startRecording(
     running.delete(step);
     if (output === undefined || output.length === 0) return;
     const text = mask(output.text);
-    sizes.set(step, { length: output.length, kept: text.length });
-    const held = ended.values().reduce((sum, { length }) => sum + length, 0);
-    if (held < maxHeldOutput) ended.set(step, text);
+    const isHeld = !isBroken && held < maxHeldOutput;
+    if (isHeld) {
+      ended.set(step, text);
+      held += text.length;
+    }
     if (keepsOutput) kept.set(step, text);
+    sizes.set(step, { length: output.length, kept: isHeld || keepsOutput ? text.length : 0 });
   }
 
   async function makeRecord(known: {
@@ -115,12 +121,13 @@ export function startRecording(
       const { openHistory } = await import("../../history/history-database.ts");
       using history = openHistory(stateDirectory(runtime));
       history.save(record, owner, ended);
-      ended.clear();
     } catch (error) {
       // A full disk, a home that can't be written: the build is worth more than its record.
       isBroken = true;
       log.debug(`the build is not recorded in the history: ${messageOf(error)}`);
     }
+    ended.clear();
+    held = 0;
   }
 
   /** Stores what is known so far, from time to time, while steps run. */
@@ -141,7 +148,7 @@ export function startRecording(
     try {
       const record = await makeRecord(known);
       if (record === undefined) return;
-      finished = { record, outputs: keepsOutput ? kept : ended };
+      finished = { record, outputs: kept };
       await save(record);
     } catch (error) {
       log.debug(messageOf(error));
