@@ -16,14 +16,14 @@ export function criticalPathOf({ steps }: Pick<BuildRecord, "steps">): CriticalP
   const spans = steps.map(
     (of): StepOfSpan => ({ ...of, of, name: of.title, details: {}, inStage: of.inStage ?? undefined }),
   );
-  const ofSpan = (span: StepSpan | undefined) => spans.find((each) => each === span)?.of;
-  const path = findCriticalPath(spans).flatMap((span) => ofSpan(span) ?? []);
+  const spanOf = new Map(spans.map((span) => [span.of, span]));
+  const path = findCriticalPath(spans).map(({ of }) => of);
   return {
     steps: path,
     slowest: path.toSorted((one, other) => other.end - other.start - (one.end - one.start))[0],
     waitedFor(step) {
-      const span = spans.find(({ of }) => of === step);
-      return span && ofSpan(blockerOf(span, spans));
+      const span = spanOf.get(step);
+      return span && blockerOf(span, spans)?.of;
     },
   };
 }

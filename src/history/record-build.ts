@@ -59,6 +59,8 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
   // The work after a stage's last instruction has that one's number.
   const isRestOf = (span: StepSpan) => span.name !== about.get(span.step)?.event?.instruction.title;
   const keyOf = (span: StepSpan) => `${span.step} ${isRestOf(span)}`;
+  const activitiesOf = Map.groupBy(activities, ({ step }) => step);
+  const finishedOf = Map.groupBy(result?.steps ?? [], ({ step }) => step);
   const latest = new Map(steps.map((span) => [keyOf(span), span]));
   // Of a step that was performed again, the last time counts.
   const recorded = steps
@@ -68,10 +70,10 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
       const { event, end: ended, explained, scope, imports } = about.get(step) ?? {};
       const isRest = isRestOf(span);
       const record = isRest ? undefined : ended;
-      const finished = result?.steps.filter((each) => each.step === step)[isRest ? 1 : 0];
+      const finished = finishedOf.get(step)?.[isRest ? 1 : 0];
       const made = finished ?? record;
-      const within = activities.filter(
-        (each) => each.step === step && each.start >= span.start && each.end <= span.end,
+      const within = (activitiesOf.get(step) ?? []).filter(
+        (each) => each.start >= span.start && each.end <= span.end,
       );
       return {
         ...{

@@ -1,5 +1,5 @@
 import { type BuildRecord, type BuildStep, countCached } from "../../history/build-record.ts";
-import { criticalPathOf } from "../../history/critical-path.ts";
+import { type CriticalPath, criticalPathOf } from "../../history/critical-path.ts";
 import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import {
@@ -45,6 +45,7 @@ async function showBuild(invocation: Invocation): Promise<void> {
 export function describeBuild(record: BuildRecord): Record<string, unknown> {
   const { startedAt, origin, steps, ...others } = record;
   const path = criticalPathOf(record);
+  const critical = new Set(path.steps);
   return {
     ...others,
     startedAt: new Date(startedAt).toISOString(),
@@ -54,7 +55,7 @@ export function describeBuild(record: BuildRecord): Record<string, unknown> {
       ...step,
       seconds: Math.round(step.end - step.start) / 1000,
       because: step.reason && renderExplanation(step.reason),
-      isCritical: path.steps.includes(step),
+      isCritical: critical.has(step),
       waitedFor: path.waitedFor(step)?.step ?? null,
     })),
   };
@@ -66,7 +67,8 @@ function renderBuild(record: BuildRecord, style: TableStyle): string {
   const about = facts.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}\n`).join("");
   const error = record.error === null ? "" : `\n${visibleLines(errorText(record.error))}\n`;
   if (record.steps.length === 0) return about + error;
-  return `${about}\n${renderSteps(record, style)}${describePath(record)}${error}`;
+  const path = criticalPathOf(record);
+  return `${about}\n${renderSteps(record, path, style)}${describePath(record, path)}${error}`;
 }
 
 function errorText({ message, hint }: NonNullable<BuildRecord["error"]>): string {
@@ -116,15 +118,15 @@ export function inputText(input: BuildRecord["inputs"][number]): string {
   }
 }
 
-function renderSteps(record: BuildRecord, style: TableStyle): string {
-  const path = criticalPathOf(record).steps;
+function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle): string {
+  const critical = new Set(path.steps);
   const hasStages = record.steps.some(({ inStage }) => inStage !== null);
   const hasSizes = record.steps.some(({ addedBytes }) => addedBytes !== null);
   const row = (step: BuildStep): Cell[] => [
     String(step.step),
     ...(hasStages ? [stageOf(step)] : []),
     durationCell((step.end - step.start) / 1000),
-    path.includes(step) ? "*" : "",
+    critical.has(step) ? "*" : "",
     step.outcome === "done" ? null : step.outcome,
     ...(hasSizes ? [sizeCell(step.addedBytes)] : []),
     step.title,
@@ -146,11 +148,10 @@ function stageOf({ stage }: BuildStep): string | null {
 }
 
 /** Says what determined the time, which the * marks. */
-function describePath(record: BuildRecord): string {
-  const { steps, slowest } = criticalPathOf(record);
-  if (slowest === undefined || record.seconds <= 0) return "";
+function describePath({ seconds: total }: BuildRecord, { steps, slowest }: CriticalPath): string {
+  if (slowest === undefined || total <= 0) return "";
   const seconds = (slowest.end - slowest.start) / 1000;
-  const share = Math.min(100, Math.round((seconds / record.seconds) * 100));
+  const share = Math.min(100, Math.round((seconds / total) * 100));
   return `\nThe build took as long as its ${formatCount(steps.length, "step")} marked *. The slowest is step ${slowest.step}: ${formatDuration(seconds)}, ${share}% of the time.\n`;
 }
 

@@ -1,4 +1,5 @@
-import { criticalPathOf } from "../critical-path.ts";
+import type { BuildStep } from "../build-record.ts";
+import { type CriticalPath, criticalPathOf } from "../critical-path.ts";
 import { renderChanges } from "./comparison.ts";
 import { renderInputs } from "./inputs.ts";
 import { html, Markup } from "./markup.ts";
@@ -18,15 +19,15 @@ const maxBytes = 480_000;
  * matters is there without JavaScript. The same data make the same page.
  */
 export function renderReport(data: ReportData): string {
-  const bare = renderPage(data, 0);
-  return renderPage(data, Math.max(0, maxBytes - Buffer.byteLength(bare)));
+  const path = criticalPathOf(data.record);
+  const bare = renderPage(data, path, new Map());
+  const room = Math.max(0, maxBytes - Buffer.byteLength(bare));
+  return renderPage(data, path, chooseLogs(data.record, data.outputs, room));
 }
 
-/** `room`: characters for the output of commands. */
-function renderPage(data: ReportData, room: number): string {
-  const { record, earlier, sizes, outputs } = data;
-  const path = criticalPathOf(record);
-  const logs = chooseLogs(record, outputs, room);
+/** `logs`: what is shown of each step's output. */
+function renderPage(data: ReportData, path: CriticalPath, logs: ReadonlyMap<BuildStep, Markup>): string {
+  const { record, earlier, sizes } = data;
   const hasSteps = record.steps.length > 0;
   const page = html`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${new Markup(policy)}">

@@ -44,8 +44,8 @@ const handoverMilliseconds = 20;
  * Returns the steps that determine the build's duration, in order. Each waited for the end of the one before, because it needs
  * its result or its slot (`--jobs`). Making any other step faster does not shorten the build.
  */
-export function findCriticalPath(steps: readonly StepSpan[]): StepSpan[] {
-  const path: StepSpan[] = [];
+export function findCriticalPath<Step extends StepSpan>(steps: readonly Step[]): Step[] {
+  const path: Step[] = [];
   let next = lastOf(steps);
   while (next !== undefined && !path.includes(next)) {
     path.unshift(next);
@@ -55,7 +55,7 @@ export function findCriticalPath(steps: readonly StepSpan[]): StepSpan[] {
 }
 
 /** Returns the step whose result or slot another one waited for. */
-export function blockerOf(step: StepSpan, steps: readonly StepSpan[]): StepSpan | undefined {
+export function blockerOf<Step extends StepSpan>(step: Step, steps: readonly Step[]): Step | undefined {
   const before = steps.filter((other) => other !== step && other.end <= step.start);
   const needed = lastOf(
     before.filter(
@@ -69,8 +69,8 @@ export function blockerOf(step: StepSpan, steps: readonly StepSpan[]): StepSpan 
 }
 
 /** Returns the step that ended last. */
-export function lastOf(steps: readonly StepSpan[]): StepSpan | undefined {
-  return steps.reduce<StepSpan | undefined>(
+export function lastOf<Step extends StepSpan>(steps: readonly Step[]): Step | undefined {
+  return steps.reduce<Step | undefined>(
     (last, step) => (last === undefined || step.end >= last.end ? step : last),
     undefined,
   );
