@@ -113,6 +113,12 @@ export interface BuildRecord {
   error: { message: string; hint: string | null } | null;
 }
 
+/** A record, with the output of its steps by number. */
+export interface BuildWithOutput {
+  record: BuildRecord;
+  outputs: ReadonlyMap<number, string>;
+}
+
 interface BuiltImage {
   image: string;
   platforms: readonly { platform: string; image: string }[];

@@ -13,6 +13,7 @@ import type {
   BuildOrigin,
   BuildRecord,
   BuildStatus,
+  BuildWithOutput,
 } from "../../history/build-record.ts";
 import { createOutputText, type OutputText } from "../../history/output-text.ts";
 import type { TimedEvent } from "../../history/record-build.ts";
@@ -38,13 +39,7 @@ export interface Recording {
   succeed(result: BuildResult): Promise<void>;
   fail(error: unknown): Promise<void>;
   /** Returns the record of a build that has ended, with `keepsOutput` also its output; `undefined` if it has not begun. */
-  read(): RecordedBuild | undefined;
-}
-
-/** The record of a build, with the output of its steps by number. */
-export interface RecordedBuild {
-  record: BuildRecord;
-  outputs: ReadonlyMap<number, string>;
+  read(): BuildWithOutput | undefined;
 }
 
 /** The fewest milliseconds between two notes of a running build, for whoever finds it killed. */
@@ -77,7 +72,7 @@ export function startRecording(
   let isBroken = false;
   let notedAt = start;
   let noting: Promise<void> | undefined;
-  let finished: RecordedBuild | undefined;
+  let finished: BuildWithOutput | undefined;
 
   function endOutput(step: number): void {
     const output = running.get(step)?.read();

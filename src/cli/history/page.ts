@@ -1,7 +1,7 @@
 /** The page about a build: gathers what it shows. */
 import { measure } from "../../builder/build.ts";
 import { messageOf } from "../../errors.ts";
-import type { BuildRecord } from "../../history/build-record.ts";
+import type { BuildRecord, BuildWithOutput } from "../../history/build-record.ts";
 import { openExistingHistory } from "../../history/history-database.ts";
 import { renderReport } from "../../history/report/report.ts";
 import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
@@ -14,13 +14,11 @@ import { type Connection, connectQuietly } from "../service/connection.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
 import { earlierBuild, requireRecord } from "./find-build.ts";
 
-interface RecordedBuild {
-  record: BuildRecord;
-  outputs: ReadonlyMap<number, string>;
-}
-
 /** Renders the page. What can't be found any more, such as a removed image, is left out. */
-export async function reportOf({ record, outputs }: RecordedBuild, invocation: Invocation): Promise<string> {
+export async function reportOf(
+  { record, outputs }: BuildWithOutput,
+  invocation: Invocation,
+): Promise<string> {
   const { log } = invocation;
   const earlier = findEarlier(record, invocation);
   const measured = await measureBuild(record, invocation).catch((error: unknown) => {
