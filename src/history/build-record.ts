@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type { Explanation } from "../builder/cache/step-inputs.ts";
 import type { CountedAsDocker, ShownInstruction, StepInStage } from "../builder/events.ts";
 import type { StageLabel } from "../builder/step-place.ts";
@@ -124,6 +125,29 @@ interface BuiltImage {
   platforms: readonly { platform: string; image: string }[];
   tags: readonly string[];
   exported: readonly { destination: string; digest: string }[];
+}
+
+/** Returns what identifies an input, whatever its name names later. */
+export function identityOf(input: BuildInput): string {
+  switch (input.kind) {
+    case "image":
+      return input.digest ?? input.image;
+    case "url":
+      return `sha256:${input.sha256}`;
+    case "repository":
+      return input.commit;
+  }
+}
+
+/** Returns steps in the order of the Dockerfile. */
+export function inOrder(steps: readonly BuildStep[]): BuildStep[] {
+  return steps.toSorted((one, other) => one.step - other.step || one.start - other.start);
+}
+
+/** Names a build by the last part of its context, and its Dockerfile if that has another name. */
+export function nameOfContext({ context, dockerfile }: Pick<BuildOrigin, "context" | "dockerfile">): string {
+  const directory = basename(context.replace(/[?#].*$/, "")) || context;
+  return dockerfile === "Dockerfile" || dockerfile === "" ? directory : `${directory}/${dockerfile}`;
 }
 
 /** Counts steps that make a layer, without images of FROM, and those whose layer was in the cache. */

@@ -1,4 +1,5 @@
-import { type BuildRecord, type BuildStep, countCached } from "./build-record.ts";
+import { stageName } from "../terminal/step-row.ts";
+import { type BuildRecord, type BuildStep, countCached, inOrder } from "./build-record.ts";
 
 /** A step in two builds. */
 export interface StepChange {
@@ -42,6 +43,17 @@ export function compareBuilds(before: BuildRecord, after: BuildRecord): BuildCom
   };
 }
 
+/** The steps to show: first those that took noticeably longer or shorter, then what else has changed. */
+export function shownChanges(comparison: BuildComparison): StepChange[] {
+  const times = changedTimes(comparison);
+  const others = comparison.steps.filter(
+    (change) =>
+      !times.includes(change) &&
+      (change.isMissed || change.isEdited || !change.before || !change.after || (change.bytes ?? 0) !== 0),
+  );
+  return [...times, ...others];
+}
+
 /** The steps that took noticeably longer or shorter, the largest change first. */
 export function changedTimes({ steps }: BuildComparison): StepChange[] {
   return steps
@@ -75,8 +87,7 @@ function pairSteps(before: readonly BuildStep[], after: readonly BuildStep[]): P
 }
 
 function byStage(steps: readonly BuildStep[]): Map<string, BuildStep[]> {
-  const inOrder = [...steps].sort((one, other) => one.step - other.step || one.start - other.start);
-  return Map.groupBy(inOrder, ({ stage }) => (stage === null ? "" : (stage.name ?? `stage-${stage.index}`)));
+  return Map.groupBy(inOrder(steps), ({ stage }) => (stage === null ? "" : stageName(stage)));
 }
 
 function pairInStage(before: readonly BuildStep[], after: readonly BuildStep[]): Pair[] {

@@ -167,6 +167,13 @@ describe("what a stranger looks for is there, also without JavaScript:", () => {
     expect(parse(shown, ".changes tbody tr").texts[0]).toContain("RUN npm ci");
     expect(parse(shown, ".changes td.num").texts).toEqual(["0.08 s", "9.0 s", "+8.9 s"]);
   });
+
+  test("a layer whose size alone has changed is named, too", () => {
+    const sized = (addedBytes: number) =>
+      recordOf("b", [stepOf(1, "RUN make"), stepOf(2, "COPY a b", { addedBytes })]);
+    const shown = page({ record: sized(5_000_000), earlier: sized(2_000_000) });
+    expect(parse(shown, ".changes tbody td:nth-child(2)").texts).toEqual(["COPY a b+3.0 MB"]);
+  });
 });
 
 test("states are told apart by form and by words: each has a sign, a pattern and a name", () => {

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { Emit } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
@@ -7,13 +6,14 @@ import { steadyTime } from "../../clock.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import { isSecretName, isSecretValue, secretsAmong } from "../../dockerfile/secrets.ts";
 import { messageOf } from "../../errors.ts";
-import type {
-  BuildDoor,
-  BuildInput,
-  BuildOrigin,
-  BuildRecord,
-  BuildStatus,
-  BuildWithOutput,
+import {
+  type BuildDoor,
+  type BuildInput,
+  type BuildOrigin,
+  type BuildRecord,
+  type BuildStatus,
+  type BuildWithOutput,
+  nameOfContext,
 } from "../../history/build-record.ts";
 import { createOutputText, type OutputText } from "../../history/output-text.ts";
 import type { TimedEvent } from "../../history/record-build.ts";
@@ -160,12 +160,12 @@ export function startRecording(
       const { context, dockerfile, place, target } = built;
       const path = pathWithin(context.absolutePath, dockerfile.absolutePath) ?? dockerfile.path;
       const tags = values.list("tag");
-      const named = tags[0] ?? nameOf(place, path);
+      const named = tags[0] ?? nameOfContext({ context: place, dockerfile: path });
       origin = {
         name:
           bakeTarget === undefined || tags.length > 0
             ? named
-            : `${nameOf(place, "Dockerfile")} ${bakeTarget}`,
+            : `${nameOfContext({ context: place, dockerfile: "" })} ${bakeTarget}`,
         door: doorOf(runtime, isBaked),
         isCi: isCi(runtime.environment.CI),
         ...{
@@ -242,12 +242,6 @@ function doorOf({ isPlugin, isCalledByAgent }: Invocation["runtime"], isBaked: b
   if (isPlugin === true) return "docker";
   if (isCalledByAgent === true) return "mcp";
   return isBaked ? "bake" : "build";
-}
-
-/** Names a build that has no tag: by the last part of its context, and its Dockerfile if that has another name. */
-function nameOf(place: string, dockerfile: string): string {
-  const context = basename(place.replace(/[?#].*$/, "")) || place;
-  return dockerfile === "Dockerfile" ? context : `${context}/${dockerfile}`;
 }
 
 /** Returns what masks secrets, and each line of one, too: output is cut between lines. */

@@ -2,10 +2,10 @@ import { BoughError } from "../../errors.ts";
 import type { BuildRecord, BuildStep } from "../../history/build-record.ts";
 import {
   type BuildComparison,
-  changedTimes,
   compareBuilds,
   type StepChange,
   secondsOf,
+  shownChanges,
 } from "../../history/compare-builds.ts";
 import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
@@ -112,13 +112,7 @@ function renderComparison(
     },
     style,
   );
-  const times = changedTimes(comparison);
-  const others = comparison.steps.filter(
-    (change) =>
-      !times.includes(change) &&
-      (change.isMissed || change.isEdited || !change.before || !change.after || (change.bytes ?? 0) !== 0),
-  );
-  const shown = [...times, ...others];
+  const shown = shownChanges(comparison);
   if (shown.length === 0) return `${total}\nNo step has changed noticeably.\n`;
   const hasBytes = shown.some(({ bytes }) => bytes !== undefined && bytes !== 0);
   const row = (change: StepChange): Cell[] => {

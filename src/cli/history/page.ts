@@ -1,7 +1,7 @@
 /** The page about a build: gathers what it shows. */
 import { measure } from "../../builder/build.ts";
 import { messageOf } from "../../errors.ts";
-import type { BuildRecord, BuildWithOutput } from "../../history/build-record.ts";
+import { type BuildRecord, type BuildWithOutput, inOrder } from "../../history/build-record.ts";
 import { openExistingHistory } from "../../history/history-database.ts";
 import { renderReport } from "../../history/report/report.ts";
 import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
@@ -56,8 +56,7 @@ async function measureBuild(
   if (!(await connection.service.capabilities.extensions()).has("changes")) return undefined;
   const sizes = await measureImage(result.image, connection);
   if (steps.every(({ addedBytes, image }) => addedBytes !== null || image === null)) return { sizes, record };
-  const inOrder = steps.toSorted((one, other) => one.step - other.step || one.start - other.start);
-  const added = await measure(inOrder, connection.service);
+  const added = await measure(inOrder(steps), connection.service);
   return {
     sizes,
     record: {

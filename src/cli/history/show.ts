@@ -1,7 +1,15 @@
-import { type BuildRecord, type BuildStep, countCached } from "../../history/build-record.ts";
+import {
+  type BuildInput,
+  type BuildRecord,
+  type BuildStep,
+  countCached,
+  identityOf,
+  inOrder,
+} from "../../history/build-record.ts";
 import { type CriticalPath, criticalPathOf } from "../../history/critical-path.ts";
 import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
+import { stageName } from "../../terminal/step-row.ts";
 import {
   type Cell,
   durationCell,
@@ -42,7 +50,7 @@ async function showBuild(invocation: Invocation): Promise<void> {
 }
 
 /** Returns a record for programs: with the reasons in words, and what was critical. */
-export function describeBuild(record: BuildRecord): Record<string, unknown> {
+function describeBuild(record: BuildRecord): Record<string, unknown> {
   const { startedAt, origin, steps, ...others } = record;
   const path = criticalPathOf(record);
   const critical = new Set(path.steps);
@@ -107,15 +115,8 @@ function factsOf(
 }
 
 /** Returns an input on one line, with what identifies it. */
-export function inputText(input: BuildRecord["inputs"][number]): string {
-  switch (input.kind) {
-    case "image":
-      return `${input.name} (${input.digest ?? input.image})`;
-    case "url":
-      return `${input.name} (sha256:${input.sha256})`;
-    case "repository":
-      return `${input.name} (commit ${input.commit})`;
-  }
+function inputText(input: BuildInput): string {
+  return `${input.name} (${input.kind === "repository" ? "commit " : ""}${identityOf(input)})`;
 }
 
 function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle): string {
@@ -124,7 +125,7 @@ function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle)
   const hasSizes = record.steps.some(({ addedBytes }) => addedBytes !== null);
   const row = (step: BuildStep): Cell[] => [
     String(step.step),
-    ...(hasStages ? [stageOf(step)] : []),
+    ...(hasStages ? [step.stage && stageName(step.stage)] : []),
     durationCell((step.end - step.start) / 1000),
     critical.has(step) ? "*" : "",
     step.outcome === "done" ? null : step.outcome,
@@ -139,12 +140,7 @@ function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle)
     ...(hasSizes ? ["SIZE"] : []),
     ...["INSTRUCTION", "WHY NOT CACHED"],
   ];
-  const inOrder = record.steps.toSorted((one, other) => one.step - other.step || one.start - other.start);
-  return renderTable({ header, rows: inOrder.map(row) }, style);
-}
-
-function stageOf({ stage }: BuildStep): string | null {
-  return stage === null ? null : (stage.name ?? `stage-${stage.index}`);
+  return renderTable({ header, rows: inOrder(record.steps).map(row) }, style);
 }
 
 /** Says what determined the time, which the * marks. */

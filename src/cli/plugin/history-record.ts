@@ -1,7 +1,6 @@
 /** A build of the history, as `docker buildx history inspect` and `logs` print it. */
-import { basename } from "node:path";
 import type { BuildOrigin, BuildRecord, BuildStatus, BuildStep } from "../../history/build-record.ts";
-import { countCached } from "../../history/build-record.ts";
+import { countCached, identityOf, nameOfContext } from "../../history/build-record.ts";
 import { GoStruct } from "../../templates/values.ts";
 import { sanitizeLines } from "../../terminal/terminal-text.ts";
 import { visible } from "../../visible.ts";
@@ -10,11 +9,9 @@ import { imageFunctions, readTemplate, writeTemplate } from "./format.ts";
 type Named = Pick<BuildOrigin, "context" | "dockerfile" | "target" | "bakeTarget">;
 
 /** Names a build as buildx does: by its directory, its Dockerfile if that has another name, and its target. */
-export function nameAsInDocker({ context, dockerfile, target, bakeTarget }: Named): string {
-  const directory = basename(context.replace(/[?#].*$/, "")) || context;
-  const file = dockerfile === "Dockerfile" || dockerfile === "" ? "" : `/${dockerfile}`;
+export function nameAsInDocker({ target, bakeTarget, ...origin }: Named): string {
   const stage = bakeTarget ?? target;
-  return `${directory}${file}${stage === null ? "" : ` (${stage})`}`;
+  return `${nameOfContext(origin)}${stage === null ? "" : ` (${stage})`}`;
 }
 
 const statuses: Readonly<Record<BuildStatus, string>> = {
@@ -175,8 +172,7 @@ export function renderRecord(record: BuildRecord, log: string | undefined): stri
 }
 
 function digestOf(input: BuildRecord["inputs"][number]): string {
-  if (input.kind === "image") return input.digest ?? "";
-  return input.kind === "url" ? `sha256:${input.sha256}` : input.commit;
+  return input.kind === "image" && input.digest === null ? "" : identityOf(input);
 }
 
 /** Renders what the build has printed, in the form of `--progress=plain`. */

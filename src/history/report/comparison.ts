@@ -1,7 +1,7 @@
 import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatBytes, formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord } from "../build-record.ts";
-import { changedTimes, compareBuilds, type StepChange, secondsOf } from "../compare-builds.ts";
+import { compareBuilds, type StepChange, secondsOf, shownChanges } from "../compare-builds.ts";
 import { html, type Markup } from "./markup.ts";
 
 const maxRows = 15;
@@ -10,12 +10,7 @@ const maxRows = 15;
 export function renderChanges(record: BuildRecord, earlier: BuildRecord | undefined): Markup | undefined {
   if (earlier === undefined) return undefined;
   const comparison = compareBuilds(earlier, record);
-  const times = changedTimes(comparison);
-  const others = comparison.steps.filter(
-    (change) =>
-      !times.includes(change) && (change.isMissed || change.isEdited || !change.before || !change.after),
-  );
-  const shown = [...times, ...others];
+  const shown = shownChanges(comparison);
   const began = new Date(earlier.startedAt).toISOString().slice(0, 16).replace("T", " ");
   return html`<section class="changes" aria-labelledby="changes"><h2 id="changes">What changed since the build before</h2>
 <p>Build <code>${earlier.id}</code> of ${began} UTC ${earlier.status} in ${formatDuration(earlier.seconds)}: this one took ${signed(comparison.seconds)}.</p>

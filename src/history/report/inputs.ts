@@ -1,4 +1,4 @@
-import type { BuildInput, BuildRecord } from "../build-record.ts";
+import { type BuildRecord, identityOf } from "../build-record.ts";
 import { html, type Markup } from "./markup.ts";
 
 /** Shows what the build was made from and how, without secrets, and what it has warned of. */
@@ -30,17 +30,6 @@ ${warnings.length === 0 ? undefined : html`<h3>Warnings</h3><ul>${warnings.slice
 const maxWarnings = 40;
 
 const kindWords = { image: "image", url: "address", repository: "repository" } as const;
-
-function identityOf(input: BuildInput): string {
-  switch (input.kind) {
-    case "image":
-      return input.digest ?? input.image;
-    case "url":
-      return `sha256:${input.sha256}`;
-    case "repository":
-      return input.commit;
-  }
-}
 
 function code(text: string): Markup {
   return html`<code>${text}</code>`;

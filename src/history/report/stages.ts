@@ -1,4 +1,4 @@
-import type { BuildStep } from "../build-record.ts";
+import { type BuildStep, inOrder } from "../build-record.ts";
 
 export interface StageOfBuild {
   name: string;
@@ -11,10 +11,7 @@ export interface StageOfBuild {
 
 /** Groups steps by stage, in the order of the Dockerfile. */
 export function orderedStages(steps: readonly BuildStep[]): StageOfBuild[] {
-  const groups = Map.groupBy(
-    steps.toSorted((one, other) => one.step - other.step || one.start - other.start),
-    ({ stage }) => stage?.index ?? -1,
-  );
+  const groups = Map.groupBy(inOrder(steps), ({ stage }) => stage?.index ?? -1);
   const isOnly = groups.size === 1;
   return [...groups]
     .sort(([one], [other]) => one - other)
