@@ -3,7 +3,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { RecordedBuild } from "../../terminal/timeline/spans.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { chooseServiceFor } from "../service/choice.ts";
+import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import type { ServiceWatcher } from "../service/connection.ts";
 import type { ResultFiles } from "./result-files.ts";
 
@@ -50,8 +50,7 @@ export async function startMeasures(
 
   function nameService(): string {
     if (values.list("platform-service").length > 0) return "services";
-    const choice = chooseServiceFor(runtime, globals);
-    return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
+    return serviceName(chooseServiceFor(runtime, globals));
   }
 
   return {

@@ -16,7 +16,6 @@ import type { Store } from "../../store/store.ts";
 import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { GlobalOptions } from "../command-line/globals.ts";
 import { buildSession } from "../contexts/context-group.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
@@ -28,7 +27,7 @@ import {
 } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
 import { stateDirectory } from "../process/runtime.ts";
-import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
+import { chooseServiceFor, isEmbedded, serviceName } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type CommandCaches, createCommandCaches, openBuildCache, readSharing } from "./build-cache.ts";
@@ -127,7 +126,10 @@ async function prepareAndRun(
     inputs;
   const chosen = chooseServices(invocation, platforms);
   const session = buildSession(inputs.place);
-  recording.begin(inputs, { session, service: serviceNameOf(invocation, chosen[0].globals) });
+  recording.begin(inputs, {
+    session,
+    service: serviceName(chooseServiceFor(invocation.runtime, chosen[0].globals)),
+  });
   const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
   daemon?.requireKeeps({
     "images of several platforms": platforms.length > 1,
@@ -308,12 +310,6 @@ async function isAnyLost(images: ReturnType<typeof imagesOf>): Promise<boolean> 
 /** Builds that trust the same keys have cache mounts of their own: nobody vouches for what others have left in theirs. */
 function realmOf(trusted: ReadonlySet<string> | undefined): string | undefined {
   return trusted && `trusts ${sha256Of([...trusted].sort().join())}`;
-}
-
-/** Names the service for the record of a build. */
-function serviceNameOf({ runtime }: Invocation, globals: GlobalOptions): string {
-  const choice = chooseServiceFor(runtime, globals);
-  return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
 }
 
 /** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */

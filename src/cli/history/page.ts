@@ -9,7 +9,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { findLayers, sizeOf } from "../images/inspection.ts";
 import { stateDirectory } from "../process/runtime.ts";
 import { findDescription } from "../references/image-argument.ts";
-import { chooseServiceFor } from "../service/choice.ts";
+import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
 import { earlierBuild, requireRecord } from "./find-build.ts";
@@ -50,8 +50,7 @@ async function measureBuild(
 ): Promise<{ sizes: ImageSizes | undefined; record: BuildRecord } | undefined> {
   const { steps, result, origin } = record;
   const choice = chooseServiceFor(invocation.runtime, invocation.globals);
-  const name = choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
-  if (name !== origin.service || result === null) return undefined;
+  if (serviceName(choice) !== origin.service || result === null) return undefined;
   await using connection = await connectQuietly(invocation);
   if (!(await connection.service.capabilities.extensions()).has("changes")) return undefined;
   const sizes = await measureImage(result.image, connection);

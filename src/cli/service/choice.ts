@@ -23,6 +23,11 @@ export function chooseServiceFor(runtime: Runtime, globals: ServiceFlags): Servi
   return choice;
 }
 
+/** Names a service as the record of a build has it. */
+export function serviceName(choice: ServiceChoice): string {
+  return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
+}
+
 /** True if the engine runs in this process, and ends with it. */
 export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
