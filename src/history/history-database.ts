@@ -39,8 +39,9 @@ export interface History extends Disposable {
   /** Returns the kept output of a step, if it has any. */
   output(id: string, step: number): string | undefined;
   remove(ids: readonly string[]): void;
-  usage(): HistoryUsage;
-  /** Returns the size of some builds. */
+  /** Returns the number of builds. */
+  count(): number;
+  /** Returns the size of the records and the output of some builds, compressed. */
   bytesOf(ids: readonly string[]): number;
   /** Returns the bytes of the file that removed builds have left. */
   freeBytes(): number;
@@ -48,20 +49,14 @@ export interface History extends Disposable {
   compact(): void;
 }
 
-export interface HistoryUsage {
-  builds: number;
-  /** Of the records and the output, compressed. */
-  bytes: number;
-}
-
 /** The bounds of a history. */
-export interface HistoryBounds {
+interface HistoryBounds {
   builds: number;
   bytes: number;
   ageMilliseconds: number;
 }
 
-export const historyBounds: HistoryBounds = {
+const historyBounds: HistoryBounds = {
   builds: 1000,
   bytes: 64 * 1000 * 1000,
   ageMilliseconds: 90 * 86_400_000,
@@ -169,10 +164,8 @@ function historyIn(database: Database, bounds: HistoryBounds): History {
       return row === null ? undefined : Bun.zstdDecompressSync(row.text).toString();
     },
     remove: (ids) => inTransaction(database, () => remove(ids)),
-    usage: () =>
-      database
-        .query<HistoryUsage, []>("SELECT count(*) AS builds, coalesce(sum(bytes), 0) AS bytes FROM build")
-        .get() ?? { builds: 0, bytes: 0 },
+    count: () =>
+      database.query<{ count: number }, []>("SELECT count(*) AS count FROM build").get()?.count ?? 0,
     bytesOf: (ids) =>
       database
         .query<{ bytes: number }, [string]>(

@@ -5,9 +5,7 @@ import { formatDuration } from "./quantity.ts";
 import { stepCounter } from "./step-row.ts";
 
 /** What announces work that takes a while; other lines of the log are about what is done. */
-const beginnings: ReadonlySet<BuildEvent["type"]> = new Set([
-  ...(["spawned", "resumed", "importing", "downloading"] as const),
-]);
+const beginnings = new Set<BuildEvent["type"]>(["spawned", "resumed", "importing", "downloading"]);
 
 /** A long instruction was shown in whole when its command began. */
 const maxTitleColumns = 60;

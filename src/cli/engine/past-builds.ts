@@ -14,7 +14,7 @@ interface Builds {
 /** Measures the history. `reclaimableBytes`: what builds that are gone have left in its file. */
 export function historyUsage(invocation: Invocation): Builds & { reclaimableBytes: number } {
   const usage = withHistory(invocation, (history, home) => ({
-    count: history.usage().builds,
+    count: history.count(),
     bytes: historyFileBytes(home),
     reclaimableBytes: history.freeBytes(),
   }));

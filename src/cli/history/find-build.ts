@@ -1,8 +1,13 @@
 /** The build that an argument names. */
-
+import { basename } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { BuildRecord } from "../../history/build-record.ts";
-import { type BuildSummary, type History, openExistingHistory } from "../../history/history-database.ts";
+import {
+  type BuildSummary,
+  type History,
+  historyPath,
+  openExistingHistory,
+} from "../../history/history-database.ts";
 import { visible } from "../../visible.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -32,7 +37,7 @@ function openOrThrow(home: string): History | undefined {
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(`cannot open the history of builds in ${home}: ${messageOf(error)}`, {
-      hint: "Check the permissions of that directory, or remove history-v1.db in it: only the history is lost.",
+      hint: `Check the permissions of that directory, or remove ${basename(historyPath(home))} in it: only the history is lost.`,
       cause: error,
     });
   }
@@ -45,7 +50,7 @@ const none: History = {
   record: () => undefined,
   output: () => undefined,
   remove() {},
-  usage: () => ({ builds: 0, bytes: 0 }),
+  count: () => 0,
   bytesOf: () => 0,
   freeBytes: () => 0,
   compact() {},

@@ -23,8 +23,6 @@ export function html(parts: TemplateStringsArray, ...values: readonly Part[]): M
   return new Markup(text);
 }
 
-export const nothing = new Markup("");
-
 function textOf(value: Part): string {
   if (value === undefined) return "";
   if (value instanceof Markup) return value.text;
