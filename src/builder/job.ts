@@ -211,6 +211,8 @@ export interface BuildJob {
   useCache: boolean;
   ahead: LookAhead;
   early: EarlyUploads;
+  /** The titles of all instructions of the Dockerfile that make a layer. */
+  layerTitles: () => readonly string[];
   /** `undefined` if nothing depends on them. */
   platforms: BuildPlatforms | undefined;
   /** Bound to the step. */

@@ -120,7 +120,6 @@ function shiftMemory(memory: StepMemory, at: number): StepMemory {
   });
   return {
     explains: memory.explains,
-    recordsReasons: memory.recordsReasons,
     explain: (step, titles) => memory.explain(shift(step), titles),
     compareShared: (step, hash, titles) => memory.compareShared(shift(step), hash, titles),
     needsInputs: (step, hash) => memory.needsInputs(shift(step), hash),

@@ -5,8 +5,6 @@ import { type Difference, type Explanation, findDifference, type StepInputs } fr
 export interface StepMemory {
   /** True if the user asked why steps are not taken from the cache. */
   readonly explains: boolean;
-  /** True if the reasons are also wanted for the record of a build, which nobody waits for. */
-  readonly recordsReasons: boolean;
   /** `titles`: those of all instructions of the Dockerfile that make a layer. */
   explain(step: RememberedStep, titles: readonly string[]): Explanation;
   /** `hash`: the step's current hash. Returns the scope that has a layer of this step from other inputs, if there is one. */
@@ -39,12 +37,7 @@ const maxBytes = 64 * 1024 * 1024;
 /** `dockerfile`: its absolute path. */
 export function createStepMemory(
   store: StepStore,
-  {
-    session,
-    dockerfile,
-    explains,
-    recordsReasons = false,
-  }: { session: string; dockerfile: string; explains: boolean; recordsReasons?: boolean },
+  { session, dockerfile, explains }: { session: string; dockerfile: string; explains: boolean },
 ): StepMemory {
   let known: StepEntry[] | undefined;
   const earlier = () => {
@@ -56,7 +49,6 @@ export function createStepMemory(
   let room = maxBytes;
   return {
     explains,
-    recordsReasons,
 
     explain({ ordinal, inputs }, titles) {
       if (earlier().length === 0) return { reason: "first build" };
@@ -78,8 +70,8 @@ export function createStepMemory(
       const text = await makeText();
       room = Math.max(0, room - text.length);
       if (room === 0) return;
-      // Read before this build replaces any.
-      if (explains || recordsReasons) earlier();
+      // Read before this build replaces any, to explain later steps.
+      earlier();
       store.set(session, dockerfile, { ordinal, hash, title, inputs: text });
     },
 

@@ -98,12 +98,16 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
 }
 
 /** Returns the job of a step, with its stage's uploads and its place in events. */
-export function jobOf(step: Step, { running, platforms, results, feedOf, uncached }: StagesAtWork): BuildJob {
+export function jobOf(
+  step: Step,
+  { running, platforms, results, feedOf, uncached, ordinals }: StagesAtWork,
+): BuildJob {
   const index = step.stage?.index ?? 0;
   const { early, ahead } = feedOf(index);
   const emit = emitFor(step, running.emit);
   const useCache = running.asked.useCache && !uncached.has(index);
-  return { ...running, platforms, stages: results, early, ahead, emit, useCache };
+  const layerTitles = ordinals.titles;
+  return { ...running, platforms, stages: results, early, ahead, emit, useCache, layerTitles };
 }
 
 interface ShownPlaces {

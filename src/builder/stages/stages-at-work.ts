@@ -1,6 +1,8 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import { once } from "../../once.ts";
 import type { Dialect } from "../dialect.ts";
 import type { RunningBuild, StageResults } from "../job.ts";
+import { titleOf } from "../location.ts";
 import type { StepRecord } from "../result.ts";
 import type { BuildPlatforms } from "../state/platform.ts";
 import type { Arguments } from "../state/scope.ts";
@@ -39,6 +41,8 @@ interface Ordinals {
   ofCommit(stage: number): number;
   /** The index of the stage that a number belongs to; `undefined` if the Dockerfile has no such step. */
   stageOf(ordinal: number): number | undefined;
+  /** Returns the titles of all instructions that make a layer. */
+  titles(): readonly string[];
 }
 
 /** The maximum number of triggers of an image. Their ordinals are negative, below those of all instructions. */
@@ -53,6 +57,7 @@ export function ordinalsOf(dockerfile: Dockerfile, dialect: Dialect): Ordinals {
   const stages = new Map(stepsOf(dockerfile).map(({ instruction, stage }) => [instruction, stage?.index]));
   const inStages = (index: number) => (index >= 0 && index < length ? index : undefined);
   return {
+    titles: once(() => makers.map(titleOf)),
     ofStep: ({ instruction, stage }) =>
       byInstruction.get(instruction) ?? -maxTriggers * ((stage?.index ?? 0) + 1),
     // Commits come after all instructions, the last stage's first.

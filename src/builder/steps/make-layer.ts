@@ -11,7 +11,7 @@ import type { RememberedStep } from "../cache/step-memory.ts";
 import { hostNameKey, hostNameOf } from "../commands/network.ts";
 import { findHome } from "../docker/variables.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
-import { lineNamedIn, PlacementError, titleOf } from "../location.ts";
+import { lineNamedIn, PlacementError } from "../location.ts";
 import { cacheIdOf } from "../mounts/mount-spec.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { unexecutable } from "../mounts/run-mounts.ts";
@@ -29,7 +29,7 @@ import { joinOrigins, type LayerOrigin } from "../state/layer-origin.ts";
 import type { StageState } from "../state/state.ts";
 import { configureLayer } from "./configure-stage.ts";
 import { withScriptFile } from "./script-file.ts";
-import { layerMakers, requestOf, type Step } from "./step.ts";
+import { requestOf, type Step } from "./step.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
 export async function makeLayer(
@@ -231,14 +231,13 @@ function explainStep(
   const { uncachedStages } = build.asked;
   const { useCache } = build;
   const files = stage.staged.size + (mounts?.files.size ?? 0);
-  const isWorthIt = memory.recordsReasons && files <= maxRecordedFiles;
-  if (!memory.explains && !isWorthIt) return;
+  if (!memory.explains && files > maxRecordedFiles) return;
   if (!useCache) {
     const reason = uncachedStages.length > 0 ? "--no-cache-filter" : "--no-cache";
     build.emit({ type: "explained", title, line, explanation: { reason } });
     return;
   }
-  const titles = layerMakers(build.asked.dockerfile, build.asked.dialect).map(titleOf);
+  const titles = build.layerTitles();
   const withPath = (explanation: Explanation): Explanation =>
     explanation.reason === "source" && source?.changed !== undefined
       ? { ...explanation, path: source.changed }

@@ -89,7 +89,6 @@ export async function openBuildCache(
       // `place` is the same each time a context is fetched from one address.
       dockerfile: join(place, relative(context.absolutePath, absolutePath)),
       explains: values.flag("explain"),
-      recordsReasons: true,
     }),
   };
   if (sharing === undefined) return { ...own, add: async () => undefined };

@@ -115,6 +115,7 @@ export function createImageCopyBuild(
     useCache: true,
     ahead: createLookAhead({ ...source, dialect: dialects.default, dockerfile, early, clock, signal }),
     early,
+    layerTitles: () => [],
     platforms: undefined,
     emit: (event: StepEvent) => void events.push(event),
   };
