@@ -227,11 +227,11 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
     except: /^(main|start)\.ts$/,
   },
   {
-    pattern: /\\`bough |"[^"]*`bough /,
+    pattern: /\\`bough |"[^"]*`bough |\bbough (run|shell|-S|build)\b/,
     meaning:
       "a message names a command as data (messages/wording.ts), for all doors to say in their own words",
     except:
-      /^(?!builder|service|context|image|store|check|registry|terminal|cli\/(builds|references|contexts))|^cli\/builds\/(build|build-services|daemon-output|failed-result)\.ts$|^builder\/bases\/daemon-base\.ts$/,
+      /^(?!builder|service|context|image|store|check|registry|terminal|cli\/(builds|references|contexts|run|service|sessions))|^cli\/builds\/(annotate|build|build-services|daemon-output|failed-result|measures|run-build)\.ts$|^cli\/contexts\/fetch-archive\.ts$|^cli\/run\/(input|lines|request|run|shell)\.ts$|^cli\/service\/make-room\.ts$|^cli\/sessions\/(branch|cd|list|show)\.ts$|^builder\/bases\/daemon-base\.ts$/,
   },
   {
     pattern: /Bun\.spawn|child_process/,

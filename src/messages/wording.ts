@@ -4,6 +4,8 @@ import { quote } from "../programs/quote.ts";
 /** An option of bough: `--network host` on the command line. */
 export interface OptionTerm {
   readonly option: string;
+  /** The letter by which the command line names it. */
+  readonly letter?: string;
   readonly value?: string;
 }
 
@@ -12,7 +14,8 @@ export interface CommandTerm {
   /** Its name, with those of its groups: `session show`. */
   readonly command: string;
   readonly words?: readonly string[];
-  readonly session?: string;
+  /** A placeholder, such as `build:<hash>`, is not quoted. */
+  readonly session?: string | { readonly placeholder: string };
   /** The options that choose its service. */
   readonly service?: readonly string[];
   /** True on a line of its own, which is to be pasted. */
@@ -115,9 +118,16 @@ function renderSeries(
 
 /** Returns what a term is called on the command line. */
 export function commandLineWords(term: Term): string {
-  if ("option" in term) return `--${term.option}${term.value === undefined ? "" : ` ${term.value}`}`;
+  if ("option" in term) {
+    const name = term.letter === undefined ? `--${term.option}` : `-${term.letter}`;
+    return term.value === undefined ? name : `${name} ${term.value}`;
+  }
   const { command, words = [], session, service = [], isLine } = term;
-  const chosen = session === undefined ? service : [...service, "-S", session];
-  const line = ["bough", ...chosen.map(quote), command, ...words.map(quote)].join(" ");
+  const chosen = session === undefined ? [] : ["-S", sessionWord(session)];
+  const line = ["bough", ...service.map(quote), ...chosen, command, ...words.map(quote)].join(" ");
   return isLine ? line : `\`${line}\``;
+}
+
+function sessionWord(session: NonNullable<CommandTerm["session"]>): string {
+  return typeof session === "string" ? quote(session) : session.placeholder;
 }

@@ -1,8 +1,13 @@
 /** The words of each door: a message names commands and options as its users write them, or leaves out what they lack. */
 import { expect, test } from "bun:test";
+import { valuesOf } from "../../src/cli/command-line/request.ts";
 import { failureForAgent, messageForAgent } from "../../src/cli/mcp/words.ts";
-import { usageError } from "../../src/errors.ts";
+import { requireFailedStep } from "../../src/cli/run/failed-step.ts";
+import { whichCommand } from "../../src/cli/run/image-command.ts";
+import { readFailedStep } from "../../src/cli/run/surroundings-options.ts";
+import { BoughError, usageError } from "../../src/errors.ts";
 import { lines, type Message, sentences, wording } from "../../src/messages/wording.ts";
+import type { Store } from "../../src/store/store.ts";
 import { describeForDocker } from "../../src/terminal/failure.ts";
 
 const failed = (hint: Message | undefined) => failureForAgent({ wording: "failed", hint });
@@ -78,6 +83,46 @@ test.each<[hint: Message, line: string, agent: string | undefined]>([
   expect(String(hint)).toBe(line);
   expect(failed(hint)).toBe(agent === undefined ? "failed" : `failed\n${agent}`);
 });
+
+const neverFailed: Pick<Store, "failedSteps"> = {
+  failedSteps: { set() {}, get: () => undefined, latestSession: () => undefined, delete() {} },
+};
+
+test.each<[name: string, fails: () => unknown, line: string, agent: string]>([
+  [
+    "no command",
+    () => {
+      throw whichCommand("The image has none.");
+    },
+    "bough run: no command given. The image has none.\nGive it after IMAGE or --, as in: bough run app:dev ls -l /",
+    "The tool `run`: no command given. The image has none.",
+  ],
+  [
+    "no failed step",
+    () => requireFailedStep("k", neverFailed),
+    "the latest build of session k has not failed at a step\nA failed build prints the line to paste: bough -S build:<hash> shell --failed-step",
+    "the latest build of session k has not failed at a step",
+  ],
+  [
+    "another image than the failed step's",
+    () => readFailedStep(valuesOf({ "failed-step": true, use: "app:dev" })),
+    "--failed-step runs in that step's image: no other image can be given\nGive the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
+    "failed_step runs in that step's image: no other image can be given",
+  ],
+])("an agent gets no command line: %s", (_, fails, line, agent) => {
+  const error = failureFrom(fails);
+  expect(`${error.message}\n${error.hint}`).toBe(line);
+  expect(failureForAgent(error)).toBe(agent);
+});
+
+function failureFrom(work: () => unknown): BoughError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof BoughError) return error;
+  }
+  throw new Error("it did not fail");
+}
 
 test.each<[message: Message, agent: string]>([
   [wording`only a build with ${{ option: "docker" }} keeps it`, "only a build with docker: true keeps it"],

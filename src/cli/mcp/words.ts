@@ -56,7 +56,8 @@ const argumentsByOption: Readonly<Record<string, string>> = {
 };
 
 /** Returns the tool that does what a command does, with its arguments. */
-function toolFor({ command, words = [], session }: CommandTerm): string | undefined {
+function toolFor({ command, words = [], session: chosen }: CommandTerm): string | undefined {
+  const session = typeof chosen === "object" ? chosen.placeholder : chosen;
   const [place] = words.filter((word) => !word.startsWith("-"));
   switch (command) {
     case "images":

@@ -78,14 +78,14 @@ export function keepFailedStep(
   ];
 }
 
-export function requireFailedStep(session: string, store: Store): FailedStep {
+export function requireFailedStep(session: string, store: Pick<Store, "failedSteps">): FailedStep {
   const kept = store.failedSteps.get(session);
   if (kept !== undefined) return JSON.parse(kept) as FailedStep;
   const other = store.failedSteps.latestSession();
   throw usageError(
     `the latest build of session ${session} has not failed at a step`,
     other === undefined
-      ? wording`A failed build prints the line to paste: bough -S build:<hash> shell ${{ option: "failed-step" }}`
+      ? wording`A failed build prints the line to paste: ${{ command: "shell", words: ["--failed-step"], session: { placeholder: "build:<hash>" }, isLine: true }}`
       : wording`${{ command: "shell", words: ["--failed-step"], session: other }} opens the step at which that session's build has failed.`,
   );
 }

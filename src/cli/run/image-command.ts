@@ -76,7 +76,7 @@ async function findCommand(
 export function whichCommand(why: Message): BoughError {
   return usageError(
     wording`${{ command: "run", isLine: true }}: no command given. ${why}`,
-    "Give it after IMAGE or --, as in: bough run app:dev ls -l /",
+    wording`Give it after IMAGE or --, as in: ${{ command: "run", words: ["app:dev", "ls", "-l", "/"], isLine: true }}`,
   );
 }
 
@@ -149,6 +149,6 @@ export function refuseInteractiveShell(words: readonly string[], isTerminal: boo
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
   throw usageError(
     `without -it ${program} has no terminal, and would end immediately`,
-    wording`${wording`bough run -it gives it this one, and so does ${{ command: "shell" }}.`} Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
+    wording`${wording`${{ command: "run", words: ["-it"], isLine: true }} gives it this one, and so does ${{ command: "shell" }}.`} Or give it something to do: ${{ command: "run", words: ["--"], isLine: true }} ${program} -c 'COMMAND'`,
   );
 }
