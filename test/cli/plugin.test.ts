@@ -181,6 +181,8 @@ describe("docker-buildx", () => {
     ["history open", "`bough history report` writes a page"],
     ["history lss", 'unknown command: "lss". Did you mean ls?'],
     ["history inspect zzz", 'no record found for ref "zzz"'],
+    ["history inspect ^-1", 'no record found for ref "^-1"'],
+    ["history logs default/default/", 'no record found for ref "default/default/"'],
     ["history rm", "rm requires at least one argument"],
     ["history ls --filter foo=bar", 'unsupported filter "foo=bar"'],
     ["dial-stdio", "no BuildKit to talk to"],
@@ -229,6 +231,11 @@ describe("docker-buildx", () => {
     expect((await history("ls", "--filter", "status=error", "--format", "{{.Name}}")).stdout).toStartWith(
       "seen/Failing\n",
     );
+    const id = failed.ref.replace(/.*\//, "");
+    expect((await history("inspect", id.toUpperCase(), "--format", "{{.Ref}}")).stdout).toContain(id);
+    // One that is not there.
+    expect((await history("rm", "^-1")).exitCode).toBe(0);
+    expect((await history("ls", "--format", "{{.Name}}")).stdout).toStartWith("seen/Failing\n");
     expect(await history("rm", failed.ref)).toMatchObject({ exitCode: 0, stdout: "" });
     expect((await history("ls", "--format", "{{.Name}}")).stdout).toStartWith("seen (one)\n");
     expect((await history("rm", "--all")).exitCode).toBe(0);

@@ -57,21 +57,24 @@ const none: History = {
   [Symbol.dispose]() {},
 };
 
-/** Finds a build by the words of a command line; the last one, or the one before it, if there are none. */
+/** Returns the builds that an argument names: the last one if it is not given, several if their IDs begin with it. */
+export function findBuilds(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary[] {
+  if (given === undefined) return builds.slice(0, 1);
+  const [, back] = backwards.exec(given) ?? [];
+  if (back !== undefined) return builds.slice(Number(back === "" ? 1 : back)).slice(0, 1);
+  return given === "" ? [] : builds.filter(({ id }) => id.startsWith(given.toLowerCase()));
+}
+
+/** `^`, `^2`. */
+const backwards = /^\^(\d{0,6})$/;
+
+/** Returns the only build that an argument of the command line names. */
 export function requireBuild(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
-  const [newest] = builds;
-  if (newest === undefined)
+  if (builds.length === 0)
     throw new BoughError("the history has no builds yet", {
       hint: "`bough build` and `bough bake` add to it.",
     });
-  if (given === undefined) return newest;
-  const [, back] = /^\^(\d{0,6})$/.exec(given) ?? [];
-  if (back !== undefined) {
-    const found = builds[Number(back === "" ? 1 : back)];
-    if (found !== undefined) return found;
-    throw new BoughError(`there is no build ${given}: the history has ${builds.length}`, { hint });
-  }
-  const matches = given === "" ? [] : builds.filter(({ id }) => id.startsWith(given.toLowerCase()));
+  const matches = findBuilds(given, builds);
   const [match, ...others] = matches;
   if (match !== undefined && others.length === 0) return match;
   if (match !== undefined)
@@ -81,6 +84,8 @@ export function requireBuild(given: string | undefined, builds: readonly BuildSu
         .map(({ id }) => id)
         .join(", ")}`,
     });
+  if (given !== undefined && backwards.test(given))
+    throw new BoughError(`there is no build ${given}: the history has ${builds.length}`, { hint });
   throw new BoughError(`there is no build ${visible(JSON.stringify(given))} in the history`, { hint });
 }
 

@@ -3,7 +3,7 @@ import { CommandLineError, usageError } from "../../errors.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { requireBuild, requireRecord, withHistory } from "../history/find-build.ts";
+import { findBuilds, requireRecord, withHistory } from "../history/find-build.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { formatted } from "./format.ts";
 import { readFilters } from "./history-filters.ts";
@@ -101,7 +101,7 @@ async function inspect(words: readonly string[], { name, runtime }: HistoryCall)
   const values = parseArguments(words, { ...common, ...reference, format: { type: "string" } }, name);
   const format = values.text("format") ?? "pretty";
   const { record, log } = await withHistory(runtime, (builds, history) => {
-    const record = requireRecord(findBuild(one(values.positionals), builds), history);
+    const record = requireRecord(requireKnown(one(values.positionals), builds), history);
     const failed = record.steps.find(({ outcome }) => outcome === "failed");
     return { record, log: failed && history.output(record.id, failed.step) };
   });
@@ -123,7 +123,7 @@ async function logs(words: readonly string[], { name, runtime }: HistoryCall): P
   if (!["plain", "tty", "auto"].includes(progress))
     throw new CommandLineError(`invalid progress mode ${progress}`);
   const text = await withHistory(runtime, (builds, history) => {
-    const record = requireRecord(findBuild(one(values.positionals), builds), history);
+    const record = requireRecord(requireKnown(one(values.positionals), builds), history);
     return renderLog(record, (step) => history.output(record.id, step));
   });
   runtime.stderr.write(text);
@@ -138,7 +138,7 @@ async function rm(words: readonly string[], { name, runtime }: HistoryCall): Pro
     throw usageError("rm requires either --all or at least one argument");
   await withHistory(runtime, (builds, history) => {
     // As in buildx, one that is not there is no error.
-    const chosen = all ? builds : values.positionals.flatMap((ref) => knownBuild(ref, builds) ?? []);
+    const chosen = all ? builds : values.positionals.flatMap((ref) => findKnown(ref, builds) ?? []);
     history.remove(chosen.map(({ id }) => id));
     history.compact();
   });
@@ -151,17 +151,20 @@ function one(positionals: readonly string[]): string | undefined {
   return positionals[0];
 }
 
-/** Finds a build by its ID, `^1` or `default/default/ID`. */
-function findBuild(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
-  const found = ref === undefined ? builds[0] : knownBuild(ref, builds);
+/** Returns the build that a reference names; the last one if it is not given. */
+function requireKnown(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
+  const found = findKnown(ref, builds);
   if (found !== undefined) return found;
   throw usageError(ref === undefined ? "no records found" : `no record found for ref ${JSON.stringify(ref)}`);
 }
 
-function knownBuild(ref: string, builds: readonly BuildSummary[]): BuildSummary | undefined {
-  const id = ref.replace(/^.*\//, "");
-  const isThere = id.startsWith("^")
-    ? Number(id.slice(1) || 1) < builds.length
-    : builds.some((build) => build.id.startsWith(id));
-  return isThere ? requireBuild(id, builds) : undefined;
+/** Finds a build by its ID, `^1` or `default/default/ID`. */
+function findKnown(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary | undefined {
+  const found = findBuilds(ref?.replace(/^.*\//, ""), builds);
+  if (found.length < 2) return found[0];
+  const ids = found.slice(0, 5).map(({ id }) => id);
+  throw usageError(
+    `ref ${JSON.stringify(ref)} is ambiguous: ${found.length} records begin with it`,
+    `Give more characters: ${ids.join(", ")}`,
+  );
 }
