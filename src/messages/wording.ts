@@ -79,14 +79,14 @@ function series(
 }
 
 /**
- * Returns a message in the words of a door: `wordsOf` returns those for a term, `undefined` if the door has nothing like it. Returns
- * `undefined` if nothing is left to be said.
+ * Returns what a door calls a term, `undefined` if it has nothing like it.
+ *
+ * @param before the text before the term
  */
-export function render(
-  message: Message,
-  wordsOf: (term: Term, before: string) => string | undefined,
-  before = "",
-): string | undefined {
+export type WordsOf = (term: Term, before: string) => string | undefined;
+
+/** Returns a message in the words of a door, `undefined` if nothing is left to be said. */
+export function render(message: Message, wordsOf: WordsOf, before = ""): string | undefined {
   if (typeof message === "string") return message;
   let text = "";
   for (const part of message.parts) {
@@ -102,11 +102,7 @@ export function render(
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined;
 }
 
-function renderSeries(
-  { lead, separator, items }: Series,
-  wordsOf: Parameters<typeof render>[1],
-  before: string,
-): string {
+function renderSeries({ lead, separator, items }: Series, wordsOf: WordsOf, before: string): string {
   let text = "";
   for (const item of items) {
     const start = text === "" ? lead : text + separator;

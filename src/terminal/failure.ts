@@ -1,6 +1,5 @@
 import { BoughError, exitCodes, messageOf, primaryOf } from "../errors.ts";
-import { commandLineWords, render, type Term } from "../messages/wording.ts";
-import { quote } from "../programs/quote.ts";
+import { commandLineWords, render, type WordsOf } from "../messages/wording.ts";
 import { stateFailure } from "../state-failure.ts";
 import { truncate, visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
@@ -26,10 +25,13 @@ export function describeFailure(
  * Returns an error as buildx prints it: excerpts and advice first, and in the last line what failed, since docker's actions for GitHub
  * show no other line as the reason. `##[` would begin a command of GitHub's there.
  */
-export function describeForDocker(error: unknown): { details: string; reason: string } {
+export function describeForDocker(
+  error: unknown,
+  wordsOf: WordsOf = commandLineWords,
+): { details: string; reason: string } {
   const { wording, hint: given } = failureOf(error);
-  const message = render(wording, dockerWords) ?? "";
-  const hint = given === undefined ? undefined : render(given, dockerWords);
+  const message = render(wording, wordsOf) ?? "";
+  const hint = given === undefined ? undefined : render(given, wordsOf);
   const [headline = "", ...excerpt] = cutWords(message).split("\n");
   const reasonOf = (text: string) => `ERROR: ${visibleLines(text).replaceAll("##[", "## [")}\n`;
   // Docker's usage comes last there, too.
@@ -42,16 +44,6 @@ export function describeForDocker(error: unknown): { details: string; reason: st
   // Lines that are not indented are further errors: the first one's excerpt must follow it.
   const lines = excerpt.some((line) => /^\S/.test(line)) ? [headline, ...excerpt] : excerpt;
   return { details: `${visibleLines([...lines, ...advice].join("\n"))}\n`, reason: reasonOf(headline) };
-}
-
-/** Returns what a term is called on docker's command line, in whose place bough builds. */
-function dockerWords(term: Term): string {
-  if ("option" in term)
-    return commandLineWords(term.option === "dockerfile" ? { ...term, option: "file" } : term);
-  const { command, words = [] } = term;
-  return ["build", "bake"].includes(command)
-    ? `\`${["docker", "buildx", command, ...words.map(quote)].join(" ")}\``
-    : commandLineWords(term);
 }
 
 /** Cuts words that are longer than any path, such as a pattern or a reference of 50 kB, which would fill the screen. */

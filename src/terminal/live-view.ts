@@ -1,5 +1,6 @@
 import type { BuildEvent, Ran } from "../builder/events.ts";
 import type { Clock } from "../clock.ts";
+import type { WordsOf } from "../messages/wording.ts";
 import { describeMissingParts, type LogLine, renderBuildEvent, summarize } from "./build-log.ts";
 import { paintFailed, paintFinished } from "./color.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
@@ -21,6 +22,8 @@ interface LiveViewOptions {
   isCompact?: boolean;
   /** Aborted when the build is interrupted. */
   signal?: AbortSignal;
+  /** What messages call options and commands. */
+  wordsOf?: WordsOf | undefined;
 }
 
 interface Terminal extends Screen {
@@ -51,6 +54,7 @@ export function createLiveView({
   openSpoolFile,
   isCompact = false,
   signal,
+  wordsOf,
 }: LiveViewOptions): LiveView {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
@@ -72,8 +76,8 @@ export function createLiveView({
       turns.soon(() => area.print(formatLogLines(text, { ...stream, columns: terminal.columns }), rows())),
     output: (text) => turns.soon(() => area.print(formatOutput(text, stream), rows())),
   };
-  const log = createLog(logLevel, write.line);
-  const logLine = createLineLogger(log, logLevel, write);
+  const log = createLog(logLevel, write.line, wordsOf);
+  const logLine = createLineLogger(log, logLevel, write, wordsOf);
   const held = createHeldOutput({
     ...{ log, logLevel, write: write.output, openSpoolFile },
     onlyFailures: isCompact,

@@ -1,5 +1,5 @@
 import { createConsola, type LogType } from "consola/core";
-import { type Message, wording } from "../messages/wording.ts";
+import { commandLineWords, type Message, render, type WordsOf, wording } from "../messages/wording.ts";
 import { visibleLines } from "../visible.ts";
 
 /** Log lines, `[INFO] ...`, all on standard error: standard output is for results. */
@@ -14,17 +14,21 @@ export type LogLevel = keyof Log;
 
 const levels = { error: 0, warn: 1, info: 3, debug: 4 } as const;
 
-export function createLog(level: LogLevel, write: (text: string) => void): Log {
-  return createReportedLog(level, (type, message) =>
-    write(`[${type.toUpperCase()}] ${visibleLines(message)}\n`),
-  );
+export function createLog(level: LogLevel, write: (text: string) => void, wordsOf?: WordsOf): Log {
+  const report = (type: LogLevel, message: string) =>
+    write(`[${type.toUpperCase()}] ${visibleLines(message)}\n`);
+  return createReportedLog(level, report, wordsOf);
 }
 
 /**
  * Creates a log that passes messages of at least `level` to `report`. Consola is used only for its levels: streams, colours and
  * the form of lines are decided elsewhere, with the live view.
  */
-export function createReportedLog(level: LogLevel, report: (level: LogLevel, message: string) => void): Log {
+export function createReportedLog(
+  level: LogLevel,
+  report: (level: LogLevel, message: string) => void,
+  wordsOf: WordsOf = commandLineWords,
+): Log {
   const consola = createConsola({
     level: levels[level],
     // Consola's own reporters depend on environment variables.
@@ -34,8 +38,8 @@ export function createReportedLog(level: LogLevel, report: (level: LogLevel, mes
   return {
     debug: (message) => consola.debug(message),
     info: (message) => consola.info(message),
-    warn: (message) => consola.warn(message),
-    error: (message) => consola.error(message),
+    warn: (message) => consola.warn(render(message, wordsOf) ?? ""),
+    error: (message) => consola.error(render(message, wordsOf) ?? ""),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { BuildEvent, Emit } from "../builder/events.ts";
 import type { Clock } from "../clock.ts";
+import { commandLineWords, render, type WordsOf } from "../messages/wording.ts";
 import type { OutputChunk } from "../service/service.ts";
 import { visibleLines } from "../visible.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
@@ -28,6 +29,8 @@ interface PlainOptions {
   write: Writers;
   /** Opens a file for output that is shown later. */
   openSpoolFile: () => SpoolFile;
+  /** What messages call options and commands. */
+  wordsOf?: WordsOf | undefined;
 }
 
 /** Functions that write log lines, and output of commands. */
@@ -40,7 +43,14 @@ export interface Writers {
  * Shows a build as log lines with the output of commands: as it comes, or, if the log shows only errors, after a failure. If
  * several stages are built at once, each line has its step's label.
  */
-export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
+export function createPlainProgress({
+  log,
+  clock,
+  logLevel,
+  write,
+  openSpoolFile,
+  wordsOf,
+}: PlainOptions): Progress {
   const labels = createStepLabels();
   const ends = createStepEnds(clock);
   const output = createStreamedOutput(write.output, (stream) => log.info(`${stream}:`));
@@ -50,7 +60,7 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
   });
   const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
   const isStreamed = logLevel === "info" || logLevel === "debug";
-  const logLine = createLineLogger(log, logLevel, write);
+  const logLine = createLineLogger(log, logLevel, write, wordsOf);
 
   function show(event: Extract<BuildEvent, { type: "output" | "ran" }>): void {
     const { step } = event;
@@ -102,10 +112,15 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
 }
 
 /** Creates a function that logs lines, those with `isAlways` at any log level. */
-export function createLineLogger(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
+export function createLineLogger(
+  log: Log,
+  logLevel: LogLevel,
+  write: Writers,
+  wordsOf: WordsOf = commandLineWords,
+): (line: LogLine) => void {
   return ({ level, text, isAlways }) => {
     if (isAlways === true && level === "warn" && logLevel === "error")
-      write.line(`[WARN] ${visibleLines(String(text))}\n`);
+      write.line(`[WARN] ${visibleLines(render(text, wordsOf) ?? "")}\n`);
     else if (level === "warn" || level === "error") log[level](text);
     else log[level](String(text));
   };

@@ -1,6 +1,7 @@
 import type { BuildEvent, StepEvent } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import type { Clock } from "../clock.ts";
+import { commandLineWords, render, type WordsOf } from "../messages/wording.ts";
 import { sha256Of } from "../sha256.ts";
 import { failureOf } from "./failure.ts";
 import { jsonText } from "./json-text.ts";
@@ -25,6 +26,8 @@ interface SolveProgressOptions {
   clock: Pick<Clock, "now">;
   /** The level of messages that are not about a step. */
   logLevel: LogLevel;
+  /** What messages call options and commands. */
+  wordsOf?: WordsOf | undefined;
 }
 
 /** The interval for repeated amounts. The one at the end has the total anyway. */
@@ -35,7 +38,12 @@ const amountsEveryMilliseconds = 200;
  * their `statuses`, their `logs` (in base64) and `warnings`. `docker compose build` reads that. Only what BuildKit shows has a vertex:
  * images of FROM, what makes a layer, and the export. The build's error is no part of it, as there.
  */
-export function createSolveProgress({ write, clock, logLevel }: SolveProgressOptions): Progress {
+export function createSolveProgress({
+  write,
+  clock,
+  logLevel,
+  wordsOf = commandLineWords,
+}: SolveProgressOptions): Progress {
   const steps = new Map<string, Vertex>();
   /** The latest vertex of each stage, from which its next one is made. */
   const latest = new Map<string, string>();
@@ -81,7 +89,8 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
       end(vertex);
       return vertex;
     });
-    const text = number === undefined ? String(message) : `${message} (line ${number})`;
+    const said = render(message, wordsOf) ?? "";
+    const text = number === undefined ? said : `${said} (line ${number})`;
     const range = number !== undefined && { range: [{ start: { line: number }, end: { line: number } }] };
     line({
       warnings: [{ vertex: digest, level: 1, short: Buffer.from(text).toString("base64"), ...range }],
@@ -172,9 +181,13 @@ export function createSolveProgress({ write, clock, logLevel }: SolveProgressOpt
   }
 
   return {
-    log: createReportedLog(logLevel, (level, message) => {
-      if (level === "warn" || level === "error") warn({ message, line: undefined });
-    }),
+    log: createReportedLog(
+      logLevel,
+      (level, message) => {
+        if (level === "warn" || level === "error") warn({ message, line: undefined });
+      },
+      wordsOf,
+    ),
     emit(event) {
       const { target } = event;
       if (event.type === "step") {

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { valuesOf } from "../../src/cli/command-line/request.ts";
 import { failureForAgent, messageForAgent } from "../../src/cli/mcp/words.ts";
+import { dockerWords } from "../../src/cli/plugin/docker-words.ts";
 import { requireFailedStep } from "../../src/cli/run/failed-step.ts";
 import { whichCommand } from "../../src/cli/run/image-command.ts";
 import { readFailedStep } from "../../src/cli/run/surroundings-options.ts";
@@ -9,6 +10,9 @@ import { BoughError, usageError } from "../../src/errors.ts";
 import { lines, type Message, sentences, wording } from "../../src/messages/wording.ts";
 import type { Store } from "../../src/store/store.ts";
 import { describeForDocker } from "../../src/terminal/failure.ts";
+import { createLog, prefixLog } from "../../src/terminal/log.ts";
+import { createSolveProgress } from "../../src/terminal/solve-progress.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 
 const failed = (hint: Message | undefined) => failureForAgent({ wording: "failed", hint });
 const inSession = { session: "build:1", isLine: true };
@@ -135,6 +139,25 @@ test.each<[message: Message, agent: string]>([
 test("in the place of docker's builder, options and commands have docker's names", () => {
   const message = wording`${{ option: "dockerfile" }} a: there is no such file`;
   const hint = wording`${{ command: "build", words: ["--pull"] }} asks for it.`;
-  const { reason } = describeForDocker(usageError(message, hint));
+  const { reason } = describeForDocker(usageError(message, hint), dockerWords);
   expect(reason).toBe("ERROR: --file a: there is no such file. `docker buildx build --pull` asks for it.\n");
+  let written = "";
+  const write = (text: string) => {
+    written += text;
+  };
+  const log = createLog("info", write, dockerWords);
+  log.warn(message);
+  prefixLog(log, "app").error(hint);
+  expect(written).toBe(
+    "[WARN] --file a: there is no such file\n[ERROR] app: `docker buildx build --pull` asks for it.\n",
+  );
+  written = "";
+  createSolveProgress({
+    write,
+    clock: createManualClock(),
+    logLevel: "info",
+    wordsOf: dockerWords,
+  }).log.warn(message);
+  const { warnings } = JSON.parse(written.trim().split("\n").at(-1) ?? "");
+  expect(Buffer.from(warnings[0].short, "base64").toString()).toBe("--file a: there is no such file");
 });

@@ -4,6 +4,7 @@ import { dirname, join, posix, relative, sep } from "node:path";
 import type { Finding } from "../../check/rules.ts";
 import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../../dockerfile/secrets.ts";
+import { commandLineWords, render } from "../../messages/wording.ts";
 import { describeFailure, describeForDocker, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
@@ -109,12 +110,12 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
     fail(error) {
       const known = failureOf(error);
       const { details, reason } = given.runtime.isPlugin
-        ? describeForDocker(error)
+        ? describeForDocker(error, given.runtime.wordsOf)
         : { details: describeFailure(error, given.globals.format).text, reason: "" };
       if (!progress.fail(error)) stderr.write(formatLogLines(details, stderr));
       resume();
       const problems = (hasOneDockerfile ? problemsIn(error) : undefined) ?? [
-        { message: known.message, range: undefined },
+        { message: known.wording, range: undefined },
       ];
       const marked = known.kind === "interrupted" ? [] : problems;
       for (const problem of marked)
@@ -135,7 +136,7 @@ function createMark(invocation: Given) {
     { title, message: given, range, culprit }: Marked,
     shown = "Dockerfile",
   ): string => {
-    const message = String(given);
+    const message = render(given, invocation.runtime.wordsOf ?? commandLineWords) ?? "";
     const line = culprit?.line ?? range?.start;
     if (line === undefined)
       return renderAnnotation({ level, title, message: maskSecrets(message), place: undefined });

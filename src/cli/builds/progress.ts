@@ -24,7 +24,7 @@ export async function createProgress(
 
 async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation): Promise<Progress> {
   const { runtime, globals, log } = invocation;
-  const { stderr, clock } = runtime;
+  const { stderr, clock, wordsOf } = runtime;
   const open = () => openSpoolFile(stateDirectory(runtime));
   switch (mode) {
     case "plain":
@@ -37,6 +37,7 @@ async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation
           output: (text) => stderr.write(formatOutput(text, stderr)),
         },
         openSpoolFile: open,
+        wordsOf,
       });
     case "json": {
       const { createJsonProgress } = await import("../../terminal/json-progress.ts");
@@ -44,7 +45,7 @@ async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation
     }
     case "rawjson": {
       const { createSolveProgress } = await import("../../terminal/solve-progress.ts");
-      return createSolveProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
+      return createSolveProgress({ write: stderr.write, clock, logLevel: globals.logLevel, wordsOf });
     }
     case "compact":
     case "tty": {
@@ -56,6 +57,7 @@ async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation
         openSpoolFile: open,
         isCompact: mode === "compact",
         signal: runtime.signal,
+        wordsOf,
       });
       runtime.views.add(view);
       return view;

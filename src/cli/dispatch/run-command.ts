@@ -61,7 +61,11 @@ export async function runRequest(
   // Loaded only now, so that help and version are fast.
   const { createLog } = await import("../../terminal/log.ts");
   const { withRegistryOptions } = await import("../service/registry-options.ts");
-  const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
+  const log = createLog(
+    globals.logLevel,
+    (text) => stderr.write(formatLogLines(text, stderr)),
+    runtime.wordsOf,
+  );
   for (const sentence of values.ignored) log.warn(sentence);
   const environment = withVariables(
     withRegistryOptions(values, runtime),

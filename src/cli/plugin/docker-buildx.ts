@@ -14,7 +14,13 @@ import { definitionsOf, runRequest } from "../dispatch/run-command.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readWords } from "./buildx-words.ts";
-import { defaultOptions, dockerEnvironment, dockerProxies, readPluginLine } from "./docker-words.ts";
+import {
+  defaultOptions,
+  dockerEnvironment,
+  dockerProxies,
+  dockerWords,
+  readPluginLine,
+} from "./docker-words.ts";
 
 /** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
 const buildxVersion = "0.29.1";
@@ -188,7 +194,7 @@ export async function runPlugin(
   }
   const line = readPluginLine(words);
   const environment = withVariables(runtime.environment, dockerEnvironment(line.values));
-  const called: Runtime = { ...runtime, environment, isPlugin: true };
+  const called: Runtime = { ...runtime, environment, isPlugin: true, wordsOf: dockerWords };
   const name = synonyms.get(line.command) ?? line.command;
   const found = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
   if (found === undefined) {
@@ -316,7 +322,7 @@ function overview(): string {
 
 /** Returns an error as buildx prints it, so that what reads buildx's output finds it, and the exit code that buildx has for it. */
 export function describePluginFailure(error: unknown): { text: string; exitCode: number } {
-  const { details, reason } = describeForDocker(error);
+  const { details, reason } = describeForDocker(error, dockerWords);
   // docker's command line has a code of its own for options that are wrong, and for values that it parses itself.
   if (error instanceof CommandLineError) return { text: details + reason, exitCode: 125 };
   return { text: details + reason, exitCode: exitCodeOfDocker(error) };

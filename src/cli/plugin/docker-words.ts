@@ -1,8 +1,10 @@
-/** The words of docker's command line: its own options, and what its options mean for bough's commands. */
+/** The words of docker's command line: its own options, what its options mean for bough's commands, and what messages call those. */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import { commandLineWords, type Term } from "../../messages/wording.ts";
+import { quote } from "../../programs/quote.ts";
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -112,4 +114,14 @@ export function dockerProxies(environment: Runtime["environment"]): Record<strin
     return [`${kind.toUpperCase()}_PROXY`, `${kind}_proxy`].map((name) => [name, value] as const);
   });
   return Object.fromEntries(pairs);
+}
+
+/** Returns what a term is called on docker's command line, in whose place bough builds. */
+export function dockerWords(term: Term): string {
+  if ("option" in term)
+    return commandLineWords(term.option === "dockerfile" ? { ...term, option: "file" } : term);
+  const { command, words = [] } = term;
+  return ["build", "bake"].includes(command)
+    ? `\`${["docker", "buildx", command, ...words.map(quote)].join(" ")}\``
+    : commandLineWords(term);
 }

@@ -82,7 +82,7 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
     return 0;
   }
   const { stderr } = runtime;
-  const log = createLog("info", (text) => stderr.write(formatLogLines(text, stderr)));
+  const log = createLog("info", (text) => stderr.write(formatLogLines(text, stderr)), runtime.wordsOf);
   for (const { tag, to } of destinations) {
     await writeIndex(made, tag.reference, to, { signal, log });
     log.info(`${tag.full} is ${made.manifest.digest}`);

@@ -2,6 +2,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import type { WordsOf } from "../../messages/wording.ts";
 import type { GithubCaches } from "../../registry/github/github-caches.ts";
 import type { Fetch } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
@@ -36,6 +37,8 @@ export interface Runtime {
   github: GithubCaches;
   /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
+  /** What messages call options and commands. `undefined`: as the command line does. */
+  wordsOf?: WordsOf;
   /** True for a variable that a secret may have. `undefined`: all, since the caller has set them. */
   isSecretVariable?: (name: string) => boolean;
   /** True for what a coding agent calls (`cli/mcp`). */
