@@ -118,7 +118,7 @@ function requireSame(actual: string, expected: string): void {
   throw new BoughError(
     `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
     {
-      hint: wording`${{ command: "engine check", words: ["--repair"] }} removes damaged layers; then import the base image again.`,
+      hint: wording`${{ command: "engine check", options: [{ option: "repair" }] }} removes damaged layers; then import the base image again.`,
     },
   );
 }

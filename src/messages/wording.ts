@@ -4,7 +4,7 @@ import { quote } from "../programs/quote.ts";
 /** An option of bough: `--network host` on the command line. */
 export interface OptionTerm {
   readonly option: string;
-  /** The letter by which the command line names it. */
+  /** The letter by which the command line names it; of flags that are given together, all letters. */
   readonly letter?: string;
   readonly value?: string;
 }
@@ -13,6 +13,8 @@ export interface OptionTerm {
 export interface CommandTerm {
   /** Its name, with those of its groups: `session show`. */
   readonly command: string;
+  readonly options?: readonly OptionTerm[];
+  /** What follows the options. */
   readonly words?: readonly string[];
   /** A placeholder, such as `build:<hash>`, is not quoted. */
   readonly session?: string | { readonly placeholder: string };
@@ -114,16 +116,26 @@ function renderSeries({ lead, separator, items }: Series, wordsOf: WordsOf, befo
 
 /** Returns what a term is called on the command line. */
 export function commandLineWords(term: Term): string {
-  if ("option" in term) {
-    const name = term.letter === undefined ? `--${term.option}` : `-${term.letter}`;
-    return term.value === undefined ? name : `${name} ${term.value}`;
-  }
-  const { command, words = [], session, service = [], isLine } = term;
+  if ("option" in term) return term.value === undefined ? nameOf(term) : `${nameOf(term)} ${term.value}`;
+  const { command, session, service = [], isLine } = term;
   const chosen = session === undefined ? [] : ["-S", sessionWord(session)];
-  const line = ["bough", ...service.map(quote), ...chosen, command, ...words.map(quote)].join(" ");
+  const line = ["bough", ...service.map(quote), ...chosen, command, ...wordsAfter(term)].join(" ");
   return isLine ? line : `\`${line}\``;
 }
 
 function sessionWord(session: NonNullable<CommandTerm["session"]>): string {
   return typeof session === "string" ? quote(session) : session.placeholder;
+}
+
+/** Returns the words after a command's name, quoted for a shell. */
+export function wordsAfter({ options = [], words = [] }: CommandTerm): string[] {
+  const given = options.flatMap((option) => [
+    nameOf(option),
+    ...(option.value === undefined ? [] : [option.value]),
+  ]);
+  return [...given, ...words].map(quote);
+}
+
+function nameOf({ option, letter }: OptionTerm): string {
+  return letter === undefined ? `--${option}` : `-${letter}`;
 }

@@ -165,7 +165,7 @@ export function summarize(
 /** The last line of a build: nobody should ship such an image by mistake. */
 export function describeMissingParts({ missing }: BuildResult): LogLine[] {
   if (missing.length === 0) return [];
-  const text = wording`This image lacks ${describeMissing(missing)}. ${{ command: "build", words: ["--docker"] }} builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
+  const text = wording`This image lacks ${describeMissing(missing)}. ${{ command: "build", options: [{ option: "docker" }] }} builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
   return [{ level: "warn", text, isAlways: true }];
 }
 

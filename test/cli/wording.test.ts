@@ -29,7 +29,7 @@ test.each<[hint: Message, line: string, agent: string | undefined]>([
     "The tool `run` with session: a b, image: IMAGE, keep: true sets an image.",
   ],
   [
-    wording`Give more digits${wording`; ${{ command: "ps", words: ["--all"] }} lists them`}.`,
+    wording`Give more digits${wording`; ${{ command: "ps", options: [{ option: "all" }] }} lists them`}.`,
     "Give more digits; `bough ps --all` lists them.",
     "Give more digits; the tool `operations` with all: true lists them.",
   ],
@@ -61,8 +61,8 @@ test.each<[hint: Message, line: string, agent: string | undefined]>([
   [
     lines(
       [
-        wording`  ${{ command: "shell", words: ["--failed-step"], service: ["--local"], ...inSession }}`,
-        wording`  ${{ command: "run", words: ["-D", "--failed-step", "--", "COMMAND"], service: ["--local"], ...inSession }}`,
+        wording`  ${{ command: "shell", options: [{ option: "failed-step" }], service: ["--local"], ...inSession }}`,
+        wording`  ${{ command: "run", options: [{ option: "disposable", letter: "D" }, { option: "failed-step" }], words: ["--", "COMMAND"], service: ["--local"], ...inSession }}`,
       ],
       "To open the failed step:",
     ) ?? "",
@@ -77,7 +77,11 @@ test.each<[hint: Message, line: string, agent: string | undefined]>([
     "A program was not found in the image.\nTo open it:\n  bough -S build:1 session checkout layer:1",
     "A program was not found in the image.",
   ],
-  [wording`${{ command: "kill", words: ["--all"] }} ends them.`, "`bough kill --all` ends them.", undefined],
+  [
+    wording`${{ command: "kill", options: [{ option: "all" }] }} ends them.`,
+    "`bough kill --all` ends them.",
+    undefined,
+  ],
   [
     "Is this an image service? See `bough images`.",
     "Is this an image service? See `bough images`.",
@@ -138,7 +142,7 @@ test.each<[message: Message, agent: string]>([
 
 test("in the place of docker's builder, options and commands have docker's names", () => {
   const message = wording`${{ option: "dockerfile" }} a: there is no such file`;
-  const hint = wording`${{ command: "build", words: ["--pull"] }} asks for it.`;
+  const hint = wording`${{ command: "build", options: [{ option: "pull" }] }} asks for it.`;
   const { reason } = describeForDocker(usageError(message, hint), dockerWords);
   expect(reason).toBe("ERROR: --file a: there is no such file. `docker buildx build --pull` asks for it.\n");
   let written = "";

@@ -1,7 +1,7 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { BoughError, messageOf } from "../../errors.ts";
-import { lines, type Message, wording } from "../../messages/wording.ts";
+import { type CommandTerm, lines, type Message, type OptionTerm, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isStateDiskFull, unlessStateDiskFull } from "../../state-failure.ts";
 import type { Store } from "../../store/store.ts";
@@ -100,17 +100,25 @@ export function withDebugHint(error: unknown, place: Place): unknown {
   return new BoughError(error.wording, { kind: error.kind, hint, cause: error });
 }
 
+const failedStep: OptionTerm = { option: "failed-step" };
+
 function waysInto(
   step: FailedStepError,
   { session, globals, store, opensShell }: Place,
 ): Message | undefined {
   const service = serviceOptions(globals);
-  const line = (command: string, ...words: string[]) =>
-    wording`  ${{ command, words, session, service, isLine: true }}`;
+  const line = (term: Pick<CommandTerm, "command" | "options" | "words">) =>
+    wording`  ${{ ...term, session, service, isLine: true }}`;
+  const run = (...options: OptionTerm[]) =>
+    line({
+      command: "run",
+      options: [{ option: "disposable", letter: "D" }, ...options],
+      words: ["--", "COMMAND"],
+    });
   if (step.place === undefined) {
     const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
     return lines(
-      [line("session checkout", layer), line("run", "-D", "--", "COMMAND")],
+      [line({ command: "session checkout", words: [layer] }), run()],
       "To open the image before the failed step:",
     );
   }
@@ -120,7 +128,7 @@ function waysInto(
   if (missing === undefined || opensShell) return undefined;
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
   return lines(
-    [line("shell", "--failed-step"), line("run", "-D", "--failed-step", "--", "COMMAND")],
+    [line({ command: "shell", options: [failedStep] }), run(failedStep)],
     `To open the failed step, as its command found it${without}:`,
   );
 }

@@ -56,14 +56,15 @@ const argumentsByOption: Readonly<Record<string, string>> = {
 };
 
 /** Returns the tool that does what a command does, with its arguments. */
-function toolFor({ command, words = [], session: chosen }: CommandTerm): string | undefined {
+function toolFor({ command, options = [], words, session: chosen }: CommandTerm): string | undefined {
   const session = typeof chosen === "object" ? chosen.placeholder : chosen;
-  const [place] = words.filter((word) => !word.startsWith("-"));
+  const [place] = words ?? [];
+  const has = (name: string) => options.some(({ option }) => option === name);
   switch (command) {
     case "images":
-      return place === undefined ? tool("images", { all: words.includes("--all") }) : undefined;
+      return place === undefined ? tool("images", { all: has("all") }) : undefined;
     case "ps":
-      return tool("operations", { all: words.includes("--all") });
+      return tool("operations", { all: has("all") });
     case "show":
       return tool("operations", { operation: place });
     case "logs":
@@ -75,12 +76,12 @@ function toolFor({ command, words = [], session: chosen }: CommandTerm): string 
     case "use":
       return tool("run", { session, image: place, keep: true });
     case "run":
-      if (words.includes("--failed-step")) return tool("run", { session, failed_step: true });
-      return words.length === 0 ? tool("run", {}) : undefined;
+      if (has("failed-step")) return tool("run", { session, failed_step: true });
+      return words === undefined && options.length === 0 ? tool("run", {}) : undefined;
     case "shell":
       return place === undefined ? undefined : tool("run", { image: place });
     case "build":
-      return tool("build", { docker: words.includes("--docker") });
+      return tool("build", { docker: has("docker") });
     case "session list":
       return tool("sessions", {});
     case "session show":

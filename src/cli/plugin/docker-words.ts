@@ -3,8 +3,7 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
-import { commandLineWords, type Term } from "../../messages/wording.ts";
-import { quote } from "../../programs/quote.ts";
+import { commandLineWords, type Term, wordsAfter } from "../../messages/wording.ts";
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -120,8 +119,8 @@ export function dockerProxies(environment: Runtime["environment"]): Record<strin
 export function dockerWords(term: Term): string {
   if ("option" in term)
     return commandLineWords(term.option === "dockerfile" ? { ...term, option: "file" } : term);
-  const { command, words = [] } = term;
+  const { command } = term;
   return ["build", "bake"].includes(command)
-    ? `\`${["docker", "buildx", command, ...words.map(quote)].join(" ")}\``
+    ? `\`${["docker", "buildx", command, ...wordsAfter(term)].join(" ")}\``
     : commandLineWords(term);
 }

@@ -140,7 +140,7 @@ async function findNamedImage(
   // An id that is not a UUID would be looked up as a tag.
   if (others.length === 0) return isUuid(uuid) ? service.findImage(uuid) : { uuid };
   throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
-    hint: wording`Give more digits${wording`; ${{ command: "images", words: ["--all", "--wide"] }} lists them`}.`,
+    hint: wording`Give more digits${wording`; ${{ command: "images", options: [{ option: "all" }, { option: "wide" }] }} lists them`}.`,
   });
 }
 

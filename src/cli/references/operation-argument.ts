@@ -65,7 +65,7 @@ export async function requireOperation(
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     throw new BoughError(`there is no operation ${given}`, {
-      hint: wording`${{ command: "ps", words: ["--all"] }} lists them.`,
+      hint: wording`${{ command: "ps", options: [{ option: "all" }] }} lists them.`,
       cause: error,
     });
   }
@@ -98,7 +98,7 @@ async function findByPrefix(service: Service, given: string): Promise<string> {
   const [match, ...others] = matches;
   if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;
   throw new BoughError(`${given} is ambiguous: the ids of ${matches.length} operations begin with it`, {
-    hint: wording`Give more digits${wording`; ${{ command: "ps", words: ["--all"] }} lists them`}.`,
+    hint: wording`Give more digits${wording`; ${{ command: "ps", options: [{ option: "all" }] }} lists them`}.`,
   });
 }
 

@@ -85,7 +85,7 @@ export function requireFailedStep(session: string, store: Pick<Store, "failedSte
   throw usageError(
     `the latest build of session ${session} has not failed at a step`,
     other === undefined
-      ? wording`A failed build prints the line to paste: ${{ command: "shell", words: ["--failed-step"], session: { placeholder: "build:<hash>" }, isLine: true }}`
-      : wording`${{ command: "shell", words: ["--failed-step"], session: other }} opens the step at which that session's build has failed.`,
+      ? wording`A failed build prints the line to paste: ${{ command: "shell", options: [{ option: "failed-step" }], session: { placeholder: "build:<hash>" }, isLine: true }}`
+      : wording`${{ command: "shell", options: [{ option: "failed-step" }], session: other }} opens the step at which that session's build has failed.`,
   );
 }

@@ -96,7 +96,7 @@ async function findImageCommand(
   if (first === undefined)
     throw entrypoint === undefined
       ? whichCommand(
-          wording`The image has neither ENTRYPOINT nor CMD: ${{ command: "build", words: ["--docker"] }} keeps those of a Dockerfile.`,
+          wording`The image has neither ENTRYPOINT nor CMD: ${{ command: "build", options: [{ option: "docker" }] }} keeps those of a Dockerfile.`,
         )
       : whichCommand(
           wording`An empty ${{ option: "entrypoint" }} leaves the image without its ENTRYPOINT and CMD.`,
@@ -149,6 +149,6 @@ export function refuseInteractiveShell(words: readonly string[], isTerminal: boo
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
   throw usageError(
     `without -it ${program} has no terminal, and would end immediately`,
-    wording`${wording`${{ command: "run", words: ["-it"], isLine: true }} gives it this one, and so does ${{ command: "shell" }}.`} Or give it something to do: ${{ command: "run", words: ["--"], isLine: true }} ${program} -c 'COMMAND'`,
+    wording`${wording`${{ command: "run", options: [{ option: "tty", letter: "it" }], isLine: true }} gives it this one, and so does ${{ command: "shell" }}.`} Or give it something to do: ${{ command: "run", words: ["--"], isLine: true }} ${program} -c 'COMMAND'`,
   );
 }

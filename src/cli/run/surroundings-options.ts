@@ -105,7 +105,7 @@ export function readFailedStep(values: Values): LatestStep | undefined {
   if (values.positionals.length > 0 || ["use", "platform"].some((name) => values.text(name) !== undefined)) {
     throw usageError(
       wording`${{ option: "failed-step" }} runs in that step's image: no other image can be given`,
-      wording`Give the session with ${{ option: "session", letter: "S" }}, and the command after --: ${{ command: "run", words: ["--failed-step", "--", "COMMAND"], session: { placeholder: "build:<hash>" }, isLine: true }}`,
+      wording`Give the session with ${{ option: "session", letter: "S" }}, and the command after --: ${{ command: "run", options: [{ option: "failed-step" }], words: ["--", "COMMAND"], session: { placeholder: "build:<hash>" }, isLine: true }}`,
     );
   }
   return { kind: "latest step" };

@@ -14,7 +14,7 @@ import { engineDirectory } from "./choice.ts";
 async function requireEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
-      hint: wording`On other systems bough needs a service: see ${{ option: "url" }}, or ${{ command: "auth", words: ["-h"] }}.`,
+      hint: wording`On other systems bough needs a service: see ${{ option: "url" }}, or ${{ command: "auth", options: [{ option: "help", letter: "h" }] }}.`,
     });
   }
   if (runtime.engineProblem !== undefined) throw runtime.engineProblem;

@@ -66,6 +66,6 @@ const ownNamespace = "/proc/thread-self/ns/net";
 
 function failure(): BoughError {
   return new BoughError("could not make a network namespace for a client's import", {
-    hint: wording`${{ command: "serve", words: ["--allow-local-fetch"] }} imports without one.`,
+    hint: wording`${{ command: "serve", options: [{ option: "allow-local-fetch" }] }} imports without one.`,
   });
 }

@@ -11,7 +11,7 @@ export function parseBaseUrl(text: string): URL {
     throw usageError(
       `not a service address: ${withoutCredentials(text)}`,
       text.startsWith("unix:")
-        ? wording`bough can't connect to a Unix socket: start the server with ${{ command: "serve", words: ["--listen", "127.0.0.1:PORT"] }}.`
+        ? wording`bough can't connect to a Unix socket: start the server with ${{ command: "serve", options: [{ option: "listen", value: "127.0.0.1:PORT" }] }}.`
         : "A service address looks like https://host or https://host/prefix.",
     );
   }
