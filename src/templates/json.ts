@@ -1,4 +1,4 @@
-import { goJson } from "../go-json.ts";
+import { goJson } from "../go/json.ts";
 import { GoMap, GoNil, GoStruct, GoText, isTrue, type Value } from "./values.ts";
 
 /** Writes a value as Go's `json.MarshalIndent` does, with two spaces. */

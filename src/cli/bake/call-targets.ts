@@ -1,5 +1,5 @@
 /** `--call` and `--check`: what is said of targets instead of building them, as docker buildx bake does. */
-import { goJson } from "../../go-json.ts";
+import { goJson } from "../../go/json.ts";
 import { runCheckCommand } from "../builds/check.ts";
 import { describeDockerfile } from "../builds/describe-dockerfile.ts";
 import type { Call } from "../builds/options/input-definitions.ts";

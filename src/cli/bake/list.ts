@@ -1,6 +1,6 @@
 /** `--list`: what the files define, printed as buildx does. */
 import { usageError } from "../../errors.ts";
-import { goJson } from "../../go-json.ts";
+import { goJson } from "../../go/json.ts";
 import { visibleLines } from "../../visible.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";

@@ -1,6 +1,6 @@
 import { isAbsolute, posix } from "node:path";
 import { usageError } from "../../errors.ts";
-import { goJson } from "../../go-json.ts";
+import { goJson } from "../../go/json.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import { readPlatforms } from "../command-line/option-values.ts";

@@ -1,5 +1,6 @@
 import type { CacheStore } from "../../builder/scopes/registry/cache-store.ts";
 import { type BoughError, usageError } from "../../errors.ts";
+import { parseGoDuration } from "../../go/duration.ts";
 import {
   type AccessFields,
   addressOfScope,
@@ -84,13 +85,11 @@ function reasonAgainst(found: Exclude<ReturnType<typeof findAccess>, { kind: "fo
 const placesHint =
   "A step with `run:` gets them from an action that exports them, such as crazy-max/ghaction-github-runtime. Elsewhere name a registry (type=registry,ref=HOST/NAME:TAG) or a directory (type=local,dest=DIR).";
 
-const unitMilliseconds: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-
-/** https://pkg.go.dev/time#ParseDuration */
+/** Returns milliseconds. */
 function readTimeout(text: string, option: string): number {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
-  if (parts.length === 0 || parts.map(([part]) => part).join("") !== text) throw wrongTimeout(text, option);
-  return parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (unitMilliseconds[unit] ?? 0), 0);
+  const nanoseconds = parseGoDuration(text);
+  if (nanoseconds === undefined || nanoseconds < 0) throw wrongTimeout(text, option);
+  return nanoseconds / 1e6;
 }
 
 function wrongTimeout(text: string, option: string): BoughError {

@@ -1,7 +1,7 @@
 /** Indexes that name an image for each platform, in registries. */
 import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
-import { goJson } from "../../go-json.ts";
+import { goJson } from "../../go/json.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";

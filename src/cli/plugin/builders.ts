@@ -1,6 +1,7 @@
 /** The commands of buildx that are about builders and their caches. bough has one builder, which needs not be made. */
 
 import { usageError } from "../../errors.ts";
+import { parseGoDuration } from "../../go/duration.ts";
 import { machineArchitecture } from "../../image/platform.ts";
 import { version } from "../../version.ts";
 import { loadProfiles } from "../auth/profiles.ts";
@@ -189,11 +190,9 @@ export function readPrune(words: readonly string[], name: string) {
 
 /** Returns a duration of Go, such as `1h30m`, as `--older-than` takes it; `undefined` for others. */
 function ageOf(duration: string): string | undefined {
-  if (!/^(\d+(\.\d+)?[hms])+$/.test(duration)) return undefined;
-  const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 };
-  let seconds = 0;
-  for (const [, count, unit = ""] of duration.matchAll(/([\d.]+)([hms])/g))
-    seconds += Number(count) * (unitSeconds[unit] ?? 0);
+  const nanoseconds = parseGoDuration(duration);
+  if (nanoseconds === undefined || nanoseconds < 0) return undefined;
+  const seconds = nanoseconds / 1e9;
   return seconds < 1e6 ? `${Math.round(seconds)}s` : `${Math.round(seconds / 60)}m`;
 }
 

@@ -1,6 +1,7 @@
 /** `--filter` of `docker buildx history ls`. */
 import type { Clock } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
+import { parseGoDuration } from "../../go/duration.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import { statusAsInDocker } from "./history-record.ts";
 
@@ -22,9 +23,9 @@ function readFilter(text: string, clock: Pick<Clock, "now">): Test {
   const compare = comparisons[operator];
   if (compare === undefined) throw unsupported;
   if (key === "duration") {
-    const seconds = readDuration(value);
-    if (seconds === undefined) throw unsupported;
-    return (build) => compare(build.seconds, seconds);
+    const nanoseconds = parseGoDuration(value);
+    if (nanoseconds === undefined) throw unsupported;
+    return (build) => compare(build.seconds, nanoseconds / 1e9);
   }
   const moment = readMoment(value, clock);
   if (moment === undefined) throw unsupported;
@@ -40,20 +41,10 @@ const comparisons: Readonly<Record<string, (one: number, other: number) => boole
   "<=": (one, other) => one <= other,
 };
 
-const unitSeconds: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
-
-/** Reads a duration of Go, such as `1h30m`, in seconds. */
-function readDuration(text: string): number | undefined {
-  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined;
-  return text
-    .matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)
-    .reduce((sum, [, digits, unit = ""]) => sum + Number(digits) * (unitSeconds[unit] ?? 0), 0);
-}
-
 /** Reads a date, or how long ago something was. */
 function readMoment(text: string, { now }: Pick<Clock, "now">): number | undefined {
-  const ago = readDuration(text);
-  if (ago !== undefined) return now() - ago * 1000;
+  const ago = parseGoDuration(text);
+  if (ago !== undefined) return now() - ago / 1e6;
   const moment = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(moment) ? undefined : moment;
 }

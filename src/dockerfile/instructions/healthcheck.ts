@@ -1,3 +1,4 @@
+import { parseGoDuration } from "../../go/duration.ts";
 import { nearest } from "../../suggest.ts";
 import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
@@ -87,11 +88,9 @@ function checkFlag(statement: Statement, name: string, value: string | undefined
 
 const checkDuration: Check = (name, value) => {
   const expected = "a duration of at least 1ms, such as 30s or 1m30s, or 0";
-  if (!/^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$/.test(value)) {
-    return { message: `invalid duration "${value}" in --${name}`, expected };
-  }
-  const nanoseconds = nanosecondsOf(value);
-  if (nanoseconds === 0 || (nanoseconds >= 1e6 && !value.startsWith("-"))) return undefined;
+  const nanoseconds = parseGoDuration(value);
+  if (nanoseconds === undefined) return { message: `invalid duration "${value}" in --${name}`, expected };
+  if (nanoseconds === 0 || nanoseconds >= 1e6) return undefined;
   return { message: `Interval "${name}" cannot be less than 1ms`, expected };
 };
 
@@ -103,22 +102,7 @@ const checkCount: Check = (name, value) => {
   return Number(value) < 0 ? { message: `--${name} cannot be negative (${value})`, expected } : undefined;
 };
 
-/** Nanoseconds of each unit of Go's durations. */
-const units: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  µs: 1e3,
-  μs: 1e3,
-  ms: 1e6,
-  s: 1e9,
-  m: 6e10,
-  h: 3.6e12,
-};
-
-/** Returns the nanoseconds of a duration in Go's notation, such as `1m30s`; its sign is ignored. */
+/** Returns the nanoseconds of a flag's value, 0 for an empty one. */
 export function nanosecondsOf(duration: string): number {
-  let nanoseconds = 0;
-  for (const [, amount = "", unit = ""] of duration.matchAll(/([\d.]+)(ns|us|µs|μs|ms|s|m|h)/g))
-    nanoseconds += Number(amount) * (units[unit] ?? 0);
-  return nanoseconds;
+  return parseGoDuration(duration) ?? 0;
 }
