@@ -34,7 +34,7 @@ function contextOf(dockerfile: string, files: Record<string, string> = {}): stri
 }
 
 test("a build is seen afterwards: its steps, why they were not cached, and what they printed", async () => {
-  const context = contextOf("FROM base:1\nCOPY a /a\nRUN echo one; echo two >&2\nRUN true\n", { a: "1" });
+  const context = contextOf("FROM base:1\nCOPY a /a\nRUN (echo one; echo two) >&2\nRUN true\n", { a: "1" });
   await bough("build", "--docker", context, "--tag", "seen:1");
   writeFiles(context, { a: "2" });
   await bough("build", "--docker", context, "--tag", "seen:1");
@@ -58,17 +58,17 @@ test("a build is seen afterwards: its steps, why they were not cached, and what 
     ["FROM base:1", "cached", null],
     ["COPY a /a", "made", expect.stringMatching(/^a \(\/a in the image\) has changed: sha256 \w+ -> \w+$/)],
     [
-      "RUN echo one; echo two >&2",
+      "RUN (echo one; echo two) >&2",
       "made",
       expect.stringMatching(/^the parent layer has changed: COPY a \/a/),
     ],
-    ["RUN true", "made", expect.stringMatching(/^the parent layer has changed: RUN echo/)],
+    ["RUN true", "made", expect.stringMatching(/^the parent layer has changed: RUN \(echo/)],
   ]);
   const { stdout } = await bough("history", "show", last.id);
   expect(stdout).toContain("STATUS      succeeded in ");
-  expect(stdout).toMatch(/^3 {5}.* made .* RUN echo one; echo two >&2 .* the parent layer has changed/m);
+  expect(stdout).toMatch(/^3 {5}.* made .* RUN \(echo one; echo two\) >&2 .* the parent layer has changed/m);
   expect((await bough("history", "logs", last.id)).stdout).toBe(
-    "[3/4] RUN echo one; echo two >&2\none\ntwo\n",
+    "[3/4] RUN (echo one; echo two) >&2\none\ntwo\n",
   );
   expect((await bough("history", "logs", last.id, "3")).stdout).toBe("one\ntwo\n");
 });
