@@ -17,6 +17,8 @@ export interface StoredManifest {
 export interface BlobStore {
   /** Finds the store again: `docker://HOST/NAME`, `dir:/ABSOLUTE/PATH` or `gha:SCOPE@URL`, see `openBlobStore`. Has no credentials. */
   readonly address: string;
+  /** The time between two writes of a command that goes on, which writes what it has in case it is killed. */
+  readonly minWriteMilliseconds: number;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
   /** Returns the digest of what a tag names now; `undefined` if there is none. Unlike a manifest, it counts as no pull. */
@@ -51,6 +53,9 @@ export interface BlobStore {
   /** Keeps others of this machine that lock it from writing meanwhile. Resolves to `undefined` where that is not possible. */
   lock(signal: AbortSignal): Promise<Disposable | undefined>;
 }
+
+/** For a store in which a write costs little. */
+export const cheapWriteMilliseconds = 15_000;
 
 export type BlobChecks = "digest" | "size";
 

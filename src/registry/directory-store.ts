@@ -11,7 +11,14 @@ import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout
 import { tryLock } from "../lock-file.ts";
 import { renameOver } from "../paths/rename-over.ts";
 import { errorCode } from "../system-error.ts";
-import { type BlobStore, MissingBlobError, typeOfManifest, verified, WrongBlobError } from "./blob-store.ts";
+import {
+  type BlobStore,
+  cheapWriteMilliseconds,
+  MissingBlobError,
+  typeOfManifest,
+  verified,
+  WrongBlobError,
+} from "./blob-store.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
 /** The file that writers lock in turn. Archives of the directory may have it or not. */
@@ -149,6 +156,7 @@ export function createDirectoryStore(path: string): BlobStore {
       if (await isWhole(blob)) return;
       await replace(place(blob), abortable(verified(open(), blob, "what is stored"), signal));
     },
+    minWriteMilliseconds: cheapWriteMilliseconds,
     async mountBlob({ digest }) {
       return await has(digest);
     },

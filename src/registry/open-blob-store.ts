@@ -8,6 +8,7 @@ import type { Environment, RegistryCredentials } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { downloadBlob } from "./download.ts";
 import { type GithubCaches, openGithubStore } from "./github/github-caches.ts";
+import { isGithub } from "./github/scope-address.ts";
 import { findSettings, type Place } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
@@ -33,9 +34,9 @@ export interface StoreDependencies {
  * GitHub's cache. Sends no request.
  */
 export function openBlobStore(address: string, dependencies: StoreDependencies): BlobStore {
+  if (isGithub(address)) return openGithubStore(address, dependencies);
   const { kind, place } = parseAddress(address);
   if (kind === "dir:") return createDirectoryStore(place);
-  if (kind === "gha:") return openGithubStore(address, dependencies);
   const settings = usableSettings(place, dependencies);
   return createRegistryStore(
     openClient(dependencies.followsLocation === true ? settings.location : settings.named, dependencies),
@@ -44,9 +45,9 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
 
 /** Opens the same for reading. A repository is read from its mirrors, and from itself where they fail. */
 export function openBlobSource(address: string, dependencies: StoreDependencies): BlobSource {
+  if (isGithub(address)) return openGithubStore(address, dependencies);
   const { kind, place } = parseAddress(address);
   if (kind === "dir:") return createDirectoryStore(place);
-  if (kind === "gha:") return openGithubStore(address, dependencies);
   const { location, mirrors } = usableSettings(place, dependencies);
   const { registry, address: named } = parseRepository(place);
   const open = ({ reads, ...place }: Place, retries?: number) => {
@@ -68,7 +69,7 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
 }
 
 function parseAddress(address: string): { kind: string; place: string } {
-  const [, kind, place = ""] = /^(docker:\/\/|gha:|dir:(?=[/\\]|[A-Za-z]:[/\\]))(.+)$/s.exec(address) ?? [];
+  const [, kind, place = ""] = /^(docker:\/\/|dir:(?=[/\\]|[A-Za-z]:[/\\]))(.+)$/s.exec(address) ?? [];
   if (kind === undefined)
     throw new BoughError(
       `invalid address ${JSON.stringify(address)}: expected docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL`,

@@ -1,6 +1,6 @@
 import { digestOf, isDigest } from "../image/digest.ts";
 import { manifestTypes } from "../image/oci-layout.ts";
-import { type BlobStore, typeOfManifest } from "./blob-store.ts";
+import { type BlobStore, cheapWriteMilliseconds, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
@@ -123,6 +123,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
         requireDigest(digest, stored.headers);
       }, signal);
     },
+    minWriteMilliseconds: cheapWriteMilliseconds,
     async mountBlob({ digest }, from, signal) {
       const scopes = [...push, `repository:${from}:pull`];
       const query = `?${new URLSearchParams({ from, mount: digest })}`;

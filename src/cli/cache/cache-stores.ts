@@ -1,15 +1,11 @@
 import { resolve } from "node:path";
 import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
 import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts";
-import {
-  type CacheStore,
-  type CacheTarget,
-  type ChosenMounts,
-  isGithub,
-} from "../../builder/scopes/registry/cache-store.ts";
+import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compression.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
+import { isGithub } from "../../registry/github/scope-address.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";

@@ -3,13 +3,13 @@ import { type BoughError, usageError } from "../../errors.ts";
 import { parseGoDuration } from "../../go/duration.ts";
 import {
   type AccessFields,
-  addressOfScope,
   defaultWait,
   findAccess,
   type GithubRef,
   refsOf,
   tagOfRef,
 } from "../../registry/github/access.ts";
+import { addressOfScope, nameOfScope } from "../../registry/github/scope-address.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 interface GithubOptions extends Pick<Runtime, "environment" | "github" | "isPlugin"> {
@@ -64,7 +64,7 @@ export function githubStores(
 
 function storeOf(scope: string, address: string, ref: GithubRef): CacheStore {
   const label = `GitHub's cache ${scope}${ref.name === "" ? "" : ` (${ref.name})`}`;
-  return { label, address, tag: tagOfRef(ref), name: `gha:${scope}` };
+  return { label, address, tag: tagOfRef(ref), name: nameOfScope(scope) };
 }
 
 /** Returns why a build can't use GitHub's cache; `undefined` if it can. */

@@ -1,3 +1,4 @@
+import { parseScopeAddress } from "../../registry/github/scope-address.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { RequestError } from "./answers.ts";
 
@@ -68,7 +69,7 @@ export function refuse(name: string, problem: string): never {
 export function readStoreAddress(body: Fields, { isServer }: { isServer: boolean }): string {
   const source = readString(body, "source");
   // Only this process may have what opens a scope of GitHub's cache.
-  const isLocal = /^(dir:\/|gha:[^@]*@https?:\/\/)[^\0]*$/.test(source);
+  const isLocal = /^dir:\/[^\0]*$/.test(source) || parseScopeAddress(source) !== undefined;
   if (!isLocal && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
     return refuse("source", "must be docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL");
   if (isLocal && isServer) return refuse("source", "must be docker://HOST/NAME on a server");

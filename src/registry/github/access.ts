@@ -84,19 +84,3 @@ function parse(text: string): unknown {
 export function tagOfRef({ name }: Pick<GithubRef, "name">): string {
   return sha256Of(name).slice(0, 8);
 }
-
-/** The address of a scope on a service, as `openBlobStore` takes it. */
-export function addressOfScope(scope: string, url: string): string {
-  return `gha:${encodeURIComponent(scope)}@${url}`;
-}
-
-/** Returns the parts of such an address. */
-export function parseScopeAddress(address: string): { scope: string; url: string } | undefined {
-  const [, name, url] = /^gha:([^@]*)@(https?:\/\/.+)$/s.exec(address) ?? [];
-  if (name === undefined || url === undefined) return undefined;
-  try {
-    return { scope: decodeURIComponent(name), url };
-  } catch {
-    return undefined;
-  }
-}

@@ -61,8 +61,8 @@ export function createBranchIndexes(
     const { bytes } = await readAtMost(headBytes, reader.read(key, 0, headBytes, signal));
     const begun: { key: string; bytes: Uint8Array } = { key, bytes };
     const head: IndexHead = parseIndexHead(bytes);
-    await readTo(begun, Math.max(head.directoryEnd, head.eagerEnd), signal);
-    const directory = await decodeDirectory(begun.bytes.subarray(head.start, head.directoryEnd), head);
+    await readTo(begun, Math.max(head.directoryEnd, head.eagerEnd, head.dictionary?.end ?? 0), signal);
+    const directory = await decodeDirectory(begun.bytes, head);
     const { manifest } = directory;
     return {
       ...{ key, directory, bytes: begun.bytes },

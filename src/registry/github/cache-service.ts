@@ -166,7 +166,8 @@ export function createCacheService({ access, fetch, clock, environment }: Servic
       const reserved = await call("CreateCacheEntry", { key }, signal);
       if (reserved?.isOk === true) return reserved.address("signed_upload_url");
       if (reserved === undefined || (await find(key, "exact", signal)) !== undefined) return undefined;
-      throw new DeniedEntryError(
+      // The token may read only, most likely.
+      throw new RegistryError(
         `the service accepts no entry: ${asText(reserved.record.message) || "it does not say why"}`,
         { status: 403, isPassing: false },
       );
@@ -205,9 +206,6 @@ export function createCacheService({ access, fetch, clock, environment }: Servic
     },
   };
 }
-
-/** The token may read only, most likely. */
-export class DeniedEntryError extends RegistryError {}
 
 function withQuery(address: string, query: Record<string, string>): URL {
   const url = new URL(address);

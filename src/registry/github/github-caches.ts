@@ -3,9 +3,10 @@ import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { BlobStore } from "../blob-store.ts";
 import type { Environment } from "../credentials.ts";
-import { defaultWait, findAccess, type GithubAccess, parseScopeAddress, refsOf, tagOfRef } from "./access.ts";
+import { defaultWait, findAccess, type GithubAccess, refsOf, tagOfRef } from "./access.ts";
 import { createCacheService } from "./cache-service.ts";
 import { createGithubStore } from "./github-store.ts";
+import { parseScopeAddress } from "./scope-address.ts";
 
 /** Scopes of GitHub's cache in this process, by their addresses. */
 export interface GithubCaches {

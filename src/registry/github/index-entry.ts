@@ -1,7 +1,9 @@
 /**
- * The content of an entry that says where a cache's blobs are: a line with lengths, a compressed directory with the manifest, and
- * the blobs that a build reads with it. The others are in packs, entries of blobs one after the other.
+ * The content of an entry that says where a cache's blobs are: a line with lengths, the blobs that a build reads with the manifest, and
+ * a compressed directory with the manifest, then further small blobs. The others are in packs, entries of blobs one after the other.
+ * The directory is compressed with the text of one of these blobs as its dictionary: a cache's index names the same digests.
  */
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { decompress } from "../../image/compression.ts";
 import { isDigest } from "../../image/digest.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../../service/http/json.ts";
@@ -21,16 +23,22 @@ export interface IndexDirectory {
   packs: ReadonlyMap<string, number>;
   /** By their digests. */
   locations: ReadonlyMap<string, BlobLocation>;
-  /** Blobs in the entry itself. Offsets are from the end of the directory, or from the entry's beginning once it was read. */
+  /** Blobs in the entry itself. Offsets are from its beginning. */
   embedded: ReadonlyMap<string, { offset: number; length: number }>;
 }
 
-const format = "bough-cache-directory 1";
+const format = "bough-cache-directory";
 /** A line of this format is shorter. */
 export const headBytes = 8192;
 const maxDirectoryBytes = 64 * 1024 * 1024;
 
-/** @param eager the number of embedded blobs, of the first, that each build reads */
+interface EncodedEntry {
+  bytes: Buffer;
+  /** Where the embedded blobs are in `bytes`. */
+  embedded: IndexDirectory["embedded"];
+}
+
+/** @param eager the number of embedded blobs, of the first, that each build reads; the last of them is the dictionary */
 export async function encodeIndexEntry(
   {
     manifest,
@@ -41,49 +49,71 @@ export async function encodeIndexEntry(
     embedded: ReadonlyMap<string, Uint8Array>;
   },
   eager: number,
-): Promise<Buffer> {
+): Promise<EncodedEntry> {
   const keys = [...packs.keys()];
-  const places = new Map(keys.map((key, at) => [key, at]));
-  let offset = 0;
-  const ends: number[] = [];
-  const rows = Array.from(embedded, ([digest, { byteLength }]) => {
-    const row = [digest, offset, byteLength];
-    offset += byteLength;
-    ends.push(offset);
-    return row;
+  const numbers = new Map(keys.map((key, at) => [key, at]));
+  let end = 0;
+  const places = Array.from(embedded, ([digest, { byteLength: length }]) => {
+    const place = { digest, offset: end, length };
+    end += length;
+    return place;
   });
-  const directory = await Bun.zstdCompress(
-    JSON.stringify({
-      manifest: { type: manifest.mediaType, text: Buffer.from(manifest.bytes).toString() },
-      packs: [...packs],
-      blobs: Array.from(locations, ([digest, place]) => [
-        ...[digest, places.get(place.pack), place.offset, place.length],
-      ]),
-      embedded: rows,
-    }),
-  );
-  const eagerBytes = directory.byteLength + (ends[eager - 1] ?? 0);
-  const line = Buffer.from(`${format} ${directory.byteLength} ${eagerBytes}\n`);
-  return Buffer.concat([line, directory, ...embedded.values()]);
+  const text = JSON.stringify({
+    manifest: { type: manifest.mediaType, text: Buffer.from(manifest.bytes).toString() },
+    packs: [...packs],
+    blobs: Array.from(locations, ([digest, place]) => [
+      ...[digest, numbers.get(place.pack), place.offset, place.length],
+    ]),
+    embedded: places.map(({ digest, offset, length }) => [digest, offset, length]),
+  });
+  const last = places[eager - 1];
+  const dictionary =
+    last && (await unpack(embedded.get(last.digest) ?? new Uint8Array(0)).catch(() => undefined));
+  const directory = zstdCompressSync(text, dictionary && { dictionary });
+  const eagerEnd = directory.byteLength + (last === undefined ? 0 : last.offset + last.length);
+  const known = dictionary === undefined ? "" : ` ${last?.offset} ${last?.length}`;
+  const line = Buffer.from(`${format} 2 ${directory.byteLength} ${eagerEnd}${known}\n`);
+  const start = line.byteLength + directory.byteLength;
+  return {
+    bytes: Buffer.concat([line, directory, ...embedded.values()]),
+    embedded: new Map(
+      places.map(({ digest, offset, length }) => [digest, { offset: start + offset, length }]),
+    ),
+  };
 }
 
-/** The lengths in the first line. `directoryEnd` and `eagerEnd` count from the entry's beginning. */
+/** The lengths in the first line. All count from the entry's beginning. */
 export interface IndexHead {
   start: number;
   directoryEnd: number;
   eagerEnd: number;
+  /** The blob whose text is the directory's dictionary. */
+  dictionary: { start: number; end: number } | undefined;
 }
 
+/** Also reads version 1, whose directory has no dictionary. */
 export function parseIndexHead(bytes: Uint8Array): IndexHead {
   const line = Buffer.from(bytes.subarray(0, 100)).toString("latin1");
-  const [whole, directory, eager] = /^bough-cache-directory 1 (\d{1,9}) (\d{1,9})\n/.exec(line) ?? [];
-  if (whole === undefined || Number(directory) > maxDirectoryBytes) throw damaged();
+  const [whole, directory, eager, offset, length] =
+    /^bough-cache-directory [12] (\d{1,9}) (\d{1,9})(?: (\d{1,9}) (\d{1,9}))?\n/.exec(line) ?? [];
+  if (whole === undefined || Math.max(Number(directory), Number(length ?? 0)) > maxDirectoryBytes)
+    throw damaged();
   const start = whole.length;
-  return { start, directoryEnd: start + Number(directory), eagerEnd: start + Number(eager) };
+  const directoryEnd = start + Number(directory);
+  const from = directoryEnd + Number(offset);
+  return {
+    ...{ start, directoryEnd, eagerEnd: start + Number(eager) },
+    dictionary: length === undefined ? undefined : { start: from, end: from + Number(length) },
+  };
 }
 
-export async function decodeDirectory(compressed: Uint8Array, { directoryEnd }: IndexHead) {
-  const record = parseRecord(await unpack(compressed));
+/** @param bytes the entry, at least up to the end of what each build reads */
+export async function decodeDirectory(
+  bytes: Uint8Array,
+  { start, directoryEnd, dictionary }: IndexHead,
+): Promise<IndexDirectory> {
+  const known = dictionary && (await unpack(bytes.subarray(dictionary.start, dictionary.end)));
+  const record = parseRecord(unpackWith(bytes.subarray(start, directoryEnd), known));
   const manifest = asRecord(record?.manifest);
   const [mediaType, text] = [asText(manifest?.type), asText(manifest?.text)];
   if (mediaType === undefined || text === undefined) throw damaged();
@@ -110,6 +140,17 @@ async function unpack(compressed: Uint8Array): Promise<Uint8Array> {
   const unpacked = await readAtMost(maxDirectoryBytes, chunks).catch(() => undefined);
   if (unpacked?.isWhole !== true) throw damaged();
   return unpacked.bytes;
+}
+
+function unpackWith(compressed: Uint8Array, dictionary: Uint8Array | undefined): Uint8Array {
+  try {
+    return zstdDecompressSync(compressed, {
+      maxOutputLength: maxDirectoryBytes,
+      ...(dictionary && { dictionary }),
+    });
+  } catch {
+    throw damaged();
+  }
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -6,7 +6,7 @@ import { RegistryError } from "../registry-error.ts";
 import type { BranchIndexes } from "./branch-indexes.ts";
 import type { CacheService } from "./cache-service.ts";
 import type { EntryReader } from "./entry-reader.ts";
-import { type BlobLocation, encodeIndexEntry, parseIndexHead } from "./index-entry.ts";
+import { type BlobLocation, encodeIndexEntry } from "./index-entry.ts";
 import type { PackedBlobs } from "./packed-blobs.ts";
 import { chooseStalePacks } from "./stale-packs.ts";
 
@@ -43,16 +43,16 @@ export async function writeIndex(
   const locations = new Map(packed.map(({ digest }) => [digest, placeOf(digest)]));
   const keys = new Set(locations.values().map(({ pack }) => pack));
   const packs = new Map([...keys].map((key) => [key, blobs.packs.get(key) ?? 0]));
-  const isRead = named.findIndex(({ isAnnotated }) => isAnnotated) + 1;
-  const bytes = await encodeIndexEntry({ manifest, packs, locations, embedded }, isRead);
+  const eager = named.findIndex(({ isAnnotated }) => isAnnotated) + 1;
+  const entry = await encodeIndexEntry({ manifest, packs, locations, embedded }, eager);
+  const { bytes } = entry;
   const { key, url } = await reserve();
   await service.put(url, bytes, signal);
   await service.finalize(key, bytes.byteLength, signal);
   for (const { digest } of named) blobs.release(digest);
-  const { directoryEnd } = parseIndexHead(bytes);
   indexes.add(tag, {
     ...{ key, manifest, bytes },
-    directory: { manifest, packs, locations, embedded: placesIn(embedded, directoryEnd) },
+    directory: { manifest, packs, locations, embedded: entry.embedded },
   });
 
   function placeOf(digest: string): BlobLocation {
@@ -133,15 +133,4 @@ function blobsIn(bytes: Uint8Array): NamedBlob[] {
     found.set(descriptor.digest, { ...descriptor, isAnnotated, isEmbedded: at === 0 || isAnnotated });
   }
   return [...found.values()];
-}
-
-function placesIn(embedded: ReadonlyMap<string, Uint8Array>, start: number) {
-  let offset = start;
-  return new Map(
-    Array.from(embedded, ([digest, { byteLength: length }]) => {
-      const place = { offset, length };
-      offset += length;
-      return [digest, place] as const;
-    }),
-  );
 }

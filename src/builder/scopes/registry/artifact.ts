@@ -55,6 +55,7 @@ export interface StoredCache {
 
 /** Registries accept no larger manifest. */
 const maxManifestBytes = 4 * 1024 * 1024;
+const maxSmallBytes = 256 * 1024;
 /** The size limit of an index before compression: each section is bounded. */
 const maxBytes = 64 * 1024 * 1024;
 
@@ -128,7 +129,7 @@ export async function prepareArtifact(
     return blob;
   };
   const putFile = async (file: string, text: Uint8Array) => ({
-    ...(await put(fileType, await Bun.zstdCompress(text))),
+    ...(await put(fileType, await Bun.zstdCompress(text, { level: levelFor(text) }))),
     annotations: { [annotation]: file },
   });
   const [config, indexFile, stepsFile] = [
@@ -149,6 +150,11 @@ export async function prepareArtifact(
     kept: new Set([config, ...layers].map(({ digest }) => digest)),
     steps: stepsFile,
   };
+}
+
+/** Each build reads the index: a small one is made as small as it gets, which takes a tenth of a second at most. */
+function levelFor({ byteLength }: Uint8Array): number {
+  return byteLength <= maxSmallBytes ? 19 : 3;
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -1,5 +1,6 @@
 import type { Compression } from "../../../image/compression.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
+import { isGithub } from "../../../registry/github/scope-address.ts";
 
 /** A cache outside a service, as an option names it. */
 export interface CacheStore {
@@ -16,11 +17,6 @@ const directoryPrefix = "dir:";
 
 export function isDirectory(address: string): boolean {
   return address.startsWith(directoryPrefix);
-}
-
-/** True for a scope of GitHub's cache. */
-export function isGithub(address: string): boolean {
-  return address.startsWith("gha:");
 }
 
 /** True for a cache that only this process can read: a directory of this machine, or one that needs a token of this job. */

@@ -4,7 +4,7 @@ import { RegistryError } from "../../../registry/registry-error.ts";
 import { formatLayers } from "../scope-index.ts";
 import type { ScopeKeys } from "../signature.ts";
 import type { StoredCache } from "./artifact.ts";
-import { directoryIn, isDirectory, isGithub, type OpenTarget } from "./cache-store.ts";
+import { directoryIn, isDirectory, type OpenTarget } from "./cache-store.ts";
 import { tidyDirectory } from "./tidy-directory.ts";
 import type { Additions } from "./translate.ts";
 import { joinAdditions, writeCache } from "./write-cache.ts";
@@ -28,11 +28,8 @@ interface WriterOptions extends ScopeKeys {
   log: { info(text: string): void; warn(text: string): void };
 }
 
-/** Time after which a command that goes on writes what it has: it may be killed. */
-const maxDelayMilliseconds = 15_000;
-/** The same where each write is two entries of the few that a repository may make in a minute. */
-const maxGithubDelayMilliseconds = 5 * 60_000;
-
+/** Statuses of a store that lets this process only read. */
+const readOnlyStatuses: readonly number[] = [401, 403];
 /** Statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
 const mayLackBlobs: readonly number[] = [400, 404];
 
@@ -46,13 +43,20 @@ export function createCacheWriter(
   let stored: StoredCache | undefined;
   let writtenAt = steadyTime(clock);
   let writing: Promise<void> | undefined;
-  const maxDelay = isGithub(target.address) ? maxGithubDelayMilliseconds : maxDelayMilliseconds;
-  const warn = (error: unknown) =>
+  let isReadOnly = false;
+
+  /** The build has succeeded: a full disk, a damaged file or a token that only reads costs the cache only. */
+  function warn(error: unknown): void {
+    signal.throwIfAborted();
+    // What is refused to one build of a command is refused to all, and said once.
+    if (isReadOnly) return;
+    isReadOnly = error instanceof RegistryError && readOnlyStatuses.includes(error.status ?? 0);
     log.warn(`cache: nothing is written to ${target.label}: ${messageOf(error)}`);
+  }
 
   async function writePending(): Promise<void> {
     const additions = pending;
-    if (additions === undefined) return;
+    if (additions === undefined || isReadOnly) return;
     pending = undefined;
     stored ??= await before();
     const write = (all: Additions, trusts: boolean) =>
@@ -71,8 +75,6 @@ export function createCacheWriter(
         await tidyDirectory(directoryIn(target.address), clock.now()).catch(() => undefined);
       log.info(`cache: ${target.label} has ${formatLayers(written.all)}, ${written.added} new`);
     } catch (error) {
-      signal.throwIfAborted();
-      // The build has succeeded: a full disk or a damaged file costs the cache only.
       warn(error);
     }
   }
@@ -89,16 +91,17 @@ export function createCacheWriter(
 
   return {
     async add(make, lost) {
+      if (isReadOnly) return;
       made.push(make);
       for (const image of lost) gone.add(image);
       try {
         const additions = await make(true);
         pending = pending === undefined ? additions : joinAdditions(pending, additions);
       } catch (error) {
-        signal.throwIfAborted();
         warn(error);
       }
-      if (writing === undefined && steadyTime(clock) - writtenAt > maxDelay) write().catch(() => undefined);
+      const isDue = steadyTime(clock) - writtenAt > target.store.minWriteMilliseconds;
+      if (writing === undefined && isDue) write().catch(() => undefined);
     },
     write,
   };
