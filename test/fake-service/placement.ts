@@ -66,6 +66,13 @@ function runCommand(tree: FakeTree, [command = "", ...words]: readonly string[])
       tree.set(path, { type: "symlink", target });
       break;
     }
+    case "names": {
+      const [original = "", ...paths] = words;
+      const file = tree.get(original);
+      tree.delete(original);
+      if (file !== undefined) for (const path of paths) tree.set(path, file);
+      break;
+    }
     default:
       throw new Error(`the fake service runs no ${command} ${words.join(" ")}`);
   }

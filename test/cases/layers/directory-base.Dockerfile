@@ -1,0 +1,3 @@
+#$ --build-context start=dir
+FROM start
+COPY a.txt /

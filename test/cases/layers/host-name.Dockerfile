@@ -1,0 +1,3 @@
+#$ --build-arg BUILDKIT_SANDBOX_HOSTNAME=builder
+FROM base:1
+RUN hostname

@@ -1,0 +1,4 @@
+FROM base:1
+WORKDIR /left
+WORKDIR /entered
+COPY a.txt .

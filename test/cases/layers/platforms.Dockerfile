@@ -1,0 +1,8 @@
+#$ --platform linux/arm64
+FROM --platform=$BUILDPLATFORM base:1 AS build
+ARG TARGETPLATFORM TARGETARCH BUILDARCH
+RUN echo $TARGETPLATFORM
+FROM base:1
+ARG TARGETVARIANT
+COPY --from=build /x /x
+RUN echo $TARGETVARIANT

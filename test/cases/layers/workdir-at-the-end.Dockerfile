@@ -1,0 +1,3 @@
+FROM base:1
+ENV A=1
+WORKDIR /new
