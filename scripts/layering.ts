@@ -33,6 +33,7 @@ const allowed: Record<string, readonly string[]> = {
     "image/layer-header.ts",
     "image/layer-writer.ts",
     "image/platform.ts",
+    "image/tree-entry.ts",
   ],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import type { LayerBlob } from "../image/layer-header.ts";
 import type { PackJob } from "../image/layer-writer.ts";
+import type { TreeEntry } from "../image/tree-entry.ts";
 import { bootId } from "../lock-file.ts";
 import type { LendFiles } from "../service/wire/file.ts";
 import type { OperationEvent } from "../service/wire/operation.ts";
@@ -66,6 +67,8 @@ export interface Engine {
   events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
   /** See `EngineInProcess`. */
   packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
+  /** See `EngineInProcess`. */
+  openTree(image: string, path: string, signal: AbortSignal): Promise<AsyncIterable<TreeEntry> | undefined>;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
@@ -131,6 +134,10 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const { openPacker } = await import("./export/pack-layer.ts");
       packer ??= openPacker(closing.signal);
       return packer.pack({ directory, inUserNamespace: state.inUserNamespace }, job);
+    },
+    async openTree(image, path, signal) {
+      const { openTree } = await import("./inspect/tree-entries.ts");
+      return openTree(state, image, path, signal);
     },
     async settle(image) {
       return (await state.layerSync.settle()) && findImage(state, image) !== undefined;

@@ -104,6 +104,7 @@ export function createService(options: ServiceOptions): Service {
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     lendFiles: options.engine?.lend,
     packLayer: async (image, layer, job) => options.engine?.packLayer(image, layer, { ...job, signal }),
+    openTree: async (image, path) => options.engine?.openTree(image, path, signal),
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.
       const { uploadStream } = await import("./files/upload-stream.ts");

@@ -7,6 +7,7 @@ import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
 import type { LayerBlob } from "../image/layer-header.ts";
 import type { PackJob } from "../image/layer-writer.ts";
+import type { TreeEntry } from "../image/tree-entry.ts";
 import type { Secret } from "../secret.ts";
 import type {
   LocalFile,
@@ -34,6 +35,11 @@ export interface EngineInProcess {
   events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
   /** Packs a layer into a file, in a thread if it is large. Returns `undefined` if it is stored as a blob, or gone. */
   packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
+  /**
+   * Yields what is below a directory of an image, directories before their contents, with paths relative to it. Returns `undefined`
+   * if there is no such directory.
+   */
+  openTree(image: string, path: string, signal: AbortSignal): Promise<AsyncIterable<TreeEntry> | undefined>;
 }
 
 export interface ImageService extends ImageFiles {
@@ -106,6 +112,9 @@ export interface ImageService extends ImageFiles {
 
   /** Packs a layer into a file, see `EngineInProcess`. Returns `undefined` if the service is remote, too. */
   packLayer(image: string, layer: string, job: Omit<PackJob, "signal">): Promise<LayerBlob | undefined>;
+
+  /** Reads a directory of an image, see `EngineInProcess`. Returns `undefined` if the service is remote, too. */
+  openTree(image: string, path: string): Promise<AsyncIterable<TreeEntry> | undefined>;
 
   /** Returns the id of the file with these bytes; `undefined` if the service has none, or does not say. */
   findFile(sha256: string): Promise<string | undefined>;

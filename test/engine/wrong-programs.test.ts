@@ -21,7 +21,7 @@ function options(PATH = "", workingDirectory = "/") {
 test.each([
   ["setpriv", "util-linux", "--pdeathsig", ["build", "."]],
   ["unshare", "util-linux", "--kill-child", ["build", "."]],
-  ["tar", "tar", "--format=posix", ["cp", "base:1:/bin", "out"]],
+  ["tar", "tar", "--format=posix", ["cp", "base:1:/bin", "-"]],
 ])("BusyBox's %s is named by doctor, and by the command that needs another one", async (...row) => {
   const [program, packageName, option, words] = row;
   const directory = temporaryDirectory();

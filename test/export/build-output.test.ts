@@ -1,6 +1,6 @@
 /** `bough build -o` and `--push`: the outputs of docker buildx build. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readTree } from "../differential/tree.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -79,6 +79,33 @@ describe("a build writes", () => {
     await build("-o", "local");
     expect(readFileSync(join(places, "local/made/file"), "utf8")).toBe("hi\n");
     expect(existsSync(join(places, "local/mine"))).toBe(true);
+  });
+
+  test("its files with their links, holes, modes and times, each a file of its own", async () => {
+    const make = [
+      "mkdir -p /t/private && cd /t",
+      "dd if=/dev/urandom of=large bs=1M count=1",
+      "ln large private/link",
+      "ln -s large soft",
+      "mkfifo pipe",
+      "dd if=/dev/zero of=holes bs=1 count=1 seek=8M",
+      "echo x > setuid && chmod 4711 setuid",
+      "chmod 700 private && touch -d '2001-02-03 04:05:06' large private",
+    ];
+    writeFiles(join(places, "trees"), { Dockerfile: `FROM base:1\nRUN ${make.join(" && ")}\n` });
+    const { exitCode } = await bough("build", "trees", "-o", "tree", "-o", "type=tar,dest=tree.tar");
+    expect(exitCode).toBe(0);
+    const { stdout } = Bun.spawnSync(["tar", "-c", "-C", join(places, "tree"), "t"]);
+    const written = await readTree(new Blob([stdout]).stream());
+    const tree = await readTree(Bun.file(join(places, "tree.tar")).stream());
+    expect(written).toEqual(new Map([...tree].filter(([path]) => /^\/t(\/|$)/.test(path))));
+    const stats = (name: string) => lstatSync(join(places, "tree/t", name));
+    expect(stats("large").ino).toBe(stats("private/link").ino);
+    expect(stats("large").nlink).toBe(2);
+    expect(stats("private").mode & 0o7777).toBe(0o700);
+    expect(stats("large").mtimeMs).toBe(Date.UTC(2001, 1, 3, 4, 5, 6));
+    expect(stats("private").mtimeMs).toBe(Date.UTC(2001, 1, 3, 4, 5, 6));
+    expect(stats("holes").blocks).toBeLessThan(1000);
   });
 
   test("an OCI archive and a layout with an entry for each name, as docker and containerd read them", async () => {

@@ -1,6 +1,6 @@
 /** The promises of the table in `test/README.md`, each written once, for every place. */
 import { expect } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeTemplate, serveRepositories } from "../support/git-server.ts";
 import { Registry } from "../support/registry.ts";
@@ -113,11 +113,13 @@ export const promises: Readonly<Record<string, (trial: Trial) => Promise<void>>>
 
   async "copy out"({ place, word }) {
     const directory = place.makeDirectory({
-      Dockerfile: `FROM ${place.base}\nRUN mkdir -p /srv/${word}/deep; echo x > /srv/${word}/deep/f; chmod 640 /srv/${word}/deep/f\n`,
+      Dockerfile: `FROM ${place.base}\nRUN mkdir -p /srv/${word}/deep; echo x > /srv/${word}/deep/f; chmod 640 /srv/${word}/deep/f; yes | head -c 400000 > /srv/${word}/large; chmod 4755 /srv/${word}/large\n`,
     });
     await succeed(place, directory, ["build", "-t", `${word}:1`, "."]);
     await succeed(place, directory, ["cp", `${word}:1:/srv/${word}`, "out"]);
     expect(readFileSync(join(directory, "out/deep/f"), "utf8")).toBe("x\n");
+    expect(readFileSync(join(directory, "out/large"), "utf8")).toBe("y\n".repeat(200_000));
+    if (process.platform !== "win32") expect(statSync(join(directory, "out/large")).mode & 0o7000).toBe(0);
   },
 
   async export({ place, word }) {

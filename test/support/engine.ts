@@ -13,7 +13,7 @@ import { keepTrialOf, passTrialTo } from "./runtime-trial.ts";
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
-type InProcess = "events" | "lend" | "packLayer" | "settle" | "hasChanged" | "running";
+type InProcess = "events" | "lend" | "openTree" | "packLayer" | "settle" | "hasChanged" | "running";
 
 /** An engine, which can't read this process's files if it runs in another one. */
 type ReachableEngine = Omit<Engine, InProcess> & Partial<Pick<Engine, InProcess>>;

@@ -7,6 +7,7 @@ import { checkLocalNames } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import { openTemporaryFile } from "../../image/temporary-file.ts";
+import type { TreeEntry } from "../../image/tree-entry.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -155,7 +156,7 @@ export async function copyDirectory(
   { runtime, log }: Invocation,
   options: Pick<ExtractOptions, "style" | "time" | "shared"> = { style: "plain" },
 ): Promise<CopyResult> {
-  const archive = await service.openArchive(image, path);
+  const entries = await openEntries(service, image, path);
   const stats = statsOf(local);
   refuseFile(local, stats, path);
   const name = posix.basename(path);
@@ -163,7 +164,6 @@ export async function copyDirectory(
   if (isNamed) checkLocalNames([name], runtime.platform, localNameAdvice);
   const to = isNamed ? join(local, name) : local;
   makeRoot(to, to === local);
-  const entries = relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
   const extracted = await extractArchive(entries, to, {
     ...options,
     signal: runtime.signal,
@@ -171,6 +171,14 @@ export async function copyDirectory(
     warn: log.warn,
   });
   return { path: to, ...extracted };
+}
+
+/** The engine in this process has the files themselves; other services send an archive. */
+async function openEntries(service: Service, image: string, path: string): Promise<AsyncIterable<TreeEntry>> {
+  const tree = await service.openTree(image, path);
+  if (tree !== undefined) return tree;
+  const archive = await service.openArchive(image, path);
+  return relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
 }
 
 /** A path that the user gave may be a link. A link below it may come from an image, and is refused. */

@@ -2,10 +2,18 @@ import { chmodSync, linkSync, lstatSync, mkdirSync, rmSync, type Stats, symlinkS
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames, createSpellingCheck, otherSpelling } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import type { TarEntry } from "../../image/tar-reader.ts";
+import type { TreeEntry } from "../../image/tree-entry.ts";
 import { reasonOf } from "../../system-error.ts";
 import { cannotWrite } from "../process/write-error.ts";
-import { type EntryOptions, makeSpecial, setAttributes, setTime, writeFile } from "./write-entry.ts";
+import { RunningCopies } from "./running-copies.ts";
+import {
+  copyHostFile,
+  type EntryOptions,
+  makeSpecial,
+  setAttributes,
+  setTime,
+  writeFile,
+} from "./write-entry.ts";
 
 export interface Extracted {
   files: number;
@@ -19,13 +27,14 @@ export interface Extracted {
  */
 interface Written extends ExtractOptions {
   root: string;
+  copies: RunningCopies;
   directories: Map<string, Directory>;
   hasOtherSpelling(path: string): boolean;
 }
 
 interface Directory {
   isMade: boolean;
-  entry?: TarEntry;
+  entry?: TreeEntry;
 }
 
 export interface ExtractOptions extends EntryOptions {
@@ -41,7 +50,7 @@ export interface ExtractOptions extends EntryOptions {
  * of the archive nor an existing one. Owners are those of new files.
  */
 export async function extractArchive(
-  entries: AsyncIterable<TarEntry>,
+  entries: AsyncIterable<TreeEntry>,
   root: string,
   options: ExtractOptions,
 ): Promise<Extracted> {
@@ -49,7 +58,9 @@ export async function extractArchive(
   const written: Written = {
     ...options,
     ...{ root, directories: new Map(), hasOtherSpelling: createSpellingCheck() },
+    copies: new RunningCopies(),
   };
+  await using copies = written.copies;
   for await (const given of entries) {
     options.signal.throwIfAborted();
     const entry = options.time === undefined ? given : { ...given, modified: options.time };
@@ -70,6 +81,7 @@ export async function extractArchive(
     extracted.files += 1;
     if (entry.type === "file") extracted.bytes += entry.size;
   }
+  await copies.drain();
   restoreDirectories(written);
   return extracted;
 }
@@ -86,7 +98,7 @@ function requireOwn(path: string, { owner, owners }: NonNullable<ExtractOptions[
 }
 
 /** Returns false for a special file that can't be made. */
-async function extract(entry: TarEntry, names: readonly string[], written: Written): Promise<boolean> {
+async function extract(entry: TreeEntry, names: readonly string[], written: Written): Promise<boolean> {
   const { style } = written;
   if (entry.type === "other" && style === "plain") return false;
   const path = makeParents(names, written);
@@ -96,13 +108,15 @@ async function extract(entry: TarEntry, names: readonly string[], written: Writt
       break;
     case "file":
       removeOld(path, written);
-      await writeFile(path, entry, written);
+      if (entry.hostPath === undefined) await writeFile(path, entry, written);
+      else await written.copies.add(path, copyHostFile(path, entry.hostPath, entry, written));
       break;
     case "symlink":
       removeOld(path, written);
       makeLink(entry, path, written);
       break;
     case "hardlink": {
+      await written.copies.drain();
       const target = existingFile(entry, written);
       if (target === path) break;
       removeOld(path, written);
@@ -116,7 +130,7 @@ async function extract(entry: TarEntry, names: readonly string[], written: Writt
   return true;
 }
 
-function makeLink(entry: TarEntry, path: string, { platform, style }: ExtractOptions): void {
+function makeLink(entry: TreeEntry, path: string, { platform, style }: ExtractOptions): void {
   try {
     symlinkSync(entry.target, path);
     if (style === "exact") setTime(path, entry);
@@ -186,7 +200,7 @@ function removeOld(path: string, { hasOtherSpelling, style }: Written): void {
 }
 
 /** Returns the file below the root that a hard link leads to. */
-function existingFile({ name, target }: TarEntry, written: Written): string {
+function existingFile({ name, target }: TreeEntry, written: Written): string {
   const path = makeParents(partsOf(target), written);
   const stats = lstatSync(path, { throwIfNoEntry: false });
   // A link to a link is followed on other systems, and leads anywhere.

@@ -1,9 +1,22 @@
 /** How a single entry of an archive becomes a file of this machine. */
-import { chmodSync, constants, lutimesSync, rmSync, utimesSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  ftruncateSync,
+  futimesSync,
+  lutimesSync,
+  openSync,
+  rmSync,
+  utimesSync,
+  writeSync,
+} from "node:fs";
+import { copyFile } from "node:fs/promises";
 import { fileTime } from "../../clock.ts";
 import { deviceNumber, makeNode, writeAttributes } from "../../engine/system/xattrs.ts";
-import type { TarEntry } from "../../image/tar-reader.ts";
+import type { TreeEntry } from "../../image/tree-entry.ts";
+import { errorCode } from "../../system-error.ts";
 
 /**
  * How entries are written. `plain`: as with `cp -r`, and with tar for an ordinary user: the umask cuts modes, setuid, setgid and sticky
@@ -22,33 +35,69 @@ export interface EntryOptions {
  * The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. A file that is not
  * complete does not stay: nothing would tell it from a complete one.
  */
-export async function writeFile(path: string, entry: TarEntry, options: EntryOptions): Promise<void> {
-  await using file = await open(path, "wx", entry.mode & 0o777);
+export async function writeFile(path: string, entry: TreeEntry, options: EntryOptions): Promise<void> {
+  const file = openSync(path, "wx", entry.mode & 0o777);
   try {
     await writePieces(file, entry, options.signal);
-    if (options.style === "exact") {
-      setAttributes(path, entry, options);
-      await file.chmod(entry.mode & 0o7777);
-    }
+    describeFile(file, path, entry, options);
   } catch (error) {
     rmSync(path, { force: true });
     throw error;
+  } finally {
+    closeSync(file);
   }
-  if (isDate(entry.modified)) await file.utimes(fileTime(entry.modified), fileTime(entry.modified));
 }
 
-async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSignal): Promise<void> {
+/**
+ * Does the same with a file of this machine, whose bytes pass through the kernel only. Shares their blocks if the file system can do
+ * that: a change to the copy is none to the file.
+ */
+export async function copyHostFile(
+  path: string,
+  hostPath: string | Buffer,
+  entry: TreeEntry,
+  options: EntryOptions,
+): Promise<void> {
+  try {
+    await copyFile(hostPath, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      // The copy has all bits of its original's mode.
+      if (options.style === "plain") fchmodSync(file, entry.mode & 0o777 & ~process.umask());
+      describeFile(file, path, entry, options);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    // What has appeared at that path since is not this copy.
+    if (errorCode(error) !== "EEXIST") rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+async function writePieces(file: number, entry: TreeEntry, signal: AbortSignal): Promise<void> {
+  let end = 0;
   for await (const { offset, bytes } of entry.pieces()) {
     signal.throwIfAborted();
-    for (let done = 0; done < bytes.byteLength; ) {
-      done += (await file.write(bytes, done, bytes.byteLength - done, offset + done)).bytesWritten;
-    }
+    for (let done = 0; done < bytes.byteLength; )
+      done += writeSync(file, bytes, done, bytes.byteLength - done, offset + done);
+    end = offset + bytes.byteLength;
   }
-  await file.truncate(entry.size);
+  // The rest is a hole.
+  if (end !== entry.size) ftruncateSync(file, entry.size);
+}
+
+function describeFile(file: number, path: string, entry: TreeEntry, options: EntryOptions): void {
+  if (options.style === "exact") {
+    setAttributes(path, entry, options);
+    fchmodSync(file, entry.mode & 0o7777);
+  }
+  const { modified } = entry;
+  if (isDate(modified)) futimesSync(file, fileTime(modified), fileTime(modified));
 }
 
 /** Makes a pipe or a device with the mode and time of its entry. Returns false if this system or user can't. */
-export function makeSpecial(path: string, entry: TarEntry, { platform }: EntryOptions): boolean {
+export function makeSpecial(path: string, entry: TreeEntry, { platform }: EntryOptions): boolean {
   const { flag, mode, major, minor } = entry;
   if (platform !== "linux") return false;
   const type = { "3": constants.S_IFCHR, "4": constants.S_IFBLK, "6": constants.S_IFIFO }[flag];
@@ -60,7 +109,7 @@ export function makeSpecial(path: string, entry: TarEntry, { platform }: EntryOp
 }
 
 /** Gives a file the attributes that users set. As docker's change of owner does, this drops capabilities. */
-export function setAttributes(path: string, { attributes }: TarEntry, { platform }: EntryOptions): void {
+export function setAttributes(path: string, { attributes }: TreeEntry, { platform }: EntryOptions): void {
   if (platform === "linux")
     writeAttributes(
       path,
@@ -69,7 +118,7 @@ export function setAttributes(path: string, { attributes }: TarEntry, { platform
 }
 
 /** Sets the time of a file or a directory, or of a link itself. */
-export function setTime(path: string, { type, modified }: TarEntry): void {
+export function setTime(path: string, { type, modified }: TreeEntry): void {
   if (!isDate(modified)) return;
   const set = type === "directory" ? utimesSync : lutimesSync;
   set(path, fileTime(modified), fileTime(modified));

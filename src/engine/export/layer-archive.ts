@@ -6,7 +6,7 @@ import { endBytes, padding } from "../../image/tar-header.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
 import { bytesOf, joinPath, listDirectory, type Path } from "../system/path.ts";
-import { isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
+import { deviceOf, isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
   /** True if overlayfs's marks are `user.overlay.*`. */
@@ -157,9 +157,4 @@ function lastName(inside: Buffer): Buffer {
 
 function parentOf(inside: Buffer): Buffer {
   return inside.subarray(0, Math.max(inside.lastIndexOf("/"), 0));
-}
-
-/** Splits a device number: Linux has 12 bits for the major and 20 for the minor number. */
-function deviceOf(number: number): { major: number; minor: number } {
-  return { major: (number >>> 8) & 0xfff, minor: (number & 0xff) | ((number >>> 12) & 0xfff00) };
 }

@@ -36,6 +36,11 @@ export interface UnmountedView extends Pick<ImageView, "image" | "root"> {
 export async function readLayers({ state, parameters }: Call): Promise<UnmountedView> {
   const image = requireImage(state, parameters.uuid ?? "");
   await bringForRequest(state, image);
+  return viewLayers(state, image);
+}
+
+/** Does the same for an image whose layers are here. */
+export function viewLayers(state: EngineState, image: Image): UnmountedView {
   const tree = openLayerTree(state, image);
   const root = layerDirectory(state.layout, layersOf(state.database, image)[0]);
   const locate: Locate = (names) => {

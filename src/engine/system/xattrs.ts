@@ -91,6 +91,11 @@ export function deviceNumber(major: number, minor: number): number | undefined {
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
 }
 
+/** Splits such a number. */
+export function deviceOf(number: number): { major: number; minor: number } {
+  return { major: (number >>> 8) & 0xfff, minor: (number & 0xff) | ((number >>> 12) & 0xfff00) };
+}
+
 function readValue(file: Buffer, name: string): Buffer | undefined {
   const key = terminate(Buffer.from(name, "latin1"));
   const length = Number(library().lgetxattr(file, key, content, maxBytes));
