@@ -105,12 +105,10 @@ async function* readEntries(source: TarSource, { text, needsEnd, problem }: Styl
     if (block === undefined) throw damaged("it ends too early");
     return block;
   };
-  const global = new Map<string, string>();
-  let own = new Map<string, string>();
-  let headers = 0;
+  const extended = createExtendedHeaders(text);
   let start = 0;
   for (;;) {
-    if (headers === 0) start = source.position();
+    if (extended.count === 0) start = source.position();
     const block = await source.take(blockBytes);
     if (block === undefined && !needsEnd && source.position() === start) return;
     if (block === undefined) throw damaged("it ends too early");
@@ -118,18 +116,13 @@ async function* readEntries(source: TarSource, { text, needsEnd, problem }: Styl
     const raw = parseHeader(block, text);
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
-      if (++headers > maxHeadersInARow) throw damaged("it has too many extended headers before an entry");
+      if (extended.count >= maxHeadersInARow)
+        throw damaged("it has too many extended headers before an entry");
       if (raw.size < 0) throw damaged("a header has an invalid size");
-      const content = await takePadded(source, raw.size, damaged);
-      if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content, text)) global.set(key, value);
-      else if (raw.flag === "x")
-        for (const [key, value] of parsePaxRecords(content, text)) own.set(key, value);
-      else own.set(raw.flag === "L" ? "path" : "linkpath", text(content));
+      extended.add(raw.flag, await takePadded(source, raw.size, damaged));
       continue;
     }
-    const records = new Map([...global, ...own]);
-    own = new Map();
-    headers = 0;
+    const records = extended.takeRecords();
     const header = withPaxRecords(raw, records);
     const sparse =
       raw.flag === "S" ? await readGnuSparse(block, takeBlock, damaged) : sparseOf(records, damaged);
@@ -139,6 +132,30 @@ async function* readEntries(source: TarSource, { text, needsEnd, problem }: Styl
     yield { ...describe(header), attributes, start, offset: source.position(), size, isSparse, pieces };
     await content.skip();
   }
+}
+
+/** The records of extended headers, which hold for the next entry or for all that follow. */
+function createExtendedHeaders(text: DecodeText) {
+  const global = new Map<string, string>();
+  let own = new Map<string, string>();
+  return {
+    /** How many there were since the last entry. */
+    count: 0,
+    add(flag: string, content: Uint8Array): void {
+      this.count++;
+      if (flag === "L" || flag === "K") own.set(flag === "L" ? "path" : "linkpath", text(content));
+      else
+        for (const [key, value] of parsePaxRecords(content, text))
+          (flag === "g" ? global : own).set(key, value);
+    },
+    /** Returns those of the next entry. */
+    takeRecords(): Map<string, string> {
+      const records = new Map([...global, ...own]);
+      own = new Map();
+      this.count = 0;
+      return records;
+    },
+  };
 }
 
 function describe(

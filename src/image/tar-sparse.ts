@@ -98,30 +98,43 @@ export async function extentsOf({ size, numbers: given }: Sparse, file: SparseFi
  */
 async function readNumbers({ stored, take, fail }: SparseFile): Promise<{ numbers: number[]; read: number }> {
   const numbers: number[] = [];
-  let number = 0;
-  let digits = 0;
   let count: number | undefined;
   const isWhole = () => count !== undefined && numbers.length === 2 * count;
+  /** Adds a number of the file. Returns false after the last one. */
+  const add = (number: number): boolean => {
+    if (count !== undefined) numbers.push(number);
+    else if (number <= maxExtents) count = number;
+    else throw fail(`a sparse file's map has more than ${maxExtents} entries`);
+    return !isWhole();
+  };
+  const lines = createNumberReader(add, fail);
   for (let read = blockBytes; read <= stored; read += blockBytes) {
     const block: number[] = [];
     for await (const part of take(blockBytes)) block.push(...part);
-    for (const byte of block) {
-      if (isWhole()) break;
-      if (byte >= zero && byte <= nine && digits < maxDigits) {
-        number = number * 10 + byte - zero;
-        digits++;
-      } else if (byte === lineFeed && digits > 0) {
-        if (count === undefined && number > maxExtents)
-          throw fail(`a sparse file's map has more than ${maxExtents} entries`);
-        if (count === undefined) count = number;
-        else numbers.push(number);
-        number = 0;
-        digits = 0;
-      } else throw fail("a sparse file's map contains something that is not a number");
-    }
-    if (isWhole()) return { numbers, read };
+    if (!lines.read(block)) return { numbers, read };
   }
   throw fail("a sparse file's map is missing");
+}
+
+/** Reads a number per line. `read` returns false, and reads no more, once `add` has returned false. */
+function createNumberReader(add: (number: number) => boolean, fail: SparseFile["fail"]) {
+  let number = 0;
+  let digits = 0;
+  return {
+    read(bytes: readonly number[]): boolean {
+      for (const byte of bytes) {
+        if (byte >= zero && byte <= nine && digits < maxDigits) {
+          number = number * 10 + byte - zero;
+          digits++;
+        } else if (byte === lineFeed && digits > 0) {
+          if (!add(number)) return false;
+          number = 0;
+          digits = 0;
+        } else throw fail("a sparse file's map contains something that is not a number");
+      }
+      return true;
+    },
+  };
 }
 
 const lineFeed = 0x0a;

@@ -94,6 +94,12 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     }
   };
 
+  /** Returns true if a challenge shows how to send a request again. `sent`: the authorization that was refused. */
+  async function learnFrom(headers: Headers, scopes: readonly string[], sent: string | undefined) {
+    const challenge = parseChallenge(headers.get("www-authenticate"));
+    return challenge !== undefined && (await authorization.learn(challenge, scopes, sent));
+  }
+
   async function exchange(request: RegistryRequest, signal: AbortSignal): Promise<Exchanged> {
     const root = await baseFor(signal);
     let url =
@@ -109,18 +115,15 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
         exchanged.end();
         if (++redirects > maxRedirects) throw failed(exchanged, `redirects more than ${maxRedirects} times`);
         url = redirected(url, location, exchanged, isInsecure);
-        continue;
-      }
-      if (status === 401 && isOwn && challenges++ < maxChallenges) {
-        const challenge = parseChallenge(headers.get("www-authenticate"));
-        if (challenge !== undefined && (await authorization.learn(challenge, request.scopes, header))) {
-          exchanged.end();
-          continue;
-        }
-      }
-      if (!exchanged.response.ok && !(request.handles ?? []).includes(status))
-        throw await refusal(exchanged, clock, signal);
-      return exchanged;
+      } else if (
+        status === 401 &&
+        isOwn &&
+        challenges++ < maxChallenges &&
+        (await learnFrom(headers, request.scopes, header))
+      ) {
+        exchanged.end();
+      } else if (exchanged.response.ok || request.handles?.includes(status) === true) return exchanged;
+      else throw await refusal(exchanged, clock, signal);
     }
   }
 

@@ -72,6 +72,14 @@ async function* continued(
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   let fruitless = 0;
+  /** Gives up the registry that has failed if it is not worth another attempt. Throws if it is the last one. */
+  const decideAfter = (error: RegistryError, received: number) => {
+    fruitless = received === 0 ? fruitless + 1 : 0;
+    if (error.isPassing && fruitless <= (left[0]?.retries ?? 0)) return;
+    if (left.length === 1) throw error;
+    fruitless = 0;
+    giveUp(error);
+  };
   for (let chunks = first; ; ) {
     let [received, fault]: [number, RegistryError | undefined] = [0, undefined];
     try {
@@ -85,12 +93,7 @@ async function* continued(
       if (received === 0) left.shift();
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error;
-      fruitless = received === 0 ? fruitless + 1 : 0;
-      if (!error.isPassing || fruitless > (left[0]?.retries ?? 0)) {
-        if (left.length === 1) throw error;
-        fruitless = 0;
-        giveUp(error);
-      }
+      decideAfter(error, received);
       fault = error;
     }
     if (bytes >= blob.size) return;

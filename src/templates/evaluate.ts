@@ -186,14 +186,7 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
     if (of === null) throw refuse(`nil pointer evaluating interface {}.${name}`);
     const method = methodOf(of, name);
     if (method !== undefined) return method(...(args ?? []));
-    const value =
-      of instanceof GoMap
-        ? of.entries.has(name)
-          ? (of.entries.get(name) ?? null)
-          : missing
-        : of instanceof GoStruct
-          ? of.get(name)
-          : undefined;
+    const value = memberOf(of, name);
     if (value !== undefined && args !== undefined)
       throw refuse(
         of instanceof GoMap
@@ -219,6 +212,12 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
 
 function known(result: Result): Value {
   return result === missing ? null : result;
+}
+
+/** Returns an entry of a map or a field of a struct; `undefined` if the struct has no such field, or if it is something else. */
+function memberOf(of: Value, name: string): Result | undefined {
+  if (of instanceof GoMap) return of.entries.has(name) ? (of.entries.get(name) ?? null) : missing;
+  return of instanceof GoStruct ? of.get(name) : undefined;
 }
 
 function methodOf(of: Value, name: string): Method | undefined {

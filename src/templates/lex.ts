@@ -71,18 +71,19 @@ export function lexAction(
     if (token === undefined) throw fail(at, unexpected(text, at));
     if (token.kind === "(") open += 1;
     if (token.kind === ")" && --open < 0) throw fail(at, "unexpected right paren");
-    const next = text[at + token.text.length] ?? "";
-    // What follows directly on a word or a number must end it.
-    if (/^(field|variable|word|number)$/.test(token.kind) && !/^[\s.,|:=()}]?$/.test(next))
-      throw fail(
-        at,
-        token.kind === "number"
-          ? `bad number syntax: ${JSON.stringify(token.text + next)}`
-          : `bad character U+${(next.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")} '${next}'`,
-      );
+    const problem = problemBehind(token, text[at + token.text.length] ?? "");
+    if (problem !== undefined) throw fail(at, problem);
     tokens.push(token);
     at += token.text.length;
   }
+}
+
+/** Returns what is wrong if the character that follows directly on a word or a number does not end it. */
+function problemBehind({ kind, text }: Token, next: string): string | undefined {
+  if (!/^(field|variable|word|number)$/.test(kind) || /^[\s.,|:=()}]?$/.test(next)) return undefined;
+  return kind === "number"
+    ? `bad number syntax: ${JSON.stringify(text + next)}`
+    : `bad character ${codePointOf(next)} '${next}'`;
 }
 
 function tokenAt(text: string, at: number): Token | undefined {
@@ -107,6 +108,10 @@ function unexpected(text: string, at: number): string {
   if (character === "`") return "unterminated raw quoted string";
   if (character === "'") return "unterminated character constant";
   if (character === ":") return "expected :=";
-  const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
-  return `unrecognized character in action: U+${code} '${character}'`;
+  return `unrecognized character in action: ${codePointOf(character)} '${character}'`;
+}
+
+/** `U+0041` */
+function codePointOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }

@@ -72,15 +72,9 @@ export function sprintf(format: string, values: readonly Value[]): string {
 }
 
 function formatOne(parsed: Directive, value: Value): string {
-  const { verb, flags } = parsed;
+  const { verb } = parsed;
   if (verb === "T") return pad(typeOf(value), parsed);
-  if (verb === "v") {
-    if (flags.includes("#")) return pad(goSyntax(value), parsed);
-    if (typeof value === "bigint") return integer(value, { ...parsed, verb: "d" });
-    if (typeof value === "number" && parsed.precision !== undefined)
-      return float(value, { ...parsed, verb: "g" });
-    return pad(withPointer(value, flags.includes("+")), parsed);
-  }
+  if (verb === "v") return formatDefault(parsed, value);
   if (value === null) return `%!${verb}(<nil>)`;
   if (Array.isArray(value)) return `[${value.map((each) => formatOne(parsed, each)).join(" ")}]`;
   const bad = () => `%!${verb}(${typeOf(value)}=${printed(value)})`;
@@ -89,15 +83,34 @@ function formatOne(parsed: Directive, value: Value): string {
   if (typeof value === "number") return "eEfFgG".includes(verb) ? float(value, parsed) : bad();
   const text = typeof value === "string" ? value : value instanceof GoText ? value.text : undefined;
   if (text === undefined) return verb === "s" ? pad(withPointer(value), parsed) : bad();
-  const cut = parsed.precision === undefined ? text : [...text].slice(0, parsed.precision).join("");
-  if (verb === "s") return pad(cut, parsed);
-  if (verb === "q")
-    return pad(flags.includes("#") && !text.includes("`") ? `\`${cut}\`` : quoted(cut), parsed);
-  if (verb === "x" || verb === "X") {
-    const hex = Buffer.from(text).toString("hex");
-    return pad(verb === "x" ? hex : hex.toUpperCase(), parsed);
+  const formatted = formatText(text, parsed);
+  return formatted === undefined ? bad() : pad(formatted, parsed);
+}
+
+/** `%v` */
+function formatDefault(parsed: Directive, value: Value): string {
+  if (parsed.flags.includes("#")) return pad(goSyntax(value), parsed);
+  if (typeof value === "bigint") return integer(value, { ...parsed, verb: "d" });
+  if (typeof value === "number" && parsed.precision !== undefined)
+    return float(value, { ...parsed, verb: "g" });
+  return pad(withPointer(value, parsed.flags.includes("+")), parsed);
+}
+
+/** Returns `undefined` if the verb is not one for strings. */
+function formatText(text: string, { verb, flags, precision }: Directive): string | undefined {
+  const cut = precision === undefined ? text : [...text].slice(0, precision).join("");
+  switch (verb) {
+    case "s":
+      return cut;
+    case "q":
+      return flags.includes("#") && !text.includes("`") ? `\`${cut}\`` : quoted(cut);
+    case "x":
+      return Buffer.from(text).toString("hex");
+    case "X":
+      return Buffer.from(text).toString("hex").toUpperCase();
+    default:
+      return undefined;
   }
-  return bad();
 }
 
 function integer(value: bigint, { verb, flags, width, precision }: Directive): string {

@@ -1,6 +1,7 @@
 import { CommandLineError, usageError } from "../../errors.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, isUndefined, readTokens } from "./definitions.ts";
 import { type ForeignOptions, noForeignOptions, refuseUnknown } from "./foreign-options.ts";
+import type { Token } from "./tokens.ts";
 
 /**
  * The words that a command takes verbatim. `marked`: those after `--`. `behind-place`: also those after its one positional
@@ -34,12 +35,6 @@ export interface ParsedValues extends Values {
   ignored: readonly string[];
 }
 
-function describeTwice(earlier: string | undefined, name: string): string {
-  return earlier === undefined || earlier === name
-    ? `${name} is given twice, but takes one value`
-    : `${earlier} and ${name} are the same option, which takes one value`;
-}
-
 /**
  * Parses a command line strictly. citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and
  * silently accepts unknown flags and surplus arguments. `command` is the command's full name, for messages.
@@ -50,68 +45,24 @@ export function parseArguments(
   command: string,
   { takesRest, foreign = noForeignOptions }: ParsingOptions = {},
 ): ParsedValues {
-  const flags = new Map<string, true>();
-  const off = new Set<string>();
-  const texts = new Map<string, string[]>();
-  /** How each option was written: -f or --dockerfile. */
-  const spellings = new Map<string, string>();
-  const positionals: string[] = [];
-  const hint = `\`${command} -h\` shows how it is used.`;
-
   const { own, rest } = splitRest(raw, definitions, takesRest, foreign);
   const tokens = readTokens(own, definitions, foreign.shapes);
   refuseUnknown(tokens, definitions, command, foreign);
+  const given = collectOptions(command);
   const ignored = new Set<string>();
-
   for (const token of tokens) {
-    if (token.kind === "positional") {
-      positionals.push(token.value);
-      continue;
-    }
     if (token.kind !== "option") continue;
     const definition = definitions[token.name];
-    if (definition === undefined) {
+    if (definition === undefined)
       ignored.add(`${token.rawName} is ignored: ${foreign.find(token.name, token.value)?.text}`);
-      continue;
-    }
-    if (definition.type === "boolean") {
-      const isSet = token.inlineValue === true ? parseBoolean(token.value) : true;
-      if (isSet === undefined)
-        throw new CommandLineError(
-          `${command}: ${token.rawName} takes no value but true or false, not ${JSON.stringify(token.value)}`,
-          hint,
-        );
-      if (isSet) flags.set(token.name, true);
-      else flags.delete(token.name);
-      if (isSet) off.delete(token.name);
-      else off.add(token.name);
-      continue;
-    }
-    const value = token.value ?? (definition.optional === undefined ? undefined : "true");
-    // `--dockerfile "$FILE"` without FILE.
-    const isEmpty = value === "" && definition.refusesEmpty === true;
-    if (value === undefined || isEmpty)
-      throw new CommandLineError(`${command}: ${token.rawName} needs a value${hintOf(definition)}`, hint);
-    const earlier = texts.get(token.name) ?? [];
-    // To take only the last would silently drop the others.
-    if (earlier.length > 0 && definition.multiple !== true)
-      throw usageError(`${command}: ${describeTwice(spellings.get(token.name), token.rawName)}`, hint);
-    texts.set(token.name, [...earlier, value]);
-    spellings.set(token.name, token.rawName);
+    else if (definition.type === "boolean") given.addFlag(token);
+    else given.addText(token, definition);
   }
-
-  const places = Object.values(definitions).filter((definition) => definition.type === "positional");
-  const open = places.some((definition) => definition.multiple === true);
-  const surplus = open ? undefined : positionals[places.length];
-  if (surplus !== undefined) {
-    const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
-    throw takesRest === undefined || takesRest === "hidden"
-      ? usageError(message, hint)
-      : usageError(message, `Give the command after --: ${command} -- ...`);
-  }
-
+  const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
+  requirePlaces(positionals, definitions, command, takesRest);
+  const { flags, off, texts } = given;
   return {
-    names: [...flags.keys(), ...texts.keys()],
+    names: [...flags, ...texts.keys()],
     flag: (name) => flags.has(name),
     off: [...off],
     text: (name) => texts.get(name)?.at(-1),
@@ -120,6 +71,69 @@ export function parseArguments(
     rest,
     ignored: [...ignored],
   };
+}
+
+type OptionToken = Extract<Token, { kind: "option" }>;
+
+function collectOptions(command: string) {
+  const flags = new Set<string>();
+  const off = new Set<string>();
+  const texts = new Map<string, string[]>();
+  /** How each option was written: -f or --dockerfile. */
+  const spellings = new Map<string, string>();
+  const hint = usageHint(command);
+  return {
+    ...{ flags, off, texts },
+    addFlag({ name, rawName, value, inlineValue }: OptionToken): void {
+      const isSet = inlineValue === true ? parseBoolean(value) : true;
+      if (isSet === undefined)
+        throw new CommandLineError(
+          `${command}: ${rawName} takes no value but true or false, not ${JSON.stringify(value)}`,
+          hint,
+        );
+      (isSet ? flags : off).add(name);
+      (isSet ? off : flags).delete(name);
+    },
+    addText({ name, rawName, value: text }: OptionToken, definition: ArgumentDefinition): void {
+      const value = text ?? (definition.optional === undefined ? undefined : "true");
+      // `--dockerfile "$FILE"` without FILE.
+      const isEmpty = value === "" && definition.refusesEmpty === true;
+      if (value === undefined || isEmpty)
+        throw new CommandLineError(`${command}: ${rawName} needs a value${hintOf(definition)}`, hint);
+      const earlier = texts.get(name) ?? [];
+      // To take only the last would silently drop the others.
+      if (earlier.length > 0 && definition.multiple !== true)
+        throw usageError(`${command}: ${describeTwice(spellings.get(name), rawName)}`, hint);
+      texts.set(name, [...earlier, value]);
+      spellings.set(name, rawName);
+    },
+  };
+}
+
+/** Throws if there are more positional arguments than places for them. */
+function requirePlaces(
+  positionals: readonly string[],
+  definitions: ArgumentDefinitions,
+  command: string,
+  takesRest: TakesRest | undefined,
+): void {
+  const places = Object.values(definitions).filter((definition) => definition.type === "positional");
+  const surplus = positionals[places.length];
+  if (surplus === undefined || places.some((definition) => definition.multiple === true)) return;
+  const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
+  throw takesRest === undefined || takesRest === "hidden"
+    ? usageError(message, usageHint(command))
+    : usageError(message, `Give the command after --: ${command} -- ...`);
+}
+
+function usageHint(command: string): string {
+  return `\`${command} -h\` shows how it is used.`;
+}
+
+function describeTwice(earlier: string | undefined, name: string): string {
+  return earlier === undefined || earlier === name
+    ? `${name} is given twice, but takes one value`
+    : `${earlier} and ${name} are the same option, which takes one value`;
 }
 
 /** True if an option is not defined, in as far as its place can be told. */

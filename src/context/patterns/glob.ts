@@ -38,26 +38,31 @@ export function tokenizeGlob(pattern: string, options: { doubleStar: boolean }):
   const tokens: GlobToken[] = [];
   for (let at = 0; at < characters.length; ) {
     const character = characters[at++] as string;
-    if (character === "\\") {
-      const escaped = characters[at++];
-      if (escaped === undefined) throw new GlobSyntaxError("it ends with a backslash that escapes nothing");
-      tokens.push({ kind: "character", character: escaped });
-    } else if (character === "?") {
-      tokens.push({ kind: "any" });
-    } else if (character === "*") {
-      if (options.doubleStar && characters[at] === "*") {
-        at++;
-        if (characters[at] === "/") at++;
-        if (tokens.at(-1)?.kind !== "deep") tokens.push({ kind: "deep" });
-      } else if (tokens.at(-1)?.kind !== "star") {
-        tokens.push({ kind: "star" });
+    switch (character) {
+      case "\\": {
+        const escaped = characters[at++];
+        if (escaped === undefined) throw new GlobSyntaxError("it ends with a backslash that escapes nothing");
+        tokens.push({ kind: "character", character: escaped });
+        break;
       }
-    } else if (character === "[") {
-      const { token, next } = readClass(characters, at);
-      tokens.push(token);
-      at = next;
-    } else {
-      tokens.push({ kind: "character", character });
+      case "?":
+        tokens.push({ kind: "any" });
+        break;
+      case "*": {
+        const isDeep = options.doubleStar && characters[at] === "*";
+        if (isDeep) at += characters[at + 1] === "/" ? 2 : 1;
+        const kind = isDeep ? "deep" : "star";
+        if (tokens.at(-1)?.kind !== kind) tokens.push({ kind });
+        break;
+      }
+      case "[": {
+        const { token, next } = readClass(characters, at);
+        tokens.push(token);
+        at = next;
+        break;
+      }
+      default:
+        tokens.push({ kind: "character", character });
     }
   }
   return tokens;

@@ -118,21 +118,28 @@ async function findMatches(
 
       const matched = isMatched(pattern, position, name);
       const next = matched ? [] : enterDirectory(pattern, position, name);
-      if (!matched && next.length === 0) continue;
-      const below = enterFilters(filters, name);
-      const child = childPaths(parent, name);
-      const isDirectory = () => statChild(parent, name, files).isDirectory();
-      const rule = failingRule(below);
-      // A rule may keep something below an ignored directory.
-      if (rule !== undefined && !(mayKeepBelow(below) && isDirectory())) {
-        ignoredBy ??= rule;
-        if (matched && rule.origin.kind === "default") excluded.push(child.contextPath);
-        continue;
-      }
-      if (matched) requireDecoded(parent, name);
-      if (matched) paths.push(child.contextPath);
-      else if (isDirectory()) await visit(child, next, below);
+      if (matched || next.length > 0) await visitName(parent, name, matched, next, filters);
     }
+  };
+  const visitName = async (
+    parent: EntryPaths,
+    name: string,
+    matched: boolean,
+    next: PatternPosition,
+    filters: readonly Filter[],
+  ): Promise<void> => {
+    const below = enterFilters(filters, name);
+    const child = childPaths(parent, name);
+    const isDirectory = () => statChild(parent, name, files).isDirectory();
+    const rule = failingRule(below);
+    // A rule may keep something below an ignored directory.
+    if (rule !== undefined && !(mayKeepBelow(below) && isDirectory())) {
+      ignoredBy ??= rule;
+      if (matched && rule.origin.kind === "default") excluded.push(child.contextPath);
+    } else if (matched) {
+      requireDecoded(parent, name);
+      paths.push(child.contextPath);
+    } else if (isDirectory()) await visit(child, next, below);
   };
   await visit(base, patternStart, ignoreFilters(search, base.contextPath));
   return { paths, ignoredBy, excluded };

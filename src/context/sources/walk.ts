@@ -53,39 +53,48 @@ export async function walkDirectory(
       const pause = pace.step();
       if (pause !== undefined) await pause;
 
-      if (passesAll(parentFilters, name)) {
-        const stats = statChild(parent, name, files);
-        const type = entryType(stats);
-        const special = type === "special" ? specialKind(stats) : undefined;
-        const skipped = special && (await leftOut(special, childPaths(parent, name).contextPath, whyLeftOut));
-        if (skipped !== undefined) {
-          result.special.push(skipped);
-          continue;
-        }
-        const target = type === "symlink" ? readTarget(childPaths(parent, name), files) : undefined;
-        if (awaiting.length > 0) for (const directory of awaiting.splice(0)) directory.add();
-        entries.add(number, name, stats, { target, special });
-        if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
-      } else {
-        // Most names that a long list leaves out are not directories, and entering one takes as long as the list.
-        const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
-        const stats = below !== undefined && mayKeepBelow(below) ? statChild(parent, name, files) : undefined;
-        if (below === undefined || stats?.isDirectory() !== true) {
-          const rule = ignoringRule(parentFilters, name);
-          result.ignoredBy ??= rule;
-          if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
-          continue;
-        }
-        const waiting = { add: () => entries.add(number, name, stats) };
-        awaiting.push(waiting);
-        await visit(childPaths(parent, name), below);
-        if (awaiting.at(-1) === waiting) awaiting.pop();
-      }
+      if (passesAll(parentFilters, name)) await visitKept(number, parent, name, parentFilters);
+      else await visitIgnored(number, parent, name, parentFilters);
     }
   };
+
+  const visitKept: Visit = async (number, parent, name, parentFilters) => {
+    const stats = statChild(parent, name, files);
+    const type = entryType(stats);
+    const special = type === "special" ? specialKind(stats) : undefined;
+    const skipped = special && (await leftOut(special, childPaths(parent, name).contextPath, whyLeftOut));
+    if (skipped !== undefined) {
+      result.special.push(skipped);
+      return;
+    }
+    const target = type === "symlink" ? readTarget(childPaths(parent, name), files) : undefined;
+    if (awaiting.length > 0) for (const directory of awaiting.splice(0)) directory.add();
+    entries.add(number, name, stats, { target, special });
+    if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
+  };
+
+  const visitIgnored: Visit = async (number, parent, name, parentFilters) => {
+    // Most names that a long list leaves out are not directories, and entering one takes as long as the list.
+    const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
+    const stats = below !== undefined && mayKeepBelow(below) ? statChild(parent, name, files) : undefined;
+    if (below === undefined || stats?.isDirectory() !== true) {
+      const rule = ignoringRule(parentFilters, name);
+      result.ignoredBy ??= rule;
+      if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
+      return;
+    }
+    const waiting = { add: () => entries.add(number, name, stats) };
+    awaiting.push(waiting);
+    await visit(childPaths(parent, name), below);
+    if (awaiting.at(-1) === waiting) awaiting.pop();
+  };
+
   await visit(directory, filters);
   return result;
 }
+
+/** Visits a name in the directory `parent`, whose number among the entries is `number`. */
+type Visit = (number: number, parent: EntryPaths, name: string, filters: readonly Filter[]) => Promise<void>;
 
 export function readNames(directory: EntryPaths, files: FileSystem): string[] {
   try {

@@ -64,44 +64,53 @@ export class ShellScan {
     const start = this.position;
     const outerCount = this.references.length;
     const open: string[] = [];
+    const comment = close === "`" ? /#[^\n`]*/y : /#[^\n]*/y;
     let next: NextWord = "command";
-    let place: Place = "command";
-    let isInWord = false;
     let isTarget = false;
     for (let character = this.peek(); character !== ""; character = this.peek()) {
       if (character === close && (close === "`" || open.length === 0)) break;
-      if (this.take(/\\\n/y)) continue;
-      if (!isInWord && this.take(close === "`" ? /#[^\n`]*/y : /#[^\n]*/y)) continue;
+      if (this.take(/\\\n/y) || this.take(comment) || this.takeHeredocStart()) continue;
       if (!wordEnds.includes(character)) {
-        if (!isInWord) [place, next] = isTarget ? ["word", next] : this.startWord(next, open);
-        isInWord = true;
-        if (character === "=" && place === "argument") place = "word";
-        if (this.take(/[{~](?!\/)/y)) place = "opaque";
-        else this.scanPart(unquoted, place);
-        continue;
+        const [place, following]: [Place, NextWord] = isTarget ? ["word", next] : this.startWord(next, open);
+        next = following;
+        isTarget = false;
+        this.scanWord(place, close);
+      } else if (this.take(/[<>][<>&|]*/y)) isTarget = true;
+      else {
+        this.position++;
+        if (character === " " || character === "\t") continue;
+        next = "command";
+        isTarget = false;
+        this.endCommand(character, open);
       }
-      if (isInWord) isTarget = false;
-      isInWord = false;
-      if (this.takeHeredocStart()) continue;
-      if (this.take(/[<>][<>&|]*/y)) {
-        isTarget = true;
-        continue;
-      }
-      this.position++;
-      if (character === " " || character === "\t") continue;
-      next = "command";
-      isTarget = false;
-      // Bash's `((...))` sets names without a `$` or an assignment word.
-      if (character === "(" && this.peek() === "(") this.isUnclear = true;
-      if (character === "(") open.push(character);
-      // The parenthesis after a case's pattern closes nothing.
-      if (character === ")" && open.at(-1) === "(") open.pop();
-      if (character === "\n") this.scanHeredocs();
     }
     this.position++;
     // Inside backticks, an escaped `$` may still be expanded.
     if (close === "`" && this.text.slice(start, this.position).includes("\\"))
       this.references.length = outerCount;
+  }
+
+  /** Scans a word up to the character that ends it, or that closes the commands. */
+  private scanWord(start: Place, close: string | undefined): void {
+    let place = start;
+    for (;;) {
+      const character = this.peek();
+      if (character === "" || character === close || wordEnds.includes(character)) return;
+      if (this.take(/\\\n/y)) continue;
+      if (character === "=" && place === "argument") place = "word";
+      if (this.take(/[{~](?!\/)/y)) place = "opaque";
+      else this.scanPart(unquoted, place);
+    }
+  }
+
+  /** Notes what the character opens or closes that ends a command. */
+  private endCommand(character: string, open: string[]): void {
+    // Bash's `((...))` sets names without a `$` or an assignment word.
+    if (character === "(" && this.peek() === "(") this.isUnclear = true;
+    if (character === "(") open.push(character);
+    // The parenthesis after a case's pattern closes nothing.
+    if (character === ")" && open.at(-1) === "(") open.pop();
+    if (character === "\n") this.scanHeredocs();
   }
 
   /** Notes the names that the word starting here sets. Returns its place, and the kind of the next word. */
