@@ -115,17 +115,26 @@ function mergeDocuments(
         before === undefined ? rebased : { ...rebased, body: mergeService(before.body, rebased.body) },
       );
     }
-    const at = below(place, "secrets");
-    for (const [name, secret] of Object.entries(requireMap(root.secrets ?? {}, at))) {
-      const body = replaceVariables(secret, variables, below(at, name));
-      const file = isMap(body) ? body.file : undefined;
-      secrets = {
-        ...secrets,
-        [name]: typeof file === "string" ? { ...(body as object), file: joined(base, file) } : body,
-      };
-    }
+    secrets = { ...secrets, ...ownSecrets(root, base, place, variables) };
   }
   return { services, secrets, environment };
+}
+
+function ownSecrets(
+  root: Document["root"],
+  base: string,
+  place: Place,
+  variables: ReturnType<typeof variablesOf>,
+): Record<string, unknown> {
+  const at = below(place, "secrets");
+  const given = Object.entries(requireMap(root.secrets ?? {}, at));
+  return Object.fromEntries(
+    given.map(([name, secret]) => {
+      const body = replaceVariables(secret, variables, below(at, name));
+      const file = isMap(body) ? body.file : undefined;
+      return [name, typeof file === "string" ? { ...(body as object), file: joined(base, file) } : body];
+    }),
+  );
 }
 
 function bodiesOf(services: ReadonlyMap<string, Service>): Record<string, Service["body"]> {

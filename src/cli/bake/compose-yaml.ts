@@ -56,13 +56,18 @@ function findTagged(document: Document, place: Place): { reset: Path[]; override
     else if (isSeq(node))
       for (const [at, item] of node.items.entries()) visit(item, [...path, at], depth + 1);
     else if (isMap(node))
-      for (const { key, value } of node.items) {
-        const name = isScalar(key) ? String(key.value) : "";
-        const merged = name === "<<" ? resolve(value) : undefined;
-        if (name !== "<<") visit(value, [...path, name], depth + 1);
-        // What is merged into a map gives it its own keys.
-        else for (const each of isSeq(merged) ? merged.items : [merged]) visit(each, path, depth + 1);
-      }
+      for (const { key, value } of node.items)
+        visitPair(isScalar(key) ? String(key.value) : "", value, path, depth + 1);
+  }
+
+  function visitPair(name: string, value: unknown, path: Path, depth: number): void {
+    if (name !== "<<") {
+      visit(value, [...path, name], depth);
+      return;
+    }
+    // What is merged into a map gives it its own keys.
+    const merged = resolve(value);
+    for (const each of isSeq(merged) ? merged.items : [merged]) visit(each, path, depth);
   }
 
   visit(document.contents, [], 0);

@@ -38,39 +38,15 @@ function parseEntries(field: EntryField, text: string, place: Place): Entry[] {
   return [fromObject(field, Object.fromEntries(pairs), place)];
 }
 
-const secretKeys: ReadonlySet<string> = new Set(["id", "src", "source", "env", "type"]);
-
 /** Checks an entry, and returns it with its keys in the order in which `--print` has them. */
 function fromObject(field: EntryField, given: Record<string, unknown>, place: Place): Entry {
-  if (field === "ssh") {
-    const { id = "default", paths = [], ...others } = given;
-    const isValid =
-      typeof id === "string" && Array.isArray(paths) && paths.every((path) => typeof path === "string");
-    const [unknown] = Object.keys(others);
-    if (!isValid || unknown !== undefined)
-      throw placeError(
-        place,
-        `an SSH agent has id and paths${unknown === undefined ? "" : `, not ${unknown}`}`,
-      );
-    // It would name a socket.
-    if (id.includes("=")) throw placeError(place, `invalid id ${JSON.stringify(id)}`);
-    return { id, ...(paths.length === 0 ? {} : { paths }) };
-  }
+  if (field === "ssh") return agentFrom(given, place);
   const texts = Object.entries(given).map(([key, value]): [string, string] => {
     if (typeof value === "object" && value !== null) throw placeError(place, `${key}: a string is required`);
     return [key, String(value ?? "")];
   });
   const fields = Object.fromEntries(texts);
-  if (field === "secret") {
-    const unknown = Object.keys(fields).find((key) => !secretKeys.has(key));
-    if (unknown !== undefined) throw placeError(place, `unexpected key ${JSON.stringify(unknown)}`);
-    const { id = "", source, src = source, type, env } = fields;
-    if (type !== undefined && type !== "file" && type !== "env")
-      throw placeError(place, `unsupported secret type ${JSON.stringify(type)}`);
-    const variable = type === "env" ? (env ?? src) : env;
-    const file = type === "env" && env === undefined ? undefined : src;
-    return { ...(id && { id }), ...(file && { src: file }), ...(variable && { env: variable }) };
-  }
+  if (field === "secret") return secretFrom(fields, place);
   if (!fields.type) throw placeError(place, "type is missing");
   const { disabled, ...others } = fields;
   if (field === "attest" && disabled !== undefined && parseBoolean(disabled) === undefined)
@@ -80,6 +56,34 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
       ? fields
       : { ...others, ...(parseBoolean(disabled) === true && { disabled: true }) };
   return Object.fromEntries(Object.entries(kept).sort(([one], [other]) => (one < other ? -1 : 1))) as Entry;
+}
+
+function agentFrom(given: Record<string, unknown>, place: Place): Entry {
+  const { id = "default", paths = [], ...others } = given;
+  const isValid =
+    typeof id === "string" && Array.isArray(paths) && paths.every((path) => typeof path === "string");
+  const [unknown] = Object.keys(others);
+  if (!isValid || unknown !== undefined)
+    throw placeError(
+      place,
+      `an SSH agent has id and paths${unknown === undefined ? "" : `, not ${unknown}`}`,
+    );
+  // It would name a socket.
+  if (id.includes("=")) throw placeError(place, `invalid id ${JSON.stringify(id)}`);
+  return { id, ...(paths.length === 0 ? {} : { paths }) };
+}
+
+const secretKeys: ReadonlySet<string> = new Set(["id", "src", "source", "env", "type"]);
+
+function secretFrom(fields: Readonly<Record<string, string>>, place: Place): Entry {
+  const unknown = Object.keys(fields).find((key) => !secretKeys.has(key));
+  if (unknown !== undefined) throw placeError(place, `unexpected key ${JSON.stringify(unknown)}`);
+  const { id = "", source, src = source, type, env } = fields;
+  if (type !== undefined && type !== "file" && type !== "env")
+    throw placeError(place, `unsupported secret type ${JSON.stringify(type)}`);
+  const variable = type === "env" ? (env ?? src) : env;
+  const file = type === "env" && env === undefined ? undefined : src;
+  return { ...(id && { id }), ...(file && { src: file }), ...(variable && { env: variable }) };
 }
 
 /** Writes an entry as the value of an option of `bough build`; an SSH agent: see `agentText`. */

@@ -51,39 +51,8 @@ export function readOverrides(
 ): Overrides {
   const all = new Map<string, Override[]>();
   for (const text of given) {
-    const [, path = "", plus = "", value] = /^([^=]*?)(\+?)(?:=(.*))?$/s.exec(text) ?? [];
-    const [, pattern = "", field = "", key] = /^([^.]*)\.([^.]*)(?:\.(.*))?$/s.exec(path) ?? [];
-    if (field === "")
-      throw refuse(
-        text,
-        "TARGET.FIELD=VALUE is required, as in app.args.VERSION=1 or *.platform=linux/amd64",
-      );
-    if (!known.includes(field)) {
-      const meant = nearest(field, known);
-      throw refuse(text, `unknown field ${JSON.stringify(field)}`, meant && `Did you mean ${meant}?`);
-    }
-    const needsKey = mapped.has(field) || field === "secret";
-    if (needsKey !== (key !== undefined && key !== ""))
-      throw refuse(
-        text,
-        needsKey ? `${field} needs a name: TARGET.${field}.NAME=VALUE` : `${field} has no ${key}`,
-      );
-    if (plus !== "" && !Object.hasOwn(collected, field))
-      throw refuse(text, `${field} is no list: += cannot be used`);
-    const names = targets
-      .map(({ name }) => name)
-      .filter((name) => name === pattern || matchesName(pattern, name));
-    if (names.length === 0) {
-      const meant = nearest(
-        pattern,
-        targets.map(({ name }) => name),
-      );
-      throw refuse(
-        text,
-        `could not find any target matching ${JSON.stringify(pattern)}`,
-        meant && `Did you mean ${meant}?`,
-      );
-    }
+    const { pattern, field, key, appends, value } = parseOverride(text);
+    const names = namesMatching(pattern, targets, text);
     // As in a bake, `--set app.args.NAME` takes the value from the environment.
     const found = value ?? (field === "args" ? valueOf(key ?? "") : undefined);
     if (found === undefined && field === "args") continue;
@@ -93,14 +62,48 @@ export function readOverrides(
       const earlier = own.find(
         (each) => each.field === field && each.key === key && Object.hasOwn(collected, field),
       );
-      if (earlier === undefined) own.push({ text, field, key, appends: plus !== "", values: [found] });
+      if (earlier === undefined) own.push({ text, field, key, appends, values: [found] });
       else {
         earlier.values.push(found);
-        earlier.appends = plus !== "";
+        earlier.appends = appends;
       }
     }
   }
   return all;
+}
+
+/** Parses `TARGET.FIELD.KEY=VALUE` and `TARGET.FIELD+=VALUE`. */
+function parseOverride(text: string) {
+  const [, path = "", plus = "", value] = /^([^=]*?)(\+?)(?:=(.*))?$/s.exec(text) ?? [];
+  const [, pattern = "", field = "", key] = /^([^.]*)\.([^.]*)(?:\.(.*))?$/s.exec(path) ?? [];
+  if (field === "")
+    throw refuse(text, "TARGET.FIELD=VALUE is required, as in app.args.VERSION=1 or *.platform=linux/amd64");
+  if (!known.includes(field)) {
+    const meant = nearest(field, known);
+    throw refuse(text, `unknown field ${JSON.stringify(field)}`, meant && `Did you mean ${meant}?`);
+  }
+  const needsKey = mapped.has(field) || field === "secret";
+  if (needsKey !== (key !== undefined && key !== ""))
+    throw refuse(
+      text,
+      needsKey ? `${field} needs a name: TARGET.${field}.NAME=VALUE` : `${field} has no ${key}`,
+    );
+  if (plus !== "" && !Object.hasOwn(collected, field))
+    throw refuse(text, `${field} is no list: += cannot be used`);
+  return { pattern, field, key, appends: plus !== "", value };
+}
+
+/** Returns the names of the targets that a pattern means. Throws if there are none. */
+function namesMatching(pattern: string, targets: readonly Target[], text: string): string[] {
+  const all = targets.map(({ name }) => name);
+  const names = all.filter((name) => name === pattern || matchesName(pattern, name));
+  if (names.length > 0) return names;
+  const meant = nearest(pattern, all);
+  throw refuse(
+    text,
+    `could not find any target matching ${JSON.stringify(pattern)}`,
+    meant && `Did you mean ${meant}?`,
+  );
 }
 
 /** Applies the changes of one target. */

@@ -99,15 +99,9 @@ export function resolveBake(
     const needs = Object.values(fields.contexts ?? {}).flatMap((value) =>
       value.startsWith("target:") ? [value.slice("target:".length)] : [],
     );
-    for (const need of new Set(needs)) resolve(need, [...path, name]);
-    const platforms = platformsOf(fields);
-    for (const need of needs) {
-      const others = platformsOf(done.get(need)?.fields ?? {});
-      if (others.length < 2 || platforms.every((each) => others.includes(each))) continue;
-      throw usageError(
-        `${target.origin}: target.${name}.contexts: ${need} is built for ${others.join(", ")}, and ${name} for ${platforms.join(", ")}`,
-        "Give both the same platforms.",
-      );
+    for (const need of new Set(needs)) {
+      resolve(need, [...path, name]);
+      requireSamePlatforms(target, fields, need, done.get(need)?.fields);
     }
     const isLinked = !isAsked.has(name);
     const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
@@ -128,6 +122,22 @@ export function resolveBake(
   };
   for (const name of names) resolve(name, []);
   return { groups, targets: done };
+}
+
+/** Throws if a target is built for a platform for which another one that it is made of is not. */
+function requireSamePlatforms(
+  { name, origin }: Target,
+  fields: Fields,
+  need: string,
+  needed: Fields = {},
+): void {
+  const platforms = platformsOf(fields);
+  const others = platformsOf(needed);
+  if (others.length < 2 || platforms.every((each) => others.includes(each))) return;
+  throw usageError(
+    `${origin}: target.${name}.contexts: ${need} is built for ${others.join(", ")}, and ${name} for ${platforms.join(", ")}`,
+    "Give both the same platforms.",
+  );
 }
 
 /** Returns what `docker buildx bake --print` prints, with the keys in its order. */

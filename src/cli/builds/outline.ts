@@ -6,6 +6,7 @@ import { type Arguments, lookUp } from "../../builder/state/scope.ts";
 import type {
   ArgInstruction,
   Dockerfile,
+  EnvInstruction,
   FromInstruction,
   Instruction,
   LineRange,
@@ -102,43 +103,47 @@ function argumentsOf(
   const scopes = new Map<number, ArgumentScope>();
   const ofStages = new Map<number, ReadonlyMap<string, OutlineArgument>>();
   for (const stage of stages) {
-    const { inFroms, ...inherited } = scopes.get(baseOf(stage) ?? -1) ?? emptyScope;
-    let { env, args } = inherited;
+    const base = scopes.get(baseOf(stage) ?? -1) ?? emptyScope;
+    const inFroms = new Set([...base.inFroms, ...namesInFrom(stage, escape)]);
+    let scope: ArgumentScope = { ...base, inFroms };
     const found = new Map<string, OutlineArgument>();
-    const names = new Set([...inFroms, ...namesInFrom(stage, escape)]);
-    for (const name of names) {
-      const known = globalArguments.get(name);
-      if (known !== undefined) found.set(name, known);
-    }
+    const note = (name: string, argument: OutlineArgument | undefined) => {
+      if (argument !== undefined) found.set(name, argument);
+    };
+    for (const name of inFroms) note(name, globalArguments.get(name));
+    const noteDeclared = (
+      instruction: ArgInstruction,
+      declaration: ArgInstruction["declarations"][number],
+    ) => {
+      const { key, value: given } = declaration;
+      const options = { buildArgs, escape, globals, laterWins: true };
+      const [now] = orNone(() => [declare(declaration, scope, options)]);
+      scope = { ...scope, args: now?.args ?? scope.args };
+      // What an ARG before FROM has given a value is described there; TARGETOS and its kind are nobody's to give.
+      const isInherited = given === undefined && !buildArgs.has(key) && globals.get(key)?.value !== undefined;
+      note(key, isInherited ? globalArguments.get(key) : describe(key, now?.value, instruction));
+    };
     for (const instruction of stage.instructions) {
-      const lookup = lookUp({ env, args });
-      if (instruction.name === "ENV")
-        env = new Map([
-          ...env,
-          ...orNone(() => expandPairs(instruction, lookup, escape)).map(
-            ({ key, value }): [string, string] => [key, value],
-          ),
-        ]);
-      if (instruction.name !== "ARG") continue;
-      for (const declaration of instruction.declarations) {
-        const { key, value: given } = declaration;
-        const options = { buildArgs, escape, globals, laterWins: true };
-        const [now] = orNone(() => [declare(declaration, { env, args }, options)]);
-        args = now?.args ?? args;
-        // What an ARG before FROM has given a value is described there; TARGETOS and its kind are nobody's to give.
-        const isInherited =
-          given === undefined && !buildArgs.has(key) && globals.get(key)?.value !== undefined;
-        const known = isInherited ? globalArguments.get(key) : describe(key, now?.value, instruction);
-        if (known !== undefined) found.set(key, known);
-      }
+      if (instruction.name === "ENV") scope = withPairs(scope, instruction, escape);
+      if (instruction.name === "ARG")
+        for (const declaration of instruction.declarations) noteDeclared(instruction, declaration);
     }
-    scopes.set(stage.index, { env, args, inFroms: names });
+    scopes.set(stage.index, scope);
     ofStages.set(stage.index, found);
   }
   const named = new Map<string, OutlineArgument>();
   for (const { index } of withBases(stages, baseOf))
     for (const [key, argument] of ofStages.get(index) ?? []) if (!named.has(key)) named.set(key, argument);
   return named.values();
+}
+
+function withPairs(
+  scope: ArgumentScope,
+  instruction: EnvInstruction,
+  escape: Dockerfile["escape"],
+): ArgumentScope {
+  const pairs = orNone(() => expandPairs(instruction, lookUp(scope), escape));
+  return { ...scope, env: new Map([...scope.env, ...pairs.map(({ key, value }) => [key, value] as const)]) };
 }
 
 function namesInFrom({ from }: Stage, escape: Dockerfile["escape"]): string[] {

@@ -75,6 +75,11 @@ export const importCommand = command({
     "This command is mutating: it stores images and sets tags. A name moves if another image has it, as with docker load and docker pull; a tag that is made of a path does not.",
 });
 
+interface Imported {
+  image: string;
+  tag: string | null;
+}
+
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
   const { positionals } = values;
@@ -99,31 +104,34 @@ async function importImages(invocation: Invocation): Promise<void> {
   if (platform !== undefined) await requirePlatforms([parsePlatform(platform)], supportOf(service));
   const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
   const credentials = await askCredentials(invocation);
-  const imported: { image: string; tag: string | null }[] = [];
+  /** Imports an image, sets its tags, and says which of them another image had. */
+  const importTagged = async (reference: Reference): Promise<Imported[]> => {
+    const { url, shown } = reference;
+    const chosen = await chooseTags(reference, service, platform);
+    const [first, ...others] = chosen.filter(({ stays }) => !stays);
+    const tag = first?.tag;
+    const image = await importOne(
+      { url, shown, tag, platform, timeoutSeconds, credentials },
+      service,
+      invocation,
+    );
+    if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
+    if (tag !== undefined) rememberTag(tag, image, store);
+    for (const other of others) await service.tagImage(image, other.tag);
+    for (const { tag, holder, stays } of chosen) {
+      if (holder === undefined || holder === image) continue;
+      if (stays) log.warn(`${tag} stays with ${holder}; \`bough tag ${image} ${tag}\` moves it`);
+      else log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
+    }
+    const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
+    return set.length === 0 ? [{ image, tag: null }] : set.map(({ tag }) => ({ image, tag }));
+  };
+  const imported: Imported[] = [];
   const failures: string[] = [];
   for (const reference of references) {
     runtime.signal.throwIfAborted();
     try {
-      const { url, shown } = reference;
-      const chosen = await chooseTags(reference, service, platform);
-      const [first, ...others] = chosen.filter(({ stays }) => !stays);
-      const tag = first?.tag;
-      const image = await importOne(
-        { url, shown, tag, platform, timeoutSeconds, credentials },
-        service,
-        invocation,
-      );
-      if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
-      if (tag !== undefined) rememberTag(tag, image, store);
-      for (const other of others) await service.tagImage(image, other.tag);
-      const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
-      for (const { tag } of set) imported.push({ image, tag });
-      if (set.length === 0) imported.push({ image, tag: null });
-      for (const { tag, holder, stays } of chosen) {
-        if (holder === undefined || holder === image) continue;
-        if (stays) log.warn(`${tag} stays with ${holder}; \`bough tag ${image} ${tag}\` moves it`);
-        else log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
-      }
+      imported.push(...(await importTagged(reference)));
     } catch (error) {
       if (references.length === 1 || runtime.signal.aborted) throw error;
       log.error(messageOf(error));

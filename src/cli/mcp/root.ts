@@ -44,11 +44,7 @@ export function openRoot(path: string, workingDirectory: string): Root {
         if ("file" in source) requireWithin(`the secret ${id},`, source.file);
       const lock = values.text("lock");
       if (lock !== undefined) requireWithin("the lock", lock);
-      for (const text of values.list("build-context")) {
-        const layout = layoutPath(text.slice(text.indexOf("=") + 1));
-        for (const file of layout === undefined ? [] : ["", "index.json"])
-          requireWithin("the layout", join(layout ?? "", file));
-      }
+      for (const file of values.list("build-context").flatMap(layoutFiles)) requireWithin("the layout", file);
       for (const file of namedIgnoreFiles(invocation)) {
         requireWithin("the build context", dirname(file));
         requireWithin("the ignore file", file);
@@ -63,6 +59,12 @@ export function openRoot(path: string, workingDirectory: string): Root {
       for (const file of files) requireWithin("local_files:", parseFileArgument(file).host);
     },
   };
+}
+
+/** Returns the files that `NAME=oci-layout://PATH` reads first; none for another context. */
+function layoutFiles(context: string): string[] {
+  const layout = layoutPath(context.slice(context.indexOf("=") + 1));
+  return layout === undefined ? [] : [layout, join(layout, "index.json")];
 }
 
 function realDirectory(path: string, shown: string): string {

@@ -2,7 +2,11 @@
 import { CommandLineError, usageError } from "../../errors.ts";
 import { parseBoolean } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
-import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import {
+  type ArgumentDefinition,
+  type ArgumentDefinitions,
+  readTokens,
+} from "../command-line/definitions.ts";
 import type { Token } from "../command-line/tokens.ts";
 import { asInDocker } from "../dispatch/read-arguments.ts";
 import { definitionsOf } from "../dispatch/run-command.ts";
@@ -58,34 +62,33 @@ export async function readWords(given: readonly string[], command: Command): Pro
   // In docker, the only one of bough's options with one value that adds to the earlier ones.
   const platforms: string[] = [];
   let builder: string | undefined;
-  for (const token of readTokens(words, definitions, foreign?.shapes)) {
-    if (token.kind !== "option") continue;
-    const isApart = token.value !== undefined && token.inlineValue === false;
-    const places = isApart ? [token.index, token.index + 1] : [token.index];
-    const remove = (some: readonly number[]) => {
-      for (const place of some) removed.add(place);
-    };
-    const definition = own[token.name];
-    const takesOne =
-      definition !== undefined && definition.type !== "boolean" && definition.multiple !== true;
-    if (token.name === "builder") builder = token.value || undefined;
-    if (token.name === "platform" && token.value) platforms.push(token.value);
-    const shape = definition ?? definitions[token.name] ?? foreign?.shapes[token.name];
-    const isFlag = shape?.type === "boolean" || isCheck(token.name);
-    if (token.value === "" && isFlag)
-      throw new CommandLineError(`${token.rawName} takes no value but true or false, not ""`);
-    const former = formerOptions[token.rawName];
+  const remove = (places: readonly number[] = []) => {
+    for (const place of places) removed.add(place);
+  };
+  const readOption = (token: Option) => {
+    const { name, rawName, value } = token;
+    const places = placesOf(token);
+    const shape = own[name] ?? definitions[name] ?? foreign?.shapes[name];
+    const isFlag = shape?.type === "boolean" || isCheck(name);
+    if (value === "" && isFlag)
+      throw new CommandLineError(`${rawName} takes no value but true or false, not ""`);
+    const former = formerOptions[rawName];
     if (former !== undefined) warnings.add(former);
-    if (former !== undefined || token.name === "builder" || isDebug(token)) remove(places);
-    else if (isUnset(token, isFlag, command)) {
+    if (name === "builder") builder = value || undefined;
+    if (former !== undefined || name === "builder" || isDebug(token)) {
       remove(places);
-      if (takesOne) remove(latest.get(token.name) ?? []);
-    } else if (takesOne) {
-      remove(latest.get(token.name) ?? []);
-      latest.set(token.name, places);
+      return;
     }
-  }
-  if (platforms.length > 1) for (const place of latest.get("platform") ?? []) removed.add(place);
+    if (name === "platform" && value) platforms.push(value);
+    const isLeftOut = isUnset(token, isFlag, command);
+    if (isLeftOut) remove(places);
+    if (!takesOne(own[name])) return;
+    remove(latest.get(name));
+    if (!isLeftOut) latest.set(name, places);
+  };
+  for (const token of readTokens(words, definitions, foreign?.shapes))
+    if (token.kind === "option") readOption(token);
+  if (platforms.length > 1) remove(latest.get("platform"));
   const joined = platforms.length > 1 ? [`--platform=${platforms.join(",")}`] : [];
   return {
     builder,
@@ -101,6 +104,15 @@ function withValues(definitions: ArgumentDefinitions): ArgumentDefinitions {
     return [name, isCheck(name) ? definition : others] as const;
   });
   return Object.fromEntries(entries) as ArgumentDefinitions;
+}
+
+/** Returns the places of an option and of its value among the words. */
+function placesOf({ index, value, inlineValue }: Option): number[] {
+  return value !== undefined && inlineValue === false ? [index, index + 1] : [index];
+}
+
+function takesOne(definition: ArgumentDefinition | undefined): boolean {
+  return definition !== undefined && definition.type !== "boolean" && definition.multiple !== true;
 }
 
 /** bough's takes a level, too. */

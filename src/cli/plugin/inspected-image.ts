@@ -148,6 +148,19 @@ async function readBlob(from: BlobSource, value: unknown, signal: AbortSignal): 
   return record;
 }
 
+/** Reads a statement of in-toto, which may be signed; `undefined` if the layer is none. */
+async function readStatement(
+  from: BlobSource,
+  layer: unknown,
+  signal: AbortSignal,
+): Promise<JsonRecord | undefined> {
+  const mediaType = asText(asRecord(layer)?.mediaType) ?? "";
+  if (mediaType === "application/vnd.in-toto+json") return readBlob(from, layer, signal);
+  if (!/^application\/vnd\.in-toto\..*\+dsse/.test(mediaType)) return undefined;
+  const { payload } = await readBlob(from, layer, signal);
+  return parseRecord(Buffer.from(asText(payload) ?? "", "base64")) ?? {};
+}
+
 async function readAttestations(
   from: BlobSource,
   manifests: readonly JsonRecord[],
@@ -155,20 +168,18 @@ async function readAttestations(
 ): Promise<Attestations> {
   const documents: unknown[] = [];
   let slsa: unknown;
-  for (const { layers } of manifests)
-    for (const layer of Array.isArray(layers) ? layers : []) {
-      const record = asRecord(layer);
-      const isSigned = /^application\/vnd\.in-toto\..*\+dsse/.test(asText(record?.mediaType) ?? "");
-      if (!isSigned && record?.mediaType !== "application/vnd.in-toto+json") continue;
-      const type = readAnnotations(record)["in-toto.io/predicate-type"] ?? "";
-      const isPackages = type === "https://spdx.dev/Document";
-      if (!isPackages && !(type.startsWith("https://slsa.dev/provenance/") && slsa === undefined)) continue;
-      const blob = await readBlob(from, layer, signal);
-      const statement = isSigned ? parseRecord(Buffer.from(asText(blob.payload) ?? "", "base64")) : blob;
-      const predicate = statement?.predicate ?? null;
-      if (isPackages) documents.push(predicate);
-      else slsa = predicate;
-    }
+  const layers = manifests.flatMap(({ layers }): unknown[] => (Array.isArray(layers) ? layers : []));
+  for (const layer of layers) {
+    const record = asRecord(layer);
+    const type = readAnnotations(record)["in-toto.io/predicate-type"] ?? "";
+    const isPackages = type === "https://spdx.dev/Document";
+    const isProvenance = type.startsWith("https://slsa.dev/provenance/") && slsa === undefined;
+    const statement = isPackages || isProvenance ? await readStatement(from, layer, signal) : undefined;
+    if (statement === undefined) continue;
+    const predicate = statement.predicate ?? null;
+    if (isPackages) documents.push(predicate);
+    else slsa = predicate;
+  }
   const [first, ...others] = documents;
   return {
     provenance: slsa === undefined ? undefined : provenance({ SLSA: slsa }),

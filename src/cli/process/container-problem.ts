@@ -26,7 +26,7 @@ export async function explainContainer(
       "`bough help ci` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
     );
   const missing = missingCapabilities(userId);
-  if (!(await canMakeNamespace())) {
+  const explainRefusal = () => {
     const closed = isFiltered() ? undefined : findClosedSwitch();
     if (closed !== undefined)
       return lacks(
@@ -39,13 +39,15 @@ export async function explainContainer(
         reason,
         `${settingsFor(kind)}${missing.length === 0 ? "" : `, and ${addedBy(missing, isPod)}`}`,
       );
+    const without = isPod
+      ? "privileged: true with runAsUser: 0 needs none"
+      : "--user 0 --privileged needs none";
     return lacks(
       `${reason}, though no filter of system calls forbids it`,
-      isPod
-        ? "its host forbids them to all, as in a chroot; privileged: true with runAsUser: 0 needs none"
-        : "its host forbids them to all, as in a chroot; --user 0 --privileged needs none",
+      `its host forbids them to all, as in a chroot; ${without}`,
     );
-  }
+  };
+  if (!(await canMakeNamespace())) return explainRefusal();
   if (nameInTable(userId) === undefined)
     return lacks(
       `the user ${userId} has no name in /etc/passwd, and so no range of sub-ids`,

@@ -120,36 +120,34 @@ function* changesOf(
 ): Generator<Change | undefined> {
   const linked: Links = new Set();
   const waiting: Place[] = [{ path: directory, inside: "", below: below.root, isOpaque: false }];
+  function* changeOf(place: Place, name: Path): Generator<Change | undefined> {
+    const [path, inside] = [joinPath(place.path, name), joinPath(place.inside, name)];
+    const stats = lstatSync(path);
+    const before = below.find(place.below, name);
+    if (isWhiteout(stats)) {
+      if (before !== undefined)
+        yield* deletion({ path: inside, name, before, parent: place.below }, below, hiddenLinks);
+      return;
+    }
+    const lower = before?.stats.isDirectory() === true ? below.enter(place.below, name) : [];
+    if (stats.isDirectory()) {
+      const isEmptied = isOpaque(path, inUserNamespace);
+      waiting.push({ path, inside, below: lower, isOpaque: isEmptied });
+      if (before?.stats.isDirectory() && hasSameOwnerAndMode(stats, before.stats)) return;
+    }
+    const hidden = new Map<number, ChangedAmount>();
+    if (before !== undefined && !before.stats.isDirectory()) count(hidden, before, hiddenLinks);
+    else if (!stats.isDirectory()) yield* countTree(hidden, lower, below, hiddenLinks);
+    const size = sizeOf(stats, linked);
+    const kind = before === undefined ? "added" : "changed";
+    yield { kind, path: inside, ...described(stats), size, hidden };
+  }
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
     const names = new Set<string>();
     for (const { name } of listDirectory(place.path).sort(byName)) {
       yield undefined;
       names.add(keyOf(name));
-      const [path, inside] = [joinPath(place.path, name), joinPath(place.inside, name)];
-      const stats = lstatSync(path);
-      const before = below.find(place.below, name);
-      if (isWhiteout(stats)) {
-        if (before !== undefined)
-          yield* deletion({ path: inside, name, before, parent: place.below }, below, hiddenLinks);
-        continue;
-      }
-      const lower = before?.stats.isDirectory() === true ? below.enter(place.below, name) : [];
-      if (stats.isDirectory()) {
-        const isEmptied = isOpaque(path, inUserNamespace);
-        waiting.push({ path, inside, below: lower, isOpaque: isEmptied });
-        if (before?.stats.isDirectory() && hasSameOwnerAndMode(stats, before.stats)) continue;
-      }
-      const hidden = new Map<number, ChangedAmount>();
-      if (before !== undefined && !before.stats.isDirectory()) count(hidden, before, hiddenLinks);
-      else if (!stats.isDirectory()) yield* countTree(hidden, lower, below, hiddenLinks);
-      const size = sizeOf(stats, linked);
-      yield {
-        kind: before === undefined ? "added" : "changed",
-        path: inside,
-        ...described(stats),
-        size,
-        hidden,
-      };
+      yield* changeOf(place, name);
     }
     if (!place.isOpaque) continue;
     for (const { name } of below.list(place.below)) {

@@ -27,29 +27,7 @@ interface ImageFilter extends ListFilter {
  */
 export function listImages(records: Records, filter: ImageFilter): ImageRecord[] {
   const { database } = records;
-  const conditions = ["1"];
-  const parameters: (string | number)[] = [];
-  const where = (condition: string, ...values: (string | number)[]) => {
-    conditions.push(condition);
-    parameters.push(...values);
-  };
-  // LIKE would treat the `_` of many tags as a wildcard.
-  if (filter.tagPrefix !== undefined)
-    where("substr(tag, 1, length(?)) = ?", filter.tagPrefix, filter.tagPrefix);
-  // Few images have a tag, and each row is large: a FROM must not read all of them.
-  const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
-  const source = isTagged ? "all_tags CROSS JOIN images" : "images LEFT JOIN all_tags";
-  if (filter.uuids !== undefined)
-    where("uuid IN (SELECT value FROM json_each(?))", JSON.stringify(filter.uuids));
-  if (filter.since !== undefined) where("created_at >= ?", filter.since);
-  if (filter.until !== undefined) where("created_at <= ?", filter.until);
-  const tag = filter.tagPrefix ?? "";
-  const rows = database
-    .query<RecordRow & { layer: number }, (string | number)[]>(
-      `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON image = uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, ifnull(tag IN (?, ?) AND all_tags.platform = '', FALSE) DESC, created_at DESC, images.rowid DESC, tag`,
-    )
-    .all(...parameters, tag, tag, `${tag}:latest`);
+  const rows = selectImages(records, filter);
   const isWhole = createLayerCheck(records);
   const sizeOf = createImageSizes(records);
   const ownLayers = filter.sizes ? createOwnLayers(records) : () => [];
@@ -70,6 +48,32 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
       });
   }
   return page;
+}
+
+function selectImages({ database }: Records, filter: ImageFilter): (RecordRow & { layer: number })[] {
+  const conditions = ["1"];
+  const parameters: (string | number)[] = [];
+  const where = (condition: string, ...values: (string | number)[]) => {
+    conditions.push(condition);
+    parameters.push(...values);
+  };
+  // LIKE would treat the `_` of many tags as a wildcard.
+  if (filter.tagPrefix !== undefined)
+    where("substr(tag, 1, length(?)) = ?", filter.tagPrefix, filter.tagPrefix);
+  // Few images have a tag, and each row is large: a FROM must not read all of them.
+  const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
+  const source = isTagged ? "all_tags CROSS JOIN images" : "images LEFT JOIN all_tags";
+  if (filter.uuids !== undefined)
+    where("uuid IN (SELECT value FROM json_each(?))", JSON.stringify(filter.uuids));
+  if (filter.since !== undefined) where("created_at >= ?", filter.since);
+  if (filter.until !== undefined) where("created_at <= ?", filter.until);
+  const tag = filter.tagPrefix ?? "";
+  return database
+    .query<RecordRow & { layer: number }, (string | number)[]>(
+      `SELECT uuid, layer, tag, created_at, operation, config_digest, ${platformColumn} FROM ${source} ON image = uuid
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, ifnull(tag IN (?, ?) AND all_tags.platform = '', FALSE) DESC, created_at DESC, images.rowid DESC, tag`,
+    )
+    .all(...parameters, tag, tag, `${tag}:latest`);
 }
 
 /** Returns how many of an image's layers are not here yet, and the bytes to fetch for them. */

@@ -219,6 +219,12 @@ function createUploadWorkers(clock: Clock): SendEach {
       limit = count = minWorkers;
     }
 
+    /** A service that answers late, but not later the more it is asked, takes more requests at once. */
+    function addIfFar(took: number): void {
+      fastestMilliseconds = Math.min(fastestMilliseconds, took);
+      if (took >= farMilliseconds && took < fastestMilliseconds * crowdedFactor) add();
+    }
+
     async function work(isExtra: boolean): Promise<void> {
       const deadline = createRequestDeadline({
         clock,
@@ -233,10 +239,7 @@ function createUploadWorkers(clock: Clock): SendEach {
           const since = clock.now();
           const requests = await send(file, { stop: stop.signal, deadline, onRepeat: narrow });
           hasAnswered ||= requests > 0;
-          if (requests !== 1 || file.size > maxExtraBytes) continue;
-          const took = clock.now() - since;
-          fastestMilliseconds = Math.min(fastestMilliseconds, took);
-          if (took >= farMilliseconds && took < fastestMilliseconds * crowdedFactor) add();
+          if (requests === 1 && file.size <= maxExtraBytes) addIfFar(clock.now() - since);
         }
       } catch (error) {
         // Later failures are caused by the abort itself.

@@ -93,7 +93,7 @@ async function send(
   source.pause();
 
   const readPiece = async ({ hash, reader }: typeof pass) => reader.read(await hash.nextBuffer());
-  const fromSource = async (reading: ReturnType<typeof readPiece>) => {
+  const fromSource = async (reading: Promise<Read>) => {
     service.pause();
     if (fresh < minBytes) source.resume();
     else {
@@ -105,6 +105,30 @@ async function send(
     source.pause();
     service.touch();
     return read;
+  };
+
+  /**
+   * Throws if the source sends more or less than it has announced. A service that has received all announced bytes stores them, so
+   * the last piece waits until the source has confirmed its end.
+   */
+  const requireLength = async (announced: number, size: number, done: boolean, next: Promise<Read>) => {
+    const more = size === announced && !done ? (await fromSource(next)).piece.byteLength : 0;
+    if (size + more > announced || (done && size < announced)) throw otherLength(announced);
+  };
+
+  /** Adds a piece to what was read, and inspects the whole before its last piece is sent. */
+  const count = async (
+    own: typeof pass,
+    piece: Uint8Array,
+    { done, next }: { done: boolean; next: Promise<Read> },
+  ) => {
+    if (piece.byteLength > 0) own.hash.update(piece);
+    own.size += piece.byteLength;
+    if (contentLength !== undefined) await requireLength(contentLength, own.size, done, next);
+    if (own.ended || !(contentLength === undefined ? done : own.size === contentLength)) return;
+    if (inspect !== undefined) inspect(await own.hash.digest());
+    // The service can respond before the generator is resumed.
+    own.ended = true;
   };
 
   // A generator, because Bun keeps a ReadableStream's chunks longer than it needs them. It has finished with a yielded piece when
@@ -120,20 +144,7 @@ async function send(
           next = readPiece(own);
           next.catch(() => undefined);
         }
-        if (piece.byteLength > 0) own.hash.update(piece);
-        own.size += piece.byteLength;
-        if (contentLength !== undefined) {
-          // A service that has received all announced bytes stores them, so the last piece waits until the source has confirmed
-          // its end.
-          const more = own.size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
-          if (own.size + more > contentLength || (done && own.size < contentLength))
-            throw otherLength(contentLength);
-        }
-        if (!own.ended && (contentLength === undefined ? done : own.size === contentLength)) {
-          if (inspect !== undefined) inspect(await own.hash.digest());
-          // The service can respond before this generator is resumed.
-          own.ended = true;
-        }
+        await count(own, piece, { done, next });
         progress?.(own.size);
         if (piece.byteLength > 0) yield piece;
         if (done) break;
@@ -189,6 +200,11 @@ function otherLength(contentLength: number): BoughError {
 
 const pieceMilliseconds = 50;
 
+interface Read {
+  done: boolean;
+  piece: Uint8Array;
+}
+
 /**
  * Gathers a stream's chunks into larger pieces while they come fast: each piece has a fixed cost, and a network's chunks are
  * small. The stream gives up its chunks: each is emptied once its bytes are in a piece.
@@ -209,7 +225,7 @@ class PieceReader {
   }
 
   /** Fills `buffer`, or part of it. `done` is true for the last piece. */
-  async read(buffer: Uint8Array): Promise<{ done: boolean; piece: Uint8Array }> {
+  async read(buffer: Uint8Array): Promise<Read> {
     let size = 0;
     let until = Number.POSITIVE_INFINITY;
     while (size < buffer.byteLength && this.#clock.now() < until) {

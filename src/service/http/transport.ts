@@ -78,6 +78,44 @@ export function createTransport(options: TransportOptions): Transport {
   /** The `Date` of the latest response, and when it came. Most processes never ask for it. */
   let latest: { date: string; at: number } | undefined;
 
+  /**
+   * Waits until a call that has failed may be sent again. Returns an answer if it need not be, and throws the final error if it must
+   * not be.
+   */
+  async function waitAfter(
+    failed: FailedAttempt,
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<Answer | undefined> {
+    const { failure, error, number, elapsedMilliseconds } = failed;
+    const { repeatable, needs, isOptional = false, isStart = false } = call;
+    const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
+    const facts = {
+      ...{ number, repeatable, answeredBefore, failure, isTooNew },
+      ...{ elapsedMilliseconds, isOptional, isStart },
+    };
+    const decision = decide(facts, clock.now(), options.random());
+    // A signal that is aborted here carries the caller's own deadline for this call.
+    if (decision.action === "give up" && isOptional && !signal.aborted && canDoWithout(failure)) {
+      onNotice({ level: "debug", text: `${error.message}; going on without it` });
+      return { status: 0, headers: new Headers(), body: undefined, refusal: error.message };
+    }
+    if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);
+    const { milliseconds } = decision;
+    onNotice({
+      level: milliseconds >= noticedMilliseconds ? "warn" : "debug",
+      text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
+    });
+    call.onWait?.();
+    try {
+      await clock.sleep(milliseconds, signal);
+    } catch (reason) {
+      // The caller's own deadline ends the wait, but it is not why the call has failed.
+      throw reason instanceof DeadlineError ? finalError(error, call, failure, number) : reason;
+    }
+    return isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
+  }
+
   return {
     operations,
     newIds,
@@ -90,8 +128,7 @@ export function createTransport(options: TransportOptions): Transport {
 
     async call(call) {
       const signal = call.signal ?? options.signal;
-      let started = clock.now();
-      let progress = "";
+      const standstill = measureStandstill(clock);
       let movedTo: string | undefined;
       const makeBody = () => (call.json === undefined ? call.body?.() : JSON.stringify(call.json));
       let body = makeBody();
@@ -107,45 +144,9 @@ export function createTransport(options: TransportOptions): Transport {
         const { failure, error } = result;
         movedTo = failure.kind === "moved" ? failure.url : undefined;
         answeredBefore ||= failure.kind === "status" && failure.status < 500;
-        // What is getting on is waited for, however long it takes.
-        if (failure.kind === "status" && failure.status === 425 && error.message !== progress) {
-          if (progress !== "") started = clock.now();
-          progress = error.message;
-        }
-        const elapsedMilliseconds = clock.now() - started;
-        const { repeatable, needs, isOptional = false, isStart = false } = call;
-        const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
-        const facts = {
-          number,
-          repeatable,
-          answeredBefore,
-          failure,
-          isTooNew,
-          elapsedMilliseconds,
-          isOptional,
-          isStart,
-        };
-        const decision = decide(facts, clock.now(), options.random());
-        // A signal that is aborted here carries the caller's own deadline for this call.
-        if (decision.action === "give up" && isOptional && !signal.aborted && canDoWithout(failure)) {
-          onNotice({ level: "debug", text: `${error.message}; going on without it` });
-          return { status: 0, headers: new Headers(), body: undefined, refusal: error.message };
-        }
-        if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);
-        const { milliseconds } = decision;
-        onNotice({
-          level: milliseconds >= noticedMilliseconds ? "warn" : "debug",
-          text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
-        });
-        call.onWait?.();
-        try {
-          await clock.sleep(milliseconds, signal);
-        } catch (reason) {
-          // The caller's own deadline ends the wait, but it is not why the call has failed.
-          throw reason instanceof DeadlineError ? finalError(error, call, failure, number) : reason;
-        }
-        const done = isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
-        if (done !== undefined) return done;
+        const elapsedMilliseconds = standstill(failure, error);
+        const answer = await waitAfter({ failure, error, number, elapsedMilliseconds }, call, signal);
+        if (answer !== undefined) return answer;
         body = makeBody();
         if (body === undefined && call.body !== undefined)
           throw new SpentBodyError(error.message, failure, { hint: error.hint });
@@ -168,6 +169,30 @@ export function createTransport(options: TransportOptions): Transport {
 
     noteTraffic: exchange.noteTraffic,
     nameOf: (parts) => exchange.redact(callName(exchange.nameOf(parts))),
+  };
+}
+
+interface FailedAttempt {
+  failure: Failure;
+  error: BoughError;
+  /** From 1. */
+  number: number;
+  elapsedMilliseconds: number;
+}
+
+/**
+ * Returns a function that tells after each failure of a call how long it has been failing. A service that says how far its work has
+ * got is waited for, however long that takes.
+ */
+function measureStandstill(clock: Clock): (failure: Failure, error: BoughError) => number {
+  let since = clock.now();
+  let progress = "";
+  return (failure, { message }) => {
+    if (failure.kind === "status" && failure.status === 425 && message !== progress) {
+      if (progress !== "") since = clock.now();
+      progress = message;
+    }
+    return clock.now() - since;
   };
 }
 

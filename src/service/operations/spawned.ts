@@ -56,13 +56,11 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
         record = (await getRecord(transport, operation, { handles: unavailableStatuses, signal })).body;
       }
       const limit = outputLimitIn(record);
-      if (limit === sent.limit) {
-        if (sent.repeats === undefined) return { kind: "found", operation };
-        if (sent.repeats.isOfAnother(operation)) continue;
-        // By the service's clock, as the response that has just come tells it.
-        const earliest = sent.at + transport.clockOffset() - noteSkewMilliseconds;
-        if (createdAt(record, listed) >= earliest) return { kind: "found", operation };
-      }
+      if (limit === sent.limit && sent.repeats?.isOfAnother(operation) === true) continue;
+      // By the service's clock, as the response that has just come tells it.
+      const earliest = sent.at + transport.clockOffset() - noteSkewMilliseconds;
+      const isOfNow = sent.repeats === undefined || createdAt(record, listed) >= earliest;
+      if (limit === sent.limit && isOfNow) return { kind: "found", operation };
       const command = asText(asRecord(asRecord(record)?.metadata)?.command);
       const isSimilar = limit === undefined && command !== undefined && command === sent.command;
       if (isSimilar || limit === sent.limit) similar.push(operation);

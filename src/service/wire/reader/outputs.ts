@@ -62,19 +62,20 @@ const maxDepth = 6;
 function findField(body: unknown, isWanted: (key: readonly string[]) => boolean): Field | undefined {
   let level: JsonRecord[] = [asRecord(Array.isArray(body) ? body[0] : body) ?? []].flat();
   for (let depth = 0; level.length > 0 && depth < maxDepth; depth++) {
-    const next: JsonRecord[] = [];
-    for (const record of level) {
-      for (const [name, value] of Object.entries(record)) {
-        const key = wordsOf(name);
-        if (hasAny(key, requests)) continue;
-        if (isWanted(key) && isOutput(value)) return { key, value };
-        for (const item of Array.isArray(value) ? value : [value])
-          next.push(...[asRecord(item) ?? []].flat());
-      }
-    }
-    level = next;
+    const fields = level
+      .flatMap((record) => Object.entries(record))
+      .map(([name, value]): Field => ({ key: wordsOf(name), value }))
+      .filter(({ key }) => !hasAny(key, requests));
+    const found = fields.find(({ key, value }) => isWanted(key) && isOutput(value));
+    if (found !== undefined) return found;
+    level = fields.flatMap(({ value }) => (Array.isArray(value) ? value : [value]).flatMap(recordsOf));
   }
   return undefined;
+}
+
+function recordsOf(value: unknown): JsonRecord[] {
+  const record = asRecord(value);
+  return record === undefined ? [] : [record];
 }
 
 /** An address of output is none. */
