@@ -14,7 +14,13 @@ export interface CriticalPath {
 
 export function criticalPathOf({ steps }: Pick<BuildRecord, "steps">): CriticalPath {
   const spans = steps.map(
-    (of): StepOfSpan => ({ ...of, of, name: of.title, details: {}, inStage: of.inStage ?? undefined }),
+    (of): StepOfSpan => ({
+      ...of,
+      of,
+      name: of.title,
+      details: { failed: of.outcome === "failed" },
+      inStage: of.inStage ?? undefined,
+    }),
   );
   const spanOf = new Map(spans.map((span) => [span.of, span]));
   const path = findCriticalPath(spans).map(({ of }) => of);

@@ -5,6 +5,8 @@ import { renderReport } from "../../src/history/report/report.ts";
 import { directorySizes, type ImageSizes } from "../../src/history/report/report-data.ts";
 import { squarify } from "../../src/history/report/squarify.ts";
 import { originOf, recordOf, stepOf } from "./builds.ts";
+import { manySteps } from "./example-builds.ts";
+import { hostileBuild } from "./hostile-build.ts";
 
 type Data = Parameters<typeof renderReport>[0];
 
@@ -66,7 +68,7 @@ const built = recordOf(
     }),
     stepOf(3, "FROM node", { ...inStage(1, null), start: 0, end: 20, outcome: "cached" }),
     stepOf(4, "COPY --from=deps /a /a", {
-      ...{ ...inStage(1, null), start: 9000, end: 9500, needs: [0] },
+      ...{ ...inStage(1, null), start: 9000, end: 9500, needs: [0], layer: "layer:bb" },
       reason: { reason: "source", from: "deps", path: "/a" },
     }),
     stepOf(5, "RUN test", {
@@ -109,10 +111,10 @@ describe("what a stranger looks for is there, also without JavaScript:", () => {
     ]);
   });
 
-  test("the causes of misses, with the number of steps that only followed", () => {
+  test("the causes of misses, with the steps that only followed", () => {
     expect(parse(html, ".misses td").texts.filter((_, at) => at % 3 === 2)).toEqual([
       'ENV VERSION has changed: "1" -> "2"',
-      "/a in --from=deps has changedand 1 step after it",
+      "/a in --from=deps has changedand so step 5, which builds on it",
     ]);
   });
 
@@ -222,49 +224,8 @@ describe("the page is one file that asks for nothing", () => {
 });
 
 describe("hostile text is shown, never run", () => {
-  const evil = `"'><img src=x onerror=alert(1)><script>alert(2)</script>\`\${x}&lt;\u202e\u0000\u001b[31m`;
-  const record = recordOf(
-    evil,
-    [
-      stepOf(1, `RUN ${evil}`, {
-        ...{
-          stage: { index: 0, name: evil },
-          scope: evil,
-          outcome: "failed",
-          output: { length: 9, kept: 9 },
-        },
-        ...{
-          activities: [
-            { name: evil, start: 0, end: 1 },
-            { name: evil, start: 1, end: 2 },
-          ],
-        },
-        reason: { reason: "ENV", name: evil, before: { text: evil }, now: { text: evil } },
-      }),
-    ],
-    {
-      ...{ status: "failed", error: { message: evil, hint: evil }, warnings: [{ message: evil, line: 1 }] },
-      inputs: [{ kind: "url", name: evil, sha256: evil }],
-      origin: originOf(evil, {
-        ...{ context: evil, dockerfile: evil, target: evil, lock: evil, service: evil, version: evil },
-        ...{ platforms: [evil], tags: [evil], buildArgs: [{ name: evil, value: evil }] },
-      }),
-      result: { image: evil, platforms: [], tags: [evil], exported: [{ destination: evil, digest: evil }] },
-    },
-  );
-  const html = page({
-    record,
-    outputs: new Map([[1, `${evil}\n</pre></details></main><script>alert(3)</script>\n`]]),
-    earlier: recordOf(evil, [stepOf(1, `COPY ${evil}`)]),
-    sizes: {
-      ...{
-        bytes: 9,
-        hiddenBytes: 0,
-        layers: [{ instruction: evil, isBase: false, bytes: 9, hiddenBytes: 0 }],
-      },
-      root: directorySizes([{ path: `/${evil.replaceAll("/", "")}/x`, bytes: 9, layer: 0 }]),
-    },
-  });
+  const text = `"'>\`\${x}&lt;\u202e\u0000\u001b[31m`;
+  const html = page(hostileBuild(text));
 
   test("no element and no attribute comes from it", () => {
     const { tags, attributes } = parse(html);
@@ -275,34 +236,19 @@ describe("hostile text is shown, never run", () => {
   test("it is shown as it is, with what can't be seen by its code", () => {
     const [title] = parse(html, "h1").texts;
     expect(title).toBe(
-      `"'><img src=x onerror=alert(1)><script>alert(2)</script>\`\${x}&lt;\\u202e\\x00\\x1b[31m`,
+      `"'>\`\${x}&lt;\\u202e\\x00\\x1b[31m<img src=x onerror=alert(1)><script src=x></script>`,
     );
     expect(html).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
   });
 });
 
 test("of 500 steps with much output, the page stays below 500 kB, and has the output of a failed step", () => {
-  const steps = Array.from({ length: 500 }, (_, at) =>
-    stepOf(at + 1, `RUN make module-${at} ${"with some words ".repeat(at % 20)}`, {
-      ...{
-        steps: 500,
-        start: at * 100,
-        end: at * 100 + 50 + at,
-        outcome: at === 499 ? "failed" : at < 100 ? "cached" : "made",
-      },
-      ...{ output: { length: 40_000, kept: 40_000 }, addedBytes: 12345 },
-      reason:
-        at < 100
-          ? null
-          : { reason: "parent", before: "a".repeat(64), now: "b".repeat(64), title: "RUN make" },
-    }),
-  );
-  const outputs = new Map(steps.map(({ step }) => [step, `<output> & of ${step}\n`.repeat(5000)]));
-  const html = page({ record: recordOf("b500", steps, { seconds: 50 }), outputs });
+  const html = page(manySteps());
   expect(Buffer.byteLength(html)).toBeLessThan(500_000);
   expect(parse(html, "#s500 pre").texts[0]).toEndWith("<output> & of 500");
   expect(parse(html, "details.s .n").texts).toHaveLength(500);
   expect(parse(html, "#s500 .cut code").texts).toEqual(["bough history logs b500 500"]);
+  expect(parse(html, "#s7 .cut").texts).toEqual(["Its output: bough history logs b500 7"]);
 });
 
 test("the same data make the same page", () => {

@@ -1,9 +1,9 @@
-import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import { type BuildRecord, type BuildStatus, type BuildStep, countCached } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
 import { html, lines, type Markup } from "./markup.ts";
-import type { ReportData } from "./report-data.ts";
+import { type Misses, renderLinks } from "./misses.ts";
+import type { DirectorySize, ImageSizes, ReportData } from "./report-data.ts";
 
 const statusSigns: Readonly<Record<BuildStatus, string>> = {
   running: "▸",
@@ -34,13 +34,27 @@ export function renderFigures({ record, sizes, earlier }: ReportData, path: Crit
   const share = record.seconds > 0 ? Math.min(100, Math.round((seconds / record.seconds) * 100)) : 0;
   const change = earlier === undefined ? undefined : record.seconds - earlier.seconds;
   const misses = record.steps.filter((step) => step.reason !== null).length;
-  const largest = sizes?.root.children[0];
   return html`<ul class="figures">
 ${figure("Time", formatDuration(record.seconds), change === undefined ? `${formatCount(record.steps.length, "step")}` : `${change < 0 ? "−" : "+"}${formatDuration(Math.abs(change))} against the build before`)}
 ${slowest === undefined ? undefined : figure("Slowest on the critical path", html`<a href="#s${slowest.step}">step ${slowest.step}</a>`, html`<code>${slowest.title.slice(0, 60)}</code> ${formatDuration(seconds)}, ${share}% of the time`)}
 ${layers === 0 ? undefined : figure("From the cache", `${cached} of ${layers}`, misses === 0 ? "every layer was there" : html`<a href="#misses">why the others were not</a>`)}
-${sizes === undefined ? undefined : figure("Image", formatBytes(sizes.bytes), largest === undefined ? "no files" : html`<a href="#sizes">most of it in /${largest.name}</a>`)}
+${sizes === undefined ? undefined : figure("Image", formatBytes(sizes.bytes), renderLargest(sizes))}
 </ul>`;
+}
+
+/** Names the deepest directory that has half of the image; else the largest one. */
+function renderLargest({ root }: ImageSizes): Markup {
+  let largest = root.children[0];
+  if (largest === undefined) return html`no files`;
+  let path = `/${largest.name}`;
+  for (;;) {
+    const inner: DirectorySize | undefined = largest.children[0];
+    if (inner === undefined || !inner.isDirectory || inner.bytes < root.bytes / 2) break;
+    path += `/${inner.name}`;
+    largest = inner;
+  }
+  const share = Math.round((largest.bytes / Math.max(root.bytes, 1)) * 100);
+  return html`<a href="#sizes">${share}% of it in ${path}</a>`;
 }
 
 function figure(name: string, value: Markup | string, more: Markup | string): Markup {
@@ -64,32 +78,30 @@ const maxErrorLines = 15;
 const maxErrorLength = 4000;
 
 /** The causes of misses first: what follows a changed layer is made again, too, and has no cause of its own. */
-export function renderMisses({ steps }: BuildRecord): Markup {
-  const missed = steps
-    .filter(({ reason }) => reason !== null)
-    .toSorted((one, other) => one.step - other.step);
-  if (missed.length === 0)
-    return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2><p>${steps.some(({ outcome }) => outcome === "cached") ? "Every layer that could be was in the cache." : "No layer had to be looked for."}</p></section>`;
-  const causes = missed.filter((step) => !isConsequence(step));
-  const after = (cause: BuildStep) => {
-    const next = causes.find(({ step }) => step > cause.step)?.step ?? Number.POSITIVE_INFINITY;
-    return missed.filter((step) => isConsequence(step) && step.step > cause.step && step.step < next).length;
-  };
-  const shown = causes.length === 0 ? missed.slice(0, 1) : causes;
-  const all = new Set(causes.map(({ reason }) => reason?.reason));
-  if (causes.length > 3 && all.size === 1 && ["first build", "--no-cache"].includes([...all][0] ?? ""))
-    return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2><p>All ${causes.length} layers were built: ${causes[0]?.reason ? renderExplanation(causes[0].reason) : ""}.</p></section>`;
+export function renderMisses({ steps }: BuildRecord, misses: Misses): Markup {
+  const { causes } = misses;
   return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2>
-<div class="wide"><table class="stack"><thead><tr><th scope="col">Step</th><th scope="col">Instruction</th><th scope="col">Because</th></tr></thead><tbody>${shown
-    .slice(0, maxCauses)
-    .map((step) => {
-      const more = after(step);
-      return html`<tr><td><a href="#s${step.step}">${step.step}</a></td><td><code>${step.title.slice(0, 120)}</code></td><td>${step.reason === null ? "" : renderExplanation(step.reason)}${more === 0 ? undefined : html`<br><small>and ${formatCount(more, "step")} after it</small>`}</td></tr>`;
-    })}</tbody></table></div>${shown.length > maxCauses ? html`<p class="more">and ${shown.length - maxCauses} more, in the list of steps</p>` : undefined}</section>`;
+${causes.length === 0 ? html`<p>${noMisses(steps)}</p>` : hasOneCause(causes) ? html`<p>All ${causes.length} layers were built: ${misses.render(causes[0])}.</p>` : renderCauses(misses)}</section>`;
+}
+
+function noMisses(steps: readonly BuildStep[]): string {
+  return steps.some(({ outcome }) => outcome === "cached")
+    ? "Every layer that could be was in the cache."
+    : "No layer had to be looked for.";
+}
+
+/** True if one thing explains all, such as `--no-cache`. */
+function hasOneCause(causes: readonly BuildStep[]): causes is readonly [BuildStep, ...BuildStep[]] {
+  const reasons = new Set(causes.map(({ reason }) => reason?.reason));
+  return causes.length > 3 && reasons.size === 1 && (reasons.has("first build") || reasons.has("--no-cache"));
+}
+
+function renderCauses({ causes, following, render }: Misses): Markup {
+  const rows = causes.slice(0, maxCauses).map((step) => {
+    const more = following(step);
+    return html`<tr><td><a href="#s${step.step}">${step.step}</a></td><td><code>${step.title.slice(0, 120)}</code></td><td>${render(step)}${more.length === 0 ? undefined : html`<br><small>and so ${renderLinks(more)}, which ${more.length === 1 ? "builds" : "build"} on it</small>`}</td></tr>`;
+  });
+  return html`<div class="wide"><table class="stack"><thead><tr><th scope="col">Step</th><th scope="col">Instruction</th><th scope="col">Because</th></tr></thead><tbody>${rows}</tbody></table></div>${causes.length > maxCauses ? html`<p class="more">and ${causes.length - maxCauses} more, in the list of steps</p>` : undefined}`;
 }
 
 const maxCauses = 25;
-
-function isConsequence({ reason }: BuildStep): boolean {
-  return reason?.reason === "parent" && "title" in reason && reason.title !== undefined;
-}

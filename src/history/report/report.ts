@@ -3,6 +3,7 @@ import { type CriticalPath, criticalPathOf } from "../critical-path.ts";
 import { renderChanges } from "./comparison.ts";
 import { renderInputs } from "./inputs.ts";
 import { html, Markup } from "./markup.ts";
+import { findMisses } from "./misses.ts";
 import { renderFailure, renderFigures, renderHeader, renderMisses } from "./overview.ts";
 import type { ReportData } from "./report-data.ts";
 import { script } from "./script.ts";
@@ -29,6 +30,7 @@ export function renderReport(data: ReportData): string {
 function renderPage(data: ReportData, path: CriticalPath, logs: ReadonlyMap<BuildStep, Markup>): string {
   const { record, earlier, sizes } = data;
   const hasSteps = record.steps.length > 0;
+  const misses = findMisses(record.steps);
   const page = html`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${new Markup(policy)}">
 <meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer"><meta name="color-scheme" content="light dark">
@@ -39,9 +41,9 @@ function renderPage(data: ReportData, path: CriticalPath, logs: ReadonlyMap<Buil
 ${renderFailure(data)}
 ${renderFigures(data, path)}
 ${hasSteps ? html`<section aria-labelledby="time"><h2 id="time">Where the time went</h2>${legend}${renderTimeLine(record, path)}</section>` : undefined}
-${renderMisses(record)}
-${renderChanges(record, earlier)}
-${hasSteps ? html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2>${tools}${renderSteps({ record, path, logs })}</section>` : undefined}
+${renderMisses(record, misses)}
+${renderChanges(record, earlier, misses)}
+${hasSteps ? html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2>${tools}${renderSteps({ record, path, misses, logs })}</section>` : undefined}
 ${renderSizes(sizes)}
 ${renderInputs(record)}
 <footer>Made by bough ${record.origin.version}. This page asks nothing from anywhere, and the values of secrets are masked in it.</footer></main>

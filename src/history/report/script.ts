@@ -14,7 +14,9 @@ document.getElementById("count").textContent=count===steps.length?"":count+" of 
 for(const button of buttons)button.addEventListener("click",()=>{kind=button.dataset.kind;for(const each of buttons)each.setAttribute("aria-pressed",String(each===button));show()});
 find.addEventListener("input",show);
 document.getElementById("unfold").addEventListener("click",(e)=>{const isOpen=steps.some((s)=>!s.hidden&&!s.open);for(const step of steps)if(!step.hidden)step.open=isOpen})}
-document.addEventListener("keydown",(e)=>{const at=e.target.closest&&e.target.closest("details.s");if(!at||(e.key!=="ArrowDown"&&e.key!=="ArrowUp")||!e.target.matches("summary"))return;
+document.addEventListener("keydown",(e)=>{const at=e.target.closest&&e.target.closest("details.s");
+if(at&&e.key==="Escape"){at.open=false;at.querySelector("summary").focus();return}
+if(!at||(e.key!=="ArrowDown"&&e.key!=="ArrowUp")||!e.target.matches("summary"))return;
 const shown=steps.filter((s)=>!s.hidden),next=shown[shown.indexOf(at)+(e.key==="ArrowDown"?1:-1)];if(next){next.querySelector("summary").focus();e.preventDefault()}});
 addEventListener("beforeprint",()=>{for(const step of $("details.s.failed,details.s.crit"))step.open=true});
 open();

@@ -1,8 +1,8 @@
-import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord, BuildStep, StepOutcome } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
 import { html, lines, type Markup } from "./markup.ts";
+import type { Misses } from "./misses.ts";
 import { orderedStages, type StageOfBuild } from "./stages.ts";
 import { renderRowBar, totalOf } from "./time-line.ts";
 
@@ -18,6 +18,7 @@ export const outcomeWords: Readonly<Record<StepOutcome, string>> = {
 interface StepList {
   record: BuildRecord;
   path: CriticalPath;
+  misses: Misses;
   /** What is shown of each step's output. */
   logs: ReadonlyMap<BuildStep, Markup>;
 }
@@ -47,6 +48,9 @@ ${renderDetails(step, list)}</details>
 const leastCritical = 0.005;
 const maxRowTitle = 100;
 const maxTitle = 1200;
+/** Of many steps. */
+const maxTitleOfMany = 240;
+const many = 200;
 
 function clipped(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
@@ -57,24 +61,19 @@ function previousEnds({ steps }: StageOfBuild): ReadonlyMap<BuildStep, number> {
   return new Map(steps.map((step, at) => [step, steps[at - 1]?.end ?? step.start]));
 }
 
-/** Of a step that only follows a changed one, the hashes of the two layers say nothing. */
-function reasonOf(reason: NonNullable<BuildStep["reason"]>): string {
-  return reason.reason === "parent" && reason.title !== undefined
-    ? "what it builds on has changed"
-    : renderExplanation(reason);
-}
-
-function renderDetails(step: BuildStep, { path, logs }: StepList): Markup {
+function renderDetails(step: BuildStep, { record, path, misses, logs }: StepList): Markup {
   const last = path.waitedFor(step);
   // That it waited for the step before it goes without saying.
   const waited = last?.stage?.index === step.stage?.index ? undefined : last;
   const facts: [name: string, value: Markup | string | number | undefined][] = [
     [
       "Instruction",
-      step.title.length > maxRowTitle ? html`<code>${clipped(step.title, maxTitle)}</code>` : undefined,
+      step.title.length > maxRowTitle
+        ? html`<code>${clipped(step.title, record.steps.length > many ? maxTitleOfMany : maxTitle)}</code>`
+        : undefined,
     ],
     ["Line", step.line],
-    ["Not cached because", step.reason === null ? undefined : reasonOf(step.reason)],
+    ["Not cached because", misses.render(step)],
     ["From", step.scope ?? undefined],
     [
       "Waited for",
@@ -99,33 +98,38 @@ function activities(step: BuildStep): string {
 /** Characters of each step's output at most: a page is not an archive. */
 const maxLog = 24_000;
 const maxFailedLog = 64_000;
+const maxShortLog = 8_000;
 const maxCutLog = 2_000;
 
 /**
  * Chooses what is shown of the output within `room` characters of HTML: first of failed steps, then of the slowest. Of what is too
- * long, the end.
+ * long, the end. Where there is no room, the command that prints it.
  */
 export function chooseLogs(
   { id, steps }: BuildRecord,
   outputs: ReadonlyMap<number, string>,
   room: number,
 ): Map<BuildStep, Markup> {
-  const logs = new Map<BuildStep, Markup>();
   const weight = (step: BuildStep) => (step.outcome === "failed" ? 1e12 : 0) + (step.end - step.start);
-  let left = room;
-  for (const step of steps.toSorted((one, other) => weight(other) - weight(one))) {
-    const text = step.isRest ? undefined : outputs.get(step.step)?.trimEnd();
-    if (text === undefined || text === "") continue;
-    const most = step.outcome === "failed" ? maxFailedLog : maxLog;
-    const whole = `bough history logs ${id} ${step.step}`;
-    // What is certain not to fit is not rendered.
-    const parts = [text.slice(-most), text.slice(-maxCutLog), undefined].filter(
-      (part) => (part?.length ?? 0) < left,
-    );
+  const printed = steps
+    .toSorted((one, other) => weight(other) - weight(one))
+    .flatMap((step) => {
+      const text = step.isRest ? undefined : outputs.get(step.step)?.trimEnd();
+      return text ? [{ step, text, whole: html`<code>bough history logs ${id} ${step.step}</code>` }] : [];
+    });
+  const logs = new Map(
+    printed.map(({ step, whole }) => [step, html`<p class="cut">Its output: ${whole}</p>`] as const),
+  );
+  let left = room - logs.values().reduce((sum, { text }) => sum + text.length, 0);
+  for (const { step, text, whole } of printed) {
     const isKept = step.output?.length === step.output?.kept;
-    const markup = parts
+    const most = step.outcome === "failed" ? maxFailedLog : maxLog;
+    // What is certain not to fit is not rendered.
+    const markup = [most, maxShortLog, maxCutLog]
       .values()
-      .map((part) => renderLog(part, part?.length === text.length && isKept, whole))
+      .map((length) => text.slice(-length))
+      .filter((part) => part.length < left)
+      .map((part) => renderLog(part, part.length === text.length && isKept, whole))
       .find(({ text: written }) => written.length <= left);
     if (markup === undefined) break;
     left -= markup.text.length;
@@ -134,9 +138,9 @@ export function chooseLogs(
   return logs;
 }
 
-function renderLog(text: string | undefined, isWhole: boolean, command: string): Markup {
+function renderLog(text: string, isWhole: boolean, whole: Markup): Markup {
   const note = isWhole
     ? undefined
-    : html`<p class="cut">${text === undefined ? "The output is left out here" : "This is the end of the output"}: <code>${command}</code> prints all that is kept.</p>`;
-  return html`${note}${text === undefined ? undefined : html`<pre tabindex="0" aria-label="Output">${lines(text)}</pre>`}`;
+    : html`<p class="cut">This is the end of the output: ${whole} prints all that is kept.</p>`;
+  return html`${note}<pre tabindex="0" aria-label="Output">${lines(text)}</pre>`;
 }

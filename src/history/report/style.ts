@@ -1,9 +1,11 @@
+import type { StepOutcome } from "../build-record.ts";
+
 /** The style of a report: plain CSS, in one piece, so that its hash can be in the page's policy. */
 export const style = `
 :root{color-scheme:light dark;--bg:#fafaf8;--card:#fff;--ink:#1d2126;--soft:#5b636d;--line:#e2e3df;--code:#f1f1ed;
---made:#3b6fd4;--cached:#8b97a6;--crit:#b45309;--failed:#c2283a;--stopped:#7c5cc4;--ok:#20794a;
+--made:#3b6fd4;--cached:#8b97a6;--crit:#a84c06;--failed:#c2283a;--stopped:#7c5cc4;--ok:#20794a;
 --l0:#9fb4d8;--l1:#e3b878;--l2:#8fc7a8;--l3:#d9a0b4;--l4:#b5a5dc;--l5:#a9c3c9;--onmap:#14181d}
-@media(prefers-color-scheme:dark){:root{--bg:#15181c;--card:#1c2026;--ink:#e7e9ec;--soft:#9da6b1;--line:#2e343c;--code:#262b32;
+@media screen and (prefers-color-scheme:dark){:root{--bg:#15181c;--card:#1c2026;--ink:#e7e9ec;--soft:#9da6b1;--line:#2e343c;--code:#262b32;
 --made:#6f9cf0;--cached:#7d8998;--crit:#f0a53a;--failed:#f2707d;--stopped:#a98df0;--ok:#58c48b;
 --l0:#3d5a8c;--l1:#8a6228;--l2:#34704f;--l3:#8a4a60;--l4:#5d4b93;--l5:#466269;--onmap:#f2f4f6}}
 *{box-sizing:border-box}
@@ -57,7 +59,8 @@ rect.crit{stroke:var(--crit);stroke-width:2.5;paint-order:stroke}
 .b{width:100%;overflow:visible;display:block}
 .d{text-align:right;font-variant-numeric:tabular-nums;font-size:13.5px}
 .o{font-size:13px;color:var(--soft);white-space:nowrap}.o:before{display:inline-block;width:1.3em;text-align:center}
-.made .o:before{content:"●";color:var(--made)}.cached .o:before{content:"○"}.failed .o:before{content:"✕";color:var(--failed)}.stopped .o:before{content:"◼";color:var(--stopped)}.done .o:before{content:"·"}
+${sign("made", "●")}${sign("cached", "○")}${sign("failed", "✕")}${sign("stopped", "◼")}${sign("done", "·")}
+.made .o:before{color:var(--made)}.failed .o:before{color:var(--failed)}.stopped .o:before{color:var(--stopped)}
 .o i{font-style:normal;color:var(--crit);font-weight:600}
 .failed .t,.failed .o{color:var(--failed);font-weight:600}
 .s>dl,.s>pre,.s>.cut{margin-left:3.2em}.s>pre{margin-bottom:14px}
@@ -67,7 +70,7 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:14px;margin:6px 0 14px}
 th{font-weight:500;color:var(--soft);text-align:left}th,td{padding:6px 14px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
-.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.stack td:nth-child(2){min-width:13em}.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .map{width:100%;height:auto;display:block;border-radius:8px;margin:12px 0}
 .map text{font-size:13px;fill:var(--onmap);pointer-events:none}
 .box{stroke:var(--bg);stroke-width:1}.box.in{fill-opacity:.55;stroke:var(--onmap);stroke-opacity:.35}
@@ -76,7 +79,7 @@ th{font-weight:500;color:var(--soft);text-align:left}th,td{padding:6px 14px 6px 
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(330px,1fr));gap:8px 40px}
 .tree,.tree ul,.layers{list-style:none;margin:0;padding:0}
 .row{display:grid;grid-template-columns:minmax(0,1fr) 26% 5em 3em;gap:10px;align-items:center;padding:3px 0}
-summary.row{cursor:pointer}summary.row::marker{content:""}summary.row code:before{content:"▸ ";color:var(--soft)}details[open]>summary.row code:before{content:"▾ "}
+.tree ul code{padding-left:1.2em}.tree ul ul code{padding-left:2.4em}.tree ul ul ul code{padding-left:3.6em}summary.row{cursor:pointer}summary.row::marker{content:""}summary.row code:before{content:"▸ ";color:var(--soft)}details[open]>summary.row code:before{content:"▾ "}
 .layers li{display:grid;grid-template-columns:22% 5em minmax(0,1fr);gap:2px 12px;align-items:center;padding:4px 0}.layers small{grid-column:3}
 .facts{max-width:820px}
 footer{margin-top:48px;color:var(--soft);font-size:13px}
@@ -91,3 +94,8 @@ dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:6px}.map text{font-size:26px
 @media print{:root{color-scheme:light}body{background:#fff;font-size:11pt}.tools,.skip{display:none}main{max-width:none;padding:0}.figures li,.lanes{break-inside:avoid}pre{max-height:none}*{print-color-adjust:exact}}
 @media(prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 `;
+
+/** The sign before a step's outcome, which is no text to a screen reader. Older browsers know the first form only. */
+function sign(outcome: StepOutcome, character: string): string {
+  return `.${outcome} .o:before{content:"${character}";content:"${character}" / ""}`;
+}

@@ -19,7 +19,7 @@ export function renderTimeLine(record: BuildRecord, path: CriticalPath): Markup 
   const places = new Map(stages.flatMap((stage, at) => stage.steps.map((step) => [step, at] as const)));
   return html`<div class="lanes"><div class="names" aria-hidden="true">${stages.map(
     ({ name }) => html`<span>${name}</span>`,
-  )}</div><svg class="lines" width="100%" height="${height}" role="img" aria-label="${describe(record, stages)}">
+  )}</div><svg class="lines" width="100%" height="${height}" role="img" aria-label="${describe(record, stages)}"><g aria-hidden="true">
 ${ticks.map(
   (tick) =>
     html`<line class="grid" x1="${percent(tick, total)}" x2="${percent(tick, total)}" y1="0" y2="${height - axisHeight}"/><text class="tick${tick > total * 0.95 ? " end" : ""}" x="${percent(tick, total)}" y="${height - 8}">${formatTick(tick)}</text>`,
@@ -30,7 +30,7 @@ ${stages.map((stage, lane) =>
     renderBar(step, { top: lane * laneHeight + 7, total, isCritical: critical.has(step), isTitled }),
   ),
 )}
-</svg></div>`;
+</g></svg></div>`;
 }
 
 /** The bar of a step in its row of the list, after a line for the time that it waited. */

@@ -42,11 +42,12 @@ const handoverMilliseconds = 20;
 
 /**
  * Returns the steps that determine the build's duration, in order. Each waited for the end of the one before, because it needs
- * its result or its slot (`--jobs`). Making any other step faster does not shorten the build.
+ * its result or its slot (`--jobs`). Making any other step faster does not shorten the build. If a step has failed, they lead to that one:
+ * what runs beside it is only stopped.
  */
 export function findCriticalPath<Step extends StepSpan>(steps: readonly Step[]): Step[] {
   const path: Step[] = [];
-  let next = lastOf(steps);
+  let next = steps.find(({ details }) => details.failed === true) ?? lastOf(steps);
   while (next !== undefined && !path.includes(next)) {
     path.unshift(next);
     next = blockerOf(next, steps);
@@ -56,7 +57,11 @@ export function findCriticalPath<Step extends StepSpan>(steps: readonly Step[]):
 
 /** Returns the step whose result or slot another one waited for. */
 export function blockerOf<Step extends StepSpan>(step: Step, steps: readonly Step[]): Step | undefined {
-  const before = steps.filter((other) => other !== step && other.end <= step.start);
+  const place = steps.indexOf(step);
+  // Of steps without duration at the same moment, each is after those that are before it in the list.
+  const before = steps.filter(
+    (other, at) => other.end <= step.start && (other.start < step.start || at < place),
+  );
   const needed = lastOf(
     before.filter(
       ({ stage }) => stage?.index === step.stage?.index || step.needs.includes(stage?.index ?? -1),

@@ -63,6 +63,16 @@ describe("the critical path", () => {
       [step(0, 1, [0, 0]), step(0, 2, [0, 0]), step(0, 3, [0, 5])],
       [1, 2, 3],
     ],
+    [
+      "goes on before steps without duration at the end",
+      [step(0, 1, [0, 5]), step(0, 2, [5, 5]), step(0, 3, [5, 5])],
+      [1, 2, 3],
+    ],
+    [
+      "leads to the step that failed, not to one that was stopped by that",
+      [step(0, 1, [0, 80]), { ...step(0, 2, [80, 90]), details: { failed: true } }, step(1, 3, [0, 95])],
+      [1, 2],
+    ],
   ])("%s", (_, steps, expected) => {
     expect(findCriticalPath(steps).map((span) => span.step)).toEqual(expected);
   });
