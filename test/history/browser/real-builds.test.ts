@@ -41,7 +41,7 @@ test("three stages: the slowest step, why step 7 was not cached, and the directo
 FROM base:1 AS deps
 WORKDIR /app
 COPY list .
-RUN mkdir -p modules/large && dd if=/dev/zero of=modules/large/a bs=1M count=9 && sleep 2 && echo 812 packages
+RUN mkdir -p modules/large && dd if=/dev/zero of=modules/large/a bs=1M count=9 && sleep 3 && echo 812 packages
 FROM base:1 AS api
 COPY api .
 RUN dd if=/dev/zero of=/server bs=1M count=2
@@ -63,7 +63,7 @@ COPY --from=api /server /server
   expect(await detailsOf(page, 7)).toMatch(
     /it builds on step 6, which was made again: api .* has changed: sha256 \w+ -> \w+/,
   );
-  await page.locator("#s7 a").click();
+  await page.locator("#s7 dd").getByRole("link", { name: "step 6" }).first().click();
   await page.locator("#s6[open]").waitFor();
 
   const image = page.getByRole("listitem").filter({ hasText: "of it in /" });
