@@ -109,6 +109,7 @@ const orders: Record<string, readonly string[]> = {
     "process",
   ],
   builder: [
+    "keys",
     "platform-builds.ts",
     "build.ts",
     "stages",

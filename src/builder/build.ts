@@ -20,9 +20,8 @@ import {
 import type { BuildResult, StepRecord } from "./result.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
 import { countEvents } from "./stages/step-record.ts";
-import type { StageState } from "./state/state.ts";
 import { placesByLine } from "./step-place.ts";
-import { configureLayer } from "./steps/configure-stage.ts";
+import { configureLayer, withLabels } from "./steps/configure-stage.ts";
 
 /**
  * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once
@@ -60,6 +59,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     try {
       const target = await configureTarget(await runStages(running));
       await requireLayers(target);
+      await build.confirmKey?.();
       await tagTarget(target, running);
       const { image } = target.stage.layer;
       const { uploaded, uploadedFor } = counted;
@@ -127,12 +127,6 @@ async function requireLayers({ stage: { layer }, job }: BuiltTarget): Promise<vo
   if (!(await supports.remoteLayers())) return;
   const isThere = await detectLoss(layer, job.services, () => service.probeImage(layer.image));
   if (!isThere) throw new MissingImageError(layer);
-}
-
-function withLabels(stage: StageState, labels: ReadonlyMap<string, string>): StageState {
-  if (labels.size === 0) return stage;
-  const { config } = stage;
-  return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
 }
 
 async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBuild): Promise<void> {

@@ -32,7 +32,7 @@ import type {
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
-import type { ReferenceLock } from "./reference-lock.ts";
+import type { KeyPins, ReferenceLock } from "./reference-lock.ts";
 import type { PlatformImage } from "./result.ts";
 import type { ServiceSupport } from "./service-support.ts";
 import type { Layer, LosableImage } from "./state/layer.ts";
@@ -105,6 +105,8 @@ export interface AskedBuild {
   readonly uncachedStages: readonly string[];
   /** `--pull`: images of registries are imported even if the service has an image of that name. */
   readonly pullsImages: boolean;
+  /** Set if the build has a content key. */
+  readonly pins?: KeyPins | undefined;
   /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
   readonly allowsLocalFrom: boolean;
   /** The size limit of one `ADD <url>` or `ADD <git repository>`. */
@@ -154,7 +156,7 @@ export interface BuildServices {
   fetchUrl: Fetch;
   git: GitProgram;
   /** Opens `docker://HOST/NAME`, to ask what a tag means now. */
-  openRegistry(address: string): Promise<Pick<BlobSource, "getManifest" | "findDigest">>;
+  openRegistry(address: string): Promise<Pick<BlobSource, "getManifest" | "findDigest" | "openBlob">>;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -178,6 +180,8 @@ export interface BuildRequest {
   inputs?: InputObserver | undefined;
   /** `--lock`. */
   lock?: ReferenceLock | undefined;
+  /** Rejects before the result gets its tags if the content key of the build is no longer true. */
+  confirmKey?: (() => Promise<void>) | undefined;
   emit: Emit;
   /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;

@@ -11,7 +11,7 @@ import type { Staged } from "./state/staged.ts";
 
 /** Performs `action` for an instruction. Adds the instruction's place and source lines to its errors. */
 export async function withLocation<Result>(
-  { dockerfile, buildArgs, secrets }: AskedBuild,
+  { dockerfile, buildArgs, secrets }: Pick<AskedBuild, "dockerfile" | "buildArgs" | "secrets">,
   instruction: Instruction,
   action: () => Promise<Result>,
 ): Promise<Result> {

@@ -11,6 +11,13 @@ export interface Pins {
   git: FoundCommit;
 }
 
+/** What names and addresses meant when the content key of a build was found. The build uses the same, so that its key is true. */
+export interface KeyPins {
+  images: ReadonlyMap<string, Pins["image"]>;
+  urls: ReadonlyMap<string, Pins["url"]>;
+  commits: ReadonlyMap<string, FoundCommit>;
+}
+
 /** The references of a build that mean the same each time (`--lock`). Names contain no secrets. */
 export interface ReferenceLock {
   /** The file's path as given, for messages. */

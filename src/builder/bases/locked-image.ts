@@ -25,9 +25,16 @@ export async function findLockedImage(
 ): Promise<LockedImage> {
   const { lock } = build;
   const registry = lock === undefined ? undefined : registryOf(name, lock);
-  if (lock === undefined || registry === undefined)
-    return { ...(await findImage(name, platform, build)), reference: name };
-  const digest = await lock.pin("image", name, () => findDigest(name, platform, registry, build));
+  if (lock === undefined || registry === undefined) {
+    const pin = build.asked.pins?.images.get(name);
+    const reference = pin === undefined ? name : withDigest(name, pin);
+    return { ...(await findImage(reference, platform, build)), reference };
+  }
+  const digest = await lock.pin(
+    "image",
+    name,
+    async () => build.asked.pins?.images.get(name) ?? findDigest(name, platform, registry, build),
+  );
   const reference = withDigest(name, digest);
   try {
     return { ...(await findImage(reference, platform, build)), reference };

@@ -92,7 +92,8 @@ export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageSer
   return sha256Of(JSON.stringify([formatVersion, "FROM", image]));
 }
 
-function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
+/** Returns what is hashed of an entry. `firsts`: gets the first path of every file that has several hard links. */
+export function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
   const row = plainRowOf(path, entry, firsts);
   const { attributes, replaces, names } = entry ?? {};
   if (names !== undefined) row.push({ names });

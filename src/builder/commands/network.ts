@@ -63,13 +63,15 @@ export function hostsKey(hosts: readonly ExtraHost[]): string[] {
 /** BuildKit's argument for the host name that a RUN sees. */
 export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
 
+type HostNaming = Pick<AskedBuild, "dialect" | "buildArgs">;
+
 /** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
-export function hostNameOf({ dialect, buildArgs }: AskedBuild): string | undefined {
+export function hostNameOf({ dialect, buildArgs }: HostNaming): string | undefined {
   return dialect.hostName && (buildArgs.get(hostNameArgument) || dialect.hostName);
 }
 
 /** Returns the host name's part of a RUN's chain hash. */
-export function hostNameKey(asked: AskedBuild): string[] {
+export function hostNameKey(asked: HostNaming): string[] {
   const name = hostNameOf(asked);
   return name === undefined || name === asked.dialect.hostName ? [] : [`--hostname=${name}`];
 }

@@ -14,11 +14,20 @@ import { titleOf } from "../location.ts";
 import { root } from "../owners/ownership.ts";
 import type { Staged } from "../state/staged.ts";
 
+/** What finding the files of a mount needs of a step's job. */
+interface MountingJob extends Pick<BuildJob, "inputs"> {
+  services: Pick<BuildJob["services"], "signal" | "clock">;
+  source: Omit<BuildJob["source"], "fileStates">;
+  asked: Pick<BuildJob["asked"], "dialect">;
+  early: Parameters<typeof hashMatches>[1]["early"];
+  emit: BuildJob["emit"];
+}
+
 /** Returns the files of the context that a bind mount shows, hashed as for a COPY: by path below it, a lone file as "". */
 export async function stageMountedFiles(
   path: string,
   instruction: RunInstruction,
-  build: BuildJob,
+  build: MountingJob,
 ): Promise<Staged> {
   const { signal, clock } = build.services;
   const { hashes: cache } = build.source;

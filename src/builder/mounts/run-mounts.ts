@@ -50,11 +50,10 @@ export async function findMounts(
   });
   const mounts: RunMount[] = [];
   for (const spec of specs) mounts.push({ spec, source: await findContent(spec, instruction, build) });
-  const parts = await Promise.all(mounts.map((mount) => keyOf(mount, build.services.signal)));
   return {
     instruction,
     mounts,
-    key: JSON.stringify(parts),
+    key: await mountsKey(mounts, build.services.signal),
     files: new Map(mounts.flatMap(filesOf)),
     images: mounts.flatMap(imagesOf),
     losable: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.losable ?? []) : [])),
@@ -95,8 +94,18 @@ async function findImageOf(
   return { kind: "image", ...(await findImageSource(from, stage, build)) };
 }
 
-/** Returns a mount's part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */
-async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<unknown[]> {
+/** A mount with what the chain hash covers of its content. */
+export interface KeyedMount {
+  spec: MountSpec;
+  source: (Pick<ImageSource, "hash"> & { kind: "image" }) | { kind: "files"; files: Staged } | undefined;
+}
+
+/** Returns the mounts' part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */
+export async function mountsKey(mounts: readonly KeyedMount[], signal: AbortSignal): Promise<string> {
+  return JSON.stringify(await Promise.all(mounts.map((mount) => keyOf(mount, signal))));
+}
+
+async function keyOf({ spec, source }: KeyedMount, signal: AbortSignal): Promise<unknown[]> {
   const { type, target, ...rest } = spec;
   const own = Object.entries({ ...rest, sharing: undefined, from: undefined, required: undefined })
     .filter(([, value]) => value !== undefined)

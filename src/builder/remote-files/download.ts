@@ -30,7 +30,9 @@ export async function addFromUrl(
   build: BuildJob,
 ): Promise<UrlContent> {
   const { lock, asked } = build;
-  if (checksum !== undefined) return fetchOrRecall(url, { sha256: checksum }, build);
+  const known = checksum ?? asked.pins?.urls.get(url);
+  if (known !== undefined && (checksum !== undefined || lock === undefined))
+    return fetchOrRecall(url, { sha256: known }, build);
   if (lock === undefined) return fetchOrRecall(url, undefined, build);
   let added: UrlContent | undefined;
   const sha256 = await lock.pin("url", redactUrl(url, asked.buildArgs), async () => {

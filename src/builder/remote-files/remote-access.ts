@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { GitProgram } from "../addresses/git-program.ts";
 import type { BuildJob } from "../job.ts";
-import type { ReferenceLock } from "../reference-lock.ts";
+import type { KeyPins, ReferenceLock } from "../reference-lock.ts";
 import type { GivenSecrets } from "../state/secrets.ts";
 
 /** Everything needed to fetch from any server, for an ADD or for a build's context. */
@@ -14,6 +14,7 @@ export interface RemoteAccess {
   fetchUrl: Fetch;
   git: GitProgram;
   lock?: ReferenceLock | undefined;
+  pins?: Pick<KeyPins, "commits"> | undefined;
   clock: Clock;
   signal: AbortSignal;
   /** The beginning of messages, before the address: `ADD`, `the build context`. */
@@ -22,10 +23,10 @@ export interface RemoteAccess {
 }
 
 export function accessForAdd({ asked, services, lock, emit }: BuildJob): RemoteAccess {
-  const { buildArgs, secrets, maxAddBytes } = asked;
+  const { buildArgs, secrets, maxAddBytes, pins } = asked;
   const { fetchUrl, git, clock, signal } = services;
   return {
-    ...{ buildArgs, secrets, maxAddBytes, fetchUrl, git, lock, clock, signal },
+    ...{ buildArgs, secrets, maxAddBytes, fetchUrl, git, lock, pins, clock, signal },
     subject: "ADD",
     warn: (message) => emit({ type: "warning", message, line: undefined }),
   };

@@ -11,8 +11,8 @@ import { createGitClient, type GitClient, refuser } from "./git-client.ts";
 
 /** Returns the commit that an address means, by the address itself, by the lock, or else by the server. */
 export function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
-  const { lock, buildArgs } = access;
-  const find = () => askForCommit(address, access);
+  const { lock, buildArgs, pins } = access;
+  const find = async () => pins?.commits.get(pinOf(address)) ?? askForCommit(address, access);
   if (lock === undefined || namesCommit(address) || address.isByCommit) return find();
   return lock.pin("git", lockedName(address, buildArgs), find);
 }
@@ -22,6 +22,11 @@ export function adviceIfGone(address: RepositoryAddress, { lock, buildArgs }: Re
   return lock === undefined || namesCommit(address)
     ? "No branch or tag contains it. If it has just been removed, build again."
     : lock.adviceFor(lockedName(address, buildArgs));
+}
+
+/** The name of what an address means, for `KeyPins`. */
+export function pinOf(address: RepositoryAddress): string {
+  return JSON.stringify(address);
 }
 
 async function askForCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {

@@ -52,6 +52,18 @@ export async function configureLayer(
   };
 }
 
+/** Returns the stage with the labels of the command line. */
+export function withLabels(stage: StageState, labels: ReadonlyMap<string, string>): StageState {
+  if (labels.size === 0) return stage;
+  const { config } = stage;
+  return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
+}
+
+/** Returns the configuration of a stage's image where the service stores it. */
+export function resultConfiguration(stage: StageState, asked: Pick<AskedBuild, "dialect">): ImageConfig {
+  return configurationOf(stage, new Map([...variablesIn(stage.config), ...keptVariables(stage, asked)]));
+}
+
 /** Returns `--platform`: as in Docker, it is that of the result, whatever its FROM asks for. */
 async function targetPlatform({
   asked: { platform },
@@ -62,7 +74,10 @@ async function targetPlatform({
 }
 
 /** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */
-function keptVariables({ env, args }: StageState, { dialect }: AskedBuild): StageState["env"] {
+function keptVariables(
+  { env, args }: StageState,
+  { dialect }: Pick<AskedBuild, "dialect">,
+): StageState["env"] {
   if (dialect.hasDockersVariables) return env;
   const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);
   const secrets = secretsAmong([...declared, ...env]);

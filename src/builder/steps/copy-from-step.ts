@@ -85,7 +85,7 @@ export async function copyFromImage(
 }
 
 /** Returns the request's copy without the owner, for whom the image may have to be asked. */
-function copyOf(
+export function copyOf(
   { parents }: CopyInstruction,
   { paths, destination, exclude, chmod }: CopyWords,
   { config }: StageState,

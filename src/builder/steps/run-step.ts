@@ -35,24 +35,13 @@ function runStepOf(
   mounts?: RunMounts,
 ): Step {
   const network = networkOf(instruction, asked.commands.network);
-  const name = [
-    network === "default" ? "RUN" : `RUN --network=${network}`,
-    ...hostsKey(asked.commands.hosts),
-    ...hostNameKey(asked),
-    ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
-  ].join(" ");
   const env = environmentFor(stage, asked);
   const { whole, command } = commandsOf(instruction, env, stage, asked);
   return {
     title: titleOf(instruction),
     line: instruction.range.start,
     ordinal,
-    directive: [
-      // `su`, which the default dialect needs for a user name, sets variables of its own.
-      ...(asked.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
-      name,
-      ...wordsOf(whole),
-    ],
+    directive: directiveOf(instruction, whole, stage, asked, mounts?.key),
     command,
     script: instruction.command.form === "script" ? { instruction, ...instruction.command } : undefined,
     env,
@@ -63,12 +52,51 @@ function runStepOf(
   };
 }
 
+/** What of a build a RUN's key depends on, beside its stage. */
+export type RunKeyInputs = Pick<AskedBuild, "dialect" | "buildArgs"> & {
+  commands: Pick<AskedBuild["commands"], "network" | "hosts">;
+  dockerfile: Pick<AskedBuild["dockerfile"], "escape">;
+};
+
+/** Returns what a RUN adds to the chain hash. `mountsKey`: see `RunMounts`. */
+export function runDirective(
+  instruction: RunInstruction,
+  stage: StageState,
+  asked: RunKeyInputs,
+  mountsKey: string | undefined,
+): string[] {
+  const { whole } = commandsOf(instruction, environmentFor(stage, asked), stage, asked);
+  return directiveOf(instruction, whole, stage, asked, mountsKey);
+}
+
+function directiveOf(
+  instruction: RunInstruction,
+  command: ExpandedCommand,
+  stage: StageState,
+  asked: RunKeyInputs,
+  mountsKey: string | undefined,
+): string[] {
+  const network = networkOf(instruction, asked.commands.network);
+  const name = [
+    network === "default" ? "RUN" : `RUN --network=${network}`,
+    ...hostsKey(asked.commands.hosts),
+    ...hostNameKey(asked),
+    ...(mountsKey === undefined ? [] : [`--mount=${mountsKey}`]),
+  ].join(" ");
+  return [
+    // `su`, which the default dialect needs for a user name, sets variables of its own.
+    ...(asked.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
+    name,
+    ...wordsOf(command),
+  ];
+}
+
 /** `whole`: with the values of secrets. */
 function commandsOf(
   instruction: RunInstruction,
   env: Readonly<Record<string, string>>,
   stage: StageState,
-  { dialect, dockerfile: { escape } }: AskedBuild,
+  { dialect, dockerfile: { escape } }: RunKeyInputs,
 ): { whole: ExpandedCommand; command: ExpandedCommand } {
   if (dialect.hasDockersVariables) {
     const command = commandAsWritten(instruction, stage.config.Shell ?? []);

@@ -78,7 +78,7 @@ export function layerMakers({ instructions }: Dockerfile, dialect: Dialect): Ins
 /** Returns the variables of a command of this stage. */
 export function environmentFor(
   stage: StageState,
-  { dialect, buildArgs }: AskedBuild,
+  { dialect, buildArgs }: Pick<AskedBuild, "dialect" | "buildArgs">,
 ): Record<string, string> {
   const proxies = predefinedArguments(buildArgs);
   return dialect.hasDockersVariables

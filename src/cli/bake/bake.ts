@@ -109,6 +109,11 @@ export const bake = command({
       description: "Write image, tags, digests and steps of each target as JSON, once all are built",
     },
     print: { type: "boolean", description: "Print the targets as JSON, complete, and build nothing" },
+    "print-keys": {
+      type: "boolean",
+      description:
+        "Print the content key of each target, a hash of all that goes into its image, and build nothing",
+    },
     list: {
       type: "string",
       refusesEmpty: true,
@@ -141,8 +146,11 @@ export const bake = command({
 async function runBake(invocation: Invocation): Promise<number> {
   const { values, runtime } = invocation;
   const list = values.text("list");
-  if (list !== undefined && values.flag("print"))
-    throw usageError("--print and --list cannot be used together");
+  const [first, second] = [
+    ...["print", "print-keys"].filter(values.flag),
+    ...(list === undefined ? [] : ["list"]),
+  ];
+  if (second !== undefined) throw usageError(`--${first} and --${second} cannot be used together`);
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
   const { readAllowed, requireAllowed } = await import("./entitlements.ts");
   const { readBakeWords } = await import("./remote/words.ts");
@@ -166,10 +174,9 @@ async function runBake(invocation: Invocation): Promise<number> {
     requireAllowed(resolved, allowed, runtime);
     // Others may have made a pipe, which would never end.
     const inputs = runtime.inputs.withoutPipes((path) => allowed.names(path));
-    return await (await import("./build-targets.ts")).buildTargets(resolved, files, {
-      ...invocation,
-      runtime: { ...runtime, inputs },
-    });
+    const own = { ...invocation, runtime: { ...runtime, inputs } };
+    if (values.flag("print-keys")) return (await import("./keys/print-keys.ts")).printKeys(resolved, own);
+    return await (await import("./build-targets.ts")).buildTargets(resolved, files, own);
   }
   const { printBake } = await import("./resolve.ts");
   runtime.stdout.write(`${printBake(resolved)}\n`);

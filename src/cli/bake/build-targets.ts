@@ -14,6 +14,7 @@ import { createCommandCaches, readSharing } from "../builds/build-cache.ts";
 import { type ChosenService, chooseServices, connectTo } from "../builds/build-services.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
+import { hasKeyMark } from "../builds/keys/key-in-tags.ts";
 import { readBuildOptions } from "../builds/options/build-options.ts";
 import { readProgressMode } from "../builds/options/result-definitions.ts";
 import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
@@ -34,6 +35,7 @@ import { isSameFile } from "../process/same-file.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { methodOf } from "./call.ts";
 import { callTargets } from "./call-targets.ts";
+import { createRequests } from "./keys/keyed-requests.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { createTargetDisplays } from "./target-progress.ts";
@@ -137,7 +139,12 @@ function refuseSameResults(targets: readonly ResolvedTarget[], workingDirectory:
       type === "local" || typeof dest !== "string" || dest === "-" ? [] : [resolve(workingDirectory, dest)],
     );
     const results = [
-      ...(target.isLinked ? [] : tags.map((tag) => ({ key: withLatest(tag), shown: `the tag ${tag}` }))),
+      // Equal keys are equal images.
+      ...(target.isLinked
+        ? []
+        : tags
+            .filter((tag) => !hasKeyMark(tag))
+            .map((tag) => ({ key: withLatest(tag), shown: `the tag ${tag}` }))),
       ...places.map((path) => ({ key: path, shown: `the output ${path}` })),
     ];
     for (const { key, shown } of results) {
@@ -232,13 +239,15 @@ async function buildAll(
   const failures: unknown[] = [];
   const imageOf: ImageOf = (name) => results.get(name) ?? placeholder;
 
+  const requestOf = createRequests(targets, { imageOf, connectTo: together.connectTo }, invocation);
+
   async function build(target: ResolvedTarget): Promise<void> {
     await Promise.all(target.needs.map((name) => building.get(name)));
     if (signal.aborted) return;
     begun.add(target.name);
     try {
       const display = isAlone ? progress : displayOf(target.name);
-      const own = buildOf(target, imageOf, invocation);
+      const own = await requestOf(target);
       const result = await performBuild(display, { ...own, log: display.log }, undefined, together);
       results.set(target.name, result);
       const { printsImage: _, ...finished } = result;

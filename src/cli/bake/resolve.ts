@@ -34,6 +34,8 @@ export interface ResolvedTarget {
   needs: readonly string[];
   /** True for one that was not asked for: another one needs it. */
   isLinked: boolean;
+  /** Its content key, once that is found: what `{key}` in tags means. */
+  key?: string;
   /** Which contexts came with the bake file, if that came from elsewhere. */
   remote?: RemotePlaces | undefined;
 }

@@ -3,6 +3,7 @@ import type { BuildResult } from "../../builder/result.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
 import type { BakedTarget } from "../builds/inputs.ts";
+import { placeholderKey, withKey } from "../builds/keys/key-in-tags.ts";
 import { type BuildRequest, invocationOf } from "../builds/request.ts";
 import { reasonAgainstGithub } from "../cache/github-cache.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -27,7 +28,10 @@ export function buildOf(
   imageOf: ImageOf,
   invocation: Invocation,
 ): Invocation & BakedTarget {
-  return inTarget(target, () => invocationOf(requestFor(target, imageOf, invocation), invocation));
+  return inTarget(target, () => {
+    const own = invocationOf(requestFor(target, imageOf, invocation), invocation);
+    return { ...own, values: withKey(own.values, target.key ?? placeholderKey, invocation.runtime) };
+  });
 }
 
 /** Returns what the words mean that stand for contexts that came with the bake file. */

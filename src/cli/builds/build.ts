@@ -1,5 +1,6 @@
 import { usageError } from "../../errors.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
+import { placeholderKey, withKey } from "./keys/key-in-tags.ts";
 import { inputDefinitions, readCall } from "./options/input-definitions.ts";
 import { resultDefinitions } from "./options/result-definitions.ts";
 
@@ -63,11 +64,13 @@ async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation);
   const call = readCall(invocation.values);
   const { method } = call;
+  if (invocation.values.flag("print-key")) return (await import("./keys/print-key.ts")).printKey(invocation);
   if (method === "build") return (await import("./run-build.ts")).runBuildCommand(invocation);
   // docker's -q leaves out the progress only.
   const { globals, runtime } = invocation;
-  const own =
-    runtime.isPlugin === true ? { ...invocation, globals: { ...globals, quiet: false } } : invocation;
+  const shown = runtime.isPlugin === true ? { ...globals, quiet: false } : globals;
+  const values = withKey(invocation.values, placeholderKey, runtime);
+  const own = { ...invocation, globals: shown, values };
   if (method === "check") return (await import("./check.ts")).runCheckCommand(call, own);
   return (await import("./describe-dockerfile.ts")).describeDockerfile({ ...call, method }, own);
 }

@@ -27,6 +27,7 @@ import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
+import type { KeyedBuild } from "./keys/keyed-build.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
@@ -63,6 +64,8 @@ export interface BakedTarget {
   inline?: { text: string; name: string } | undefined;
   /** Images of other targets for several platforms, by the one that `--build-context` names. */
   linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
+  /** Set if the content key of the build is known. */
+  keyed?: KeyedBuild | undefined;
   /** Contexts that came with the bake file, by the words that name them. */
   fetched?: ReadonlyMap<string, FetchedContext> | undefined;
 }

@@ -166,6 +166,8 @@ async function prepareAndRun(
   const main = await open(chosen[0]);
   const services = [main];
   for (const each of chosen.slice(1)) services.push(await open(each));
+  const connected = async ({ option }: ChosenService) =>
+    services.find((each) => each.option === option) ?? main;
   const isMultiPlatform = asksForPlatforms(buildArgs);
   const startsAfresh = !options.useCache || inputs.uncachedStages.length > 0;
   const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
@@ -206,6 +208,7 @@ async function prepareAndRun(
           },
           platform: each.platforms[0],
           uncachedStages: inputs.uncachedStages,
+          pins: invocation.keyed?.pins,
           ...{ cacheGeneration, cacheRealm },
           maxAddBytes: inputs.maxAddBytes,
           jobs: jobsIn(dialect, each.globals),
@@ -225,6 +228,7 @@ async function prepareAndRun(
         source: { context, ignore, files, ...tables },
         inputs: recording.observe(attesting?.inputsFor(each.platforms[0])),
         lock: opened?.lock,
+        confirmKey: async () => invocation.keyed?.confirm(connected),
         stop(reason) {
           failed ??= each;
           if (together !== undefined) together.stop(reason);

@@ -3,6 +3,8 @@ import { messageOf } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import type { BakedTarget } from "./inputs.ts";
+import { usesKey } from "./keys/key-in-tags.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
@@ -14,19 +16,25 @@ import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files
  * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
  * one that its options select.
  */
-export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
-  await checkOnError(invocation);
-  const progress = await show(invocation).catch((error: unknown) => {
+export async function runBuildCommand(given: Invocation, show = createProgress): Promise<number> {
+  await checkOnError(given);
+  const progress = await show(given).catch((error: unknown) => {
     // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
-    prepareResultFiles(invocation);
+    prepareResultFiles(given);
     throw error;
   });
+  let invocation: Invocation & BakedTarget = given;
   let measures: Measures | undefined;
   const hasReport = invocation.values.text("report") !== undefined;
-  const recording = startRecording(invocation, { keepsOutput: hasReport });
+  let recording = startRecording(invocation, { keepsOutput: hasReport });
   let files: ResultFiles | undefined;
   try {
     files = prepareResultFiles(invocation);
+    if (usesKey(given.values, given.runtime)) {
+      const { withOwnKey } = await import("./keys/own-key.ts");
+      invocation = { ...(await withOwnKey({ ...given, log: progress.log })), log: given.log };
+      recording = startRecording(invocation, { keepsOutput: hasReport });
+    }
     measures = await startMeasures(invocation, progress, files);
     const { printsImage, ...result } = await performBuild(
       measures?.progress ?? progress,

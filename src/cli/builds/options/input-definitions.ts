@@ -42,6 +42,11 @@ export const inputDefinitions = {
     valueHint: "NAME[:TAG]",
     description: "Tag the final image",
   },
+  "print-key": {
+    type: "boolean",
+    description:
+      "Print the content key, a hash of all that goes into the image, and build nothing; {key} in a tag is that key",
+  },
   docker: {
     type: "boolean",
     description:

@@ -1,0 +1,114 @@
+import type {
+  Dockerfile,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+} from "../../dockerfile/instruction.ts";
+import { formatPlatform } from "../../image/platform.ts";
+import { createPace } from "../../pace.ts";
+import { sha256Of } from "../../sha256.ts";
+import {
+  edgesByInstruction,
+  overrideStages,
+  reachableFrom,
+  stagesAmong,
+  triggersByFrom,
+} from "../graph/build-graph.ts";
+import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { interpretFrom, interpretInStage, startGlobals } from "../interpreter/interpret.ts";
+import { declareGlobals } from "../interpreter/settings.ts";
+import { withLocation } from "../location.ts";
+import { targetStageName } from "../state/platform.ts";
+import type { StageState } from "../state/state.ts";
+import { resultConfiguration, withLabels } from "../steps/configure-stage.ts";
+import type { KeyJob } from "./key-job.ts";
+import { createKeyWorld } from "./key-world.ts";
+
+/** A target whose content key is known. What starts from it, or copies from it, gets a key from its state. */
+export interface KeyedTarget {
+  /** SHA-256, in hex. */
+  key: string;
+  stage: StageState;
+}
+
+/** The version of what a key covers. A change of meaning increments it, so that no image is taken for another. */
+const keyVersion = 1;
+
+/**
+ * Finds the content key of a target: a hash of all that goes into its image. A chain hash covers the same of a layer, but names images
+ * as one machine knows them; here, each base counts by its content, so that the key is equal on each machine. Nothing is built, no layer
+ * of a base is fetched, and what only a RUN knows counts by all that this RUN is made of.
+ */
+export async function findContentKey(given: KeyJob): Promise<KeyedTarget> {
+  const dockerfile = overrideStages(given.asked.dockerfile, given.asked.contexts);
+  const job: KeyJob = { ...given, asked: { ...given.asked, dockerfile } };
+  const { asked, platforms } = job;
+  const { dialect } = asked;
+  const stage = await findStage(dockerfile, job);
+  const named = withLabels(stage, dialect.keepsConfiguration ? asked.labels : new Map());
+  const content = [
+    keyVersion,
+    formatPlatform(platforms.target),
+    named.layer.hash,
+    resultConfiguration(named, asked),
+    named.author ?? null,
+  ];
+  return { key: sha256Of(canonicalJson(content)), stage: named };
+}
+
+/** Interprets the stages that the target needs, in the order of the Dockerfile. Returns the target's final state. */
+async function findStage(dockerfile: Dockerfile, job: KeyJob): Promise<StageState> {
+  const { asked, platforms, signal } = job;
+  const { buildArgs, dialect, contexts } = asked;
+  const { escape } = dockerfile;
+  let globals = startGlobals({ platforms, stage: targetStageName(dockerfile, asked.target) }, buildArgs);
+  for (const instruction of dockerfile.globals)
+    globals = await withLocation(asked, instruction, async () =>
+      declareGlobals(instruction, globals, { buildArgs, escape }),
+    );
+  const graph = graphOf(dockerfile, globals, contexts);
+  const target = requireTarget(dockerfile, asked.target);
+  const needed = new Set(
+    dialect.buildsNeededStages ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index),
+  );
+  const edges = edgesByInstruction(graph);
+  const triggers = triggersByFrom(graph);
+  const ends = new Map<number, StageState>();
+  const stageOf = (index: number | undefined) => (index === undefined ? undefined : ends.get(index));
+  const world = createKeyWorld(job, {
+    baseOf: (from: FromInstruction) => stageOf(stagesAmong(edges.get(from))[0]),
+    sourceOf: (instruction: Instruction) => stageOf(stagesAmong(edges.get(instruction))[0]),
+    mountedStage: (run: RunInstruction, from: string) =>
+      stageOf(stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from))[0]),
+    triggersOf: (from: FromInstruction) => triggers.get(from) ?? [],
+    noteTrigger(trigger, from) {
+      const node = graph.nodes.find(({ stage }) => stage.from === from);
+      if (node !== undefined && !edges.has(trigger)) edges.set(trigger, graph.edgesOf(node.stage, trigger));
+    },
+  });
+  const pace = createPace(signal);
+  for (const { index, from, instructions } of dockerfile.stages) {
+    if (!needed.has(index)) continue;
+    let state = await withLocation(asked, from, () => interpretFrom(from, globals, world));
+    for (const instruction of instructions) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+      state = await withLocation(asked, instruction, () =>
+        interpretInStage(instruction, state, globals, world),
+      );
+    }
+    ends.set(index, state);
+  }
+  const end = ends.get(target);
+  if (end === undefined) throw new Error("the target is among the stages that it needs");
+  return end;
+}
+
+/** Returns JSON in which the order of an object's fields makes no difference. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, field: unknown) =>
+    typeof field === "object" && field !== null && !Array.isArray(field)
+      ? Object.fromEntries(Object.entries(field).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : field,
+  );
+}

@@ -1,0 +1,35 @@
+import type { Clock } from "../../clock.ts";
+import type { ImageConfig } from "../../image/config.ts";
+import type { Platform } from "../../image/platform.ts";
+import type { FoundCommit, RepositoryAddress } from "../addresses/repository-address.ts";
+import type { AskedBuild, SourceFiles } from "../job.ts";
+import type { RemoteAccess } from "../remote-files/remote-access.ts";
+import type { BuildPlatforms } from "../state/platform.ts";
+
+/** An image to start or copy from. */
+export interface KeyedBase {
+  /** The same wherever the image is. */
+  hash: string;
+  config: ImageConfig;
+  author?: string | undefined;
+}
+
+/** What the content key of a target is made of. */
+export interface KeyJob {
+  asked: Pick<
+    AskedBuild,
+    "dialect" | "dockerfile" | "target" | "contexts" | "buildArgs" | "labels" | "secrets"
+  > & {
+    commands: Pick<AskedBuild["commands"], "network" | "hosts">;
+  };
+  platforms: BuildPlatforms;
+  source: Omit<SourceFiles, "fileStates">;
+  /** @param platform set for another one than the service's own */
+  findBase(reference: string, platform: Platform | undefined): Promise<KeyedBase>;
+  /** Returns the SHA-256 of what a URL has, in hex. */
+  hashUrl(url: string, access: RemoteAccess): Promise<string>;
+  findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit>;
+  access: RemoteAccess;
+  clock: Clock;
+  signal: AbortSignal;
+}

@@ -1,0 +1,145 @@
+import { BoughError } from "../../errors.ts";
+import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { formatPlatform, type Platform } from "../../image/platform.ts";
+import { createSingleFlight } from "../../once.ts";
+import { type BlobSource, readDescriptor } from "../../registry/blob-store.ts";
+import { asRecord, parseRecord } from "../../service/http/json.ts";
+import { otherName, parseReference } from "../../service/images/reference.ts";
+import type { FoundImage, ImageService } from "../../service/service.ts";
+import type { Store } from "../../store/store.ts";
+import { readAtMost } from "../../streams.ts";
+import { platformOf, scratch } from "../bases/base.ts";
+import { manifestFor } from "../bases/remote-base.ts";
+import { baseHash } from "../cache/chain-hash.ts";
+import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import type { BuildServices } from "../job.ts";
+import type { ReferenceLock } from "../reference-lock.ts";
+import type { ServiceSupport } from "../service-support.ts";
+import type { KeyedBase } from "./key-job.ts";
+
+interface KeyedBasesOptions extends Pick<BuildServices, "openRegistry" | "signal"> {
+  service: Pick<ImageService, "findImage" | "base">;
+  supports: Pick<ServiceSupport, "platform">;
+  store: Pick<Store, "imports">;
+  lock: ReferenceLock | undefined;
+  /** `--pull` */
+  pullsImages: boolean;
+}
+
+/** The images that targets start from, each found once for all targets of a command. */
+export interface KeyedBases {
+  /** @param platform set for another one than the service's own */
+  find(reference: string, platform: Platform | undefined): Promise<KeyedBase>;
+  /** The digests that registries have for the names: a build starts from these, so that its key is true. */
+  readonly pins: ReadonlyMap<string, string>;
+}
+
+/** The size limit of a configuration, as of imports. */
+const maxConfigBytes = 8 * 1024 * 1024;
+
+/**
+ * Finds what a name means in its registry now, by its manifest and its configuration: what a home has imported earlier makes no
+ * difference. What only the service has counts by its content, if the service says that.
+ */
+export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
+  const { service, store, lock, pullsImages, signal } = options;
+  const pins = new Map<string, string>();
+  const found = createSingleFlight<KeyedBase>({ keeps: true });
+
+  async function resolve(reference: string, platform: Platform | undefined): Promise<KeyedBase> {
+    if (reference === scratch)
+      return { hash: baseHash({ uuid: scratch, identity: scratch }, service), config: { WorkingDir: "/" } };
+    const parsed = parseReference(reference);
+    const stored = await findStored(reference, platform);
+    const key = platform && formatPlatform(platform);
+    const isOwn = stored !== undefined && recallImage(reference, store, key) !== stored.uuid;
+    if (parsed.kind !== "registry" || (isOwn && !pullsImages && lock === undefined))
+      return described(reference, stored);
+    try {
+      return await findInRegistry(reference, parsed, { platform, stored, key });
+    } catch (error) {
+      signal.throwIfAborted();
+      // Nobody can start from another one there, either.
+      if (!(error instanceof BoughError) || stored === undefined || lock !== undefined) throw error;
+      return described(reference, stored);
+    }
+  }
+
+  async function findStored(reference: string, platform: Platform | undefined) {
+    const key = platform && formatPlatform(platform);
+    const other = otherName(reference);
+    const found =
+      (await service.findImage(reference, key)) ??
+      (other === undefined ? undefined : await service.findImage(other, key));
+    return found === "unsupported" ? undefined : found;
+  }
+
+  async function findInRegistry(
+    reference: string,
+    { url, digest }: { url: string; digest: string | undefined },
+    {
+      platform,
+      stored,
+      key,
+    }: { platform: Platform | undefined; stored: FoundImage | undefined; key: string | undefined },
+  ): Promise<KeyedBase> {
+    const [, address = "", tag = ""] = /^(docker:\/\/.+?)(?:@|:(?=[^:/]+$))(.+)$/.exec(url) ?? [];
+    const registry = await options.openRegistry(address);
+    const find = async () => requireManifest(await registry.getManifest(tag, signal), reference);
+    const pinned =
+      digest === undefined && lock !== undefined
+        ? await lock.pin("image", reference, async () => (await find()).digest)
+        : undefined;
+    const top =
+      pinned === undefined
+        ? await find()
+        : requireManifest(await registry.getManifest(pinned, signal), reference);
+    const wanted = platform ?? (await platformOf(options.supports));
+    const { configDigest, config } = await readImage(top, wanted, registry, reference);
+    const identity = `${formatPlatform(wanted)} ${configDigest}`;
+    if (digest === undefined) {
+      pins.set(reference, top.digest);
+      // The digest means an image that the service has: nothing is to be imported.
+      if (stored?.identity === identity) rememberImage(`${reference}@${top.digest}`, stored.uuid, store, key);
+    }
+    return { hash: baseHash({ uuid: identity, identity }, service), config };
+  }
+
+  async function readImage(
+    top: ReturnType<typeof requireManifest>,
+    platform: Platform,
+    registry: Pick<BlobSource, "getManifest" | "openBlob">,
+    reference: string,
+  ): Promise<{ configDigest: string; config: ImageConfig }> {
+    const manifest = await manifestFor(top, platform, registry, signal);
+    const descriptor = readDescriptor(manifest && parseRecord(manifest.bytes)?.config);
+    if (descriptor === undefined || descriptor.size > maxConfigBytes)
+      throw new BoughError(`${reference} has no image for ${formatPlatform(platform)}`);
+    const { bytes } = await readAtMost(maxConfigBytes, await registry.openBlob(descriptor, signal));
+    const fields = asRecord(parseRecord(bytes)?.config) ?? {};
+    return { configDigest: descriptor.digest, config: parseImageConfig(fields) };
+  }
+
+  function described(reference: string, image: FoundImage | undefined): KeyedBase {
+    if (image?.config !== undefined) return { hash: baseHash(image, service), config: image.config };
+    throw new BoughError(
+      `${reference} has no content key: ${image === undefined ? "there is no such image" : "the service does not describe it"}`,
+      {
+        hint: "A content key is made of images of registries, and of those that the service describes.",
+      },
+    );
+  }
+
+  return {
+    pins,
+    find: (reference, platform) =>
+      found(JSON.stringify([reference, platform && formatPlatform(platform)]), () =>
+        resolve(reference, platform),
+      ),
+  };
+}
+
+function requireManifest(found: Awaited<ReturnType<BlobSource["getManifest"]>>, reference: string) {
+  if (found !== undefined) return found;
+  throw new BoughError(`its registry has no ${reference}`, { hint: "Check the name." });
+}

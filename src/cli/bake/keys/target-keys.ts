@@ -1,0 +1,64 @@
+import { besideImage } from "../../builds/keys/beside-image.ts";
+import { type BuildKey, createKeyFinder } from "../../builds/keys/build-key.ts";
+import type { ConnectTo } from "../../builds/keys/keyed-build.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { type Entry, entryText } from "../entries.ts";
+import type { ResolvedTarget } from "../resolve.ts";
+import { buildOf, withTarget } from "../target-request.ts";
+
+/** The content keys of the targets of a bake. */
+export interface TargetKeys {
+  /** Returns the key of a target, which is found once. */
+  keyOf(target: ResolvedTarget): Promise<BuildKey>;
+  /** Finds it again: files may have changed since. */
+  findAgain(target: ResolvedTarget): Promise<BuildKey>;
+}
+
+export function createTargetKeys(
+  targets: ReadonlyMap<string, ResolvedTarget>,
+  connectTo: ConnectTo,
+  invocation: Invocation,
+): TargetKeys {
+  const finder = createKeyFinder(invocation.runtime.signal);
+  /** Stand for the images of targets, none of which is built for a key. */
+  const standIns = new Map<string, string>();
+  const standIn = (name: string) => standIns.getOrInsertComputed(name, () => crypto.randomUUID());
+  const found = new Map<string, Promise<BuildKey>>();
+
+  async function find(target: ResolvedTarget): Promise<BuildKey> {
+    const linked = new Map<string, BuildKey>();
+    for (const name of target.needs) {
+      const needed = targets.get(name);
+      if (needed !== undefined) linked.set(standIn(name), await keys.keyOf(needed));
+    }
+    try {
+      const own = buildOf(target, (name) => ({ image: standIn(name) }), invocation);
+      return await finder.find(own, { connectTo, linked, beside: besideTarget(target) });
+    } catch (error) {
+      throw withTarget(error, target);
+    }
+  }
+
+  const keys: TargetKeys = {
+    keyOf: (target) => found.getOrInsertComputed(target.name, () => find(target)),
+    findAgain(target) {
+      const again = find(target);
+      found.set(target.name, again);
+      return again;
+    },
+  };
+  return keys;
+}
+
+/** Whether the target is pushed makes no difference: its key is found before. */
+function besideTarget({ fields }: ResolvedTarget): string[] {
+  const { annotations = [], attest = [], output = [] } = fields;
+  const attests = attest.filter(({ disabled }) => disabled !== true);
+  return besideImage({
+    annotations,
+    attests: attests.map(entryText),
+    outputs: output.map((entry: Entry) =>
+      Object.entries(entry).map(([name, value]) => [name, String(value)] as const),
+    ),
+  });
+}

@@ -1,0 +1,148 @@
+import { platformsOf } from "../../../builder/bases/base.ts";
+import { findContentKey, type KeyedTarget } from "../../../builder/keys/content-key.ts";
+import type { KeyedBase, KeyJob } from "../../../builder/keys/key-job.ts";
+import { createKeyedAddresses } from "../../../builder/keys/keyed-addresses.ts";
+import { createKeyedBases, type KeyedBases } from "../../../builder/keys/keyed-bases.ts";
+import type { KeyPins } from "../../../builder/reference-lock.ts";
+import { supportOf } from "../../../builder/service-support.ts";
+import { resultConfiguration } from "../../../builder/steps/configure-stage.ts";
+import { formatPlatform, type Platform } from "../../../image/platform.ts";
+import { sha256Of } from "../../../sha256.ts";
+import type { ContextHashes } from "../../../store/hashes.ts";
+import type { Store } from "../../../store/store.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { chooseServices, connectTo } from "../build-services.ts";
+import { readCheckedDockerfile } from "../checked-dockerfile.ts";
+import { type BakedTarget, type BuildInputs, readBuildInputs } from "../inputs.ts";
+import { machineOf } from "../prepared-build.ts";
+import { openLock } from "../result-files.ts";
+import type { ConnectTo } from "./keyed-build.ts";
+
+/** The content key of what a build makes. */
+export interface BuildKey {
+  /** SHA-256, in hex: of all platforms, and of what is written beside the image. */
+  key: string;
+  pins: KeyPins;
+  platforms: readonly { platform: Platform; target: KeyedTarget }[];
+}
+
+export interface KeyFinding {
+  connectTo: ConnectTo;
+  /** What is written beside the image; see `besideImage`. */
+  beside: readonly string[];
+  /** The keys of other targets, by what stands for their images in this one's contexts. */
+  linked?: ReadonlyMap<string, BuildKey>;
+}
+
+/** Finds the content keys of builds that share services and bases. */
+export interface KeyFinder {
+  find(invocation: Invocation & BakedTarget, finding: KeyFinding): Promise<BuildKey>;
+}
+
+/** Opens connections for keys alone. Those of one option are one. */
+export function openConnections({
+  runtime,
+  log,
+}: Pick<Invocation, "runtime" | "log">): AsyncDisposable & { connectTo: ConnectTo } {
+  const connections = new AsyncDisposableStack();
+  const opened = new Map<string | undefined, ReturnType<ConnectTo>>();
+  return {
+    connectTo: (service) =>
+      opened.getOrInsertComputed(service.option, async () => ({
+        connection: connections.use(await connectTo(service, { runtime, log })),
+      })),
+    [Symbol.asyncDispose]: () => connections.disposeAsync(),
+  };
+}
+
+/** Bases are found once for all builds. Files are read each time, unless nothing has changed by their `stat`. */
+export function createKeyFinder(signal: AbortSignal): KeyFinder {
+  const bases = new Map<string, KeyedBases>();
+  const addresses = createKeyedAddresses();
+  const tables = new Map<Store, Map<string, ContextHashes>>();
+  return {
+    async find(invocation, { beside, connectTo, linked = new Map() }) {
+      const { runtime, values, log } = invocation;
+      const opened = await openLock(invocation);
+      const quiet = { ...log, warn: () => undefined };
+      const reading = { log: quiet, keepsContext: true, lock: opened?.lock };
+      using inputs = await readBuildInputs(invocation, reading);
+      const { dockerfile } = await readCheckedDockerfile(inputs, invocation, opened);
+      const secrets = await inputs.secrets.load();
+      const machine = machineOf(runtime);
+      const found: BuildKey["platforms"][number][] = [];
+      const images = new Map<string, string>();
+      for (const service of chooseServices(invocation, inputs.platforms)) {
+        const { connection } = await connectTo(service);
+        const supports = supportOf(connection.service, inputs.dialect);
+        const isPulled = values.flag("pull");
+        const known = JSON.stringify([service.option, isPulled]);
+        const create = () =>
+          createKeyedBases({
+            ...{ service: connection.service, supports, store: connection.store, signal },
+            ...{ openRegistry: machine.openRegistry, lock: opened?.lock, pullsImages: isPulled },
+          });
+        const own = opened === undefined ? bases.getOrInsertComputed(known, create) : create();
+        for (const target of service.platforms.length === 0 ? [undefined] : service.platforms) {
+          const platforms = await platformsOf(target, supports);
+          const place = placeOf(inputs);
+          const hashes = tables
+            .getOrInsertComputed(connection.store, () => new Map())
+            .getOrInsertComputed(place, () => connection.store.hashes.open(place));
+          const job: KeyJob = {
+            ...{ platforms, signal, clock: runtime.clock },
+            asked: {
+              ...inputs,
+              dockerfile,
+              secrets,
+              commands: { network: inputs.network.mode, hosts: inputs.network.hosts },
+            },
+            source: { context: inputs.context, ignore: inputs.ignore, files: inputs.files, hashes },
+            findBase: async (reference, platform) =>
+              linkedBase(linked.get(reference), platform ?? platforms.build, inputs) ??
+              own.find(reference, platform),
+            hashUrl: addresses.hashUrl,
+            findCommit: addresses.findCommit,
+            access: {
+              ...{ buildArgs: inputs.buildArgs, secrets, maxAddBytes: inputs.maxAddBytes },
+              ...{ fetchUrl: machine.fetchUrl, git: machine.git, lock: opened?.lock },
+              ...{ clock: runtime.clock, signal, subject: "ADD", warn: log.warn },
+            },
+          };
+          found.push({ platform: platforms.target, target: await findContentKey(job) });
+          hashes.save();
+        }
+        for (const [name, digest] of own.pins) images.set(name, digest);
+      }
+      return { key: joinKeys(found, beside), pins: { images, ...addresses.pins }, platforms: found };
+    },
+  };
+}
+
+/** What the `stat` of files is known by. The directory of a fetched context differs with each commit. */
+function placeOf({ fetched, context, place }: BuildInputs): string {
+  return fetched === undefined ? context.realPath : place;
+}
+
+/** Returns another target as a base. One that has a single image serves for every platform, as in docker buildx bake. */
+function linkedBase(
+  key: BuildKey | undefined,
+  platform: Platform,
+  asked: Pick<BuildInputs, "dialect">,
+): KeyedBase | undefined {
+  const [first, ...others] = key?.platforms ?? [];
+  const wanted = formatPlatform(platform);
+  const own =
+    others.length === 0 ? first : key?.platforms.find((each) => formatPlatform(each.platform) === wanted);
+  if (own === undefined) return undefined;
+  const { stage } = own.target;
+  return { hash: stage.layer.hash, config: resultConfiguration(stage, asked), author: stage.author };
+}
+
+/** The key of one image is that of its target, if nothing is written beside it. */
+function joinKeys(found: BuildKey["platforms"], beside: readonly string[]): string {
+  const [first, ...others] = found.map(({ target }) => target.key);
+  if (first === undefined) throw new Error("a build has a service");
+  if (others.length === 0 && beside.length === 0) return first;
+  return sha256Of(JSON.stringify([[first, ...others], [...beside].sort()]));
+}
