@@ -10,8 +10,14 @@ export function once<Result extends object>(load: () => Result): () => Result {
 /** Performs an action once for all callers that ask for the same key at the same time. */
 export type SingleFlight<Result> = (key: string, action: () => Promise<Result>) => Promise<Result>;
 
-/** `keeps`: keeps the result for later callers, too. A failed action is tried again. */
-export function createSingleFlight<Result>({ keeps = false } = {}): SingleFlight<Result> {
+/** `keeps`: keeps the result for later callers, too. A failed action is tried again, unless `keepsFailure` is true for its error. */
+export function createSingleFlight<Result>({
+  keeps = false,
+  keepsFailure = () => false,
+}: {
+  keeps?: boolean;
+  keepsFailure?: (error: unknown) => boolean;
+} = {}): SingleFlight<Result> {
   const flights = new Map<string, Promise<Result>>();
   return (key, action) => {
     const begun = flights.get(key);
@@ -19,7 +25,7 @@ export function createSingleFlight<Result>({ keeps = false } = {}): SingleFlight
     const forget = () => void flights.delete(key);
     const flight = keeps
       ? action().catch((error: unknown) => {
-          forget();
+          if (!keepsFailure(error)) forget();
           throw error;
         })
       : action().finally(forget);

@@ -1,15 +1,17 @@
 import { messageOf } from "../errors.ts";
-import { createSingleFlight } from "../once.ts";
+import { createSingleFlight, type SingleFlight } from "../once.ts";
 import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
 import { unlessStateDiskFull } from "../state-failure.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 import { rememberTag } from "./cache/noted-images.ts";
+import { AbandonedError } from "./events.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
 import type { BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
+import { failedStepIn } from "./operations/failed-step.ts";
 import {
   detectLoss,
   forgetImage,
@@ -94,10 +96,12 @@ export function createCompanions(
   }: { keepsLayers?: boolean; repositories?: SharedWork["repositories"] } = {},
 ): Companions {
   const slots = createSlots(jobs);
+  // A command that several builds share fails once for all of them.
+  const keepsFailure = (error: unknown) => keepsLayers && failedStepIn(error) !== undefined;
   const start = (): SharedWork => ({
-    images: createSingleFlight({ keeps: true }),
-    layers: createSingleFlight({ keeps: keepsLayers }),
-    questions: createSingleFlight(),
+    images: unlessAbandoned(createSingleFlight({ keeps: true })),
+    layers: unlessAbandoned(createSingleFlight({ keeps: keepsLayers, keepsFailure })),
+    questions: unlessAbandoned(createSingleFlight()),
     warned: new Set(),
     repositories,
     slots,
@@ -110,6 +114,24 @@ export function createCompanions(
     },
   };
   return companions;
+}
+
+/** A build that waits for the work of one that has failed elsewhere does it itself. */
+function unlessAbandoned<Result>(flight: SingleFlight<Result>): SingleFlight<Result> {
+  return async (key, action) => {
+    for (;;) {
+      let isOwn = false;
+      const perform = () => {
+        isOwn = true;
+        return action();
+      };
+      try {
+        return await flight(key, perform);
+      } catch (error) {
+        if (isOwn || !(error instanceof AbandonedError)) throw error;
+      }
+    }
+  };
 }
 
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */

@@ -33,6 +33,8 @@ export interface ExportedAs {
   descriptor: { mediaType: string; digest: string; size: number };
   /** Docker's id of the image. */
   configDigest: string;
+  /** Of a push: the bytes of its layers that were sent, and not in the registry before. */
+  sentBytes?: number | undefined;
 }
 
 /** The result of one instruction. The fields about a layer are null if the instruction makes none. */

@@ -290,6 +290,7 @@ test("the digest of what leaves is in the result, the last event, the metadata a
         size: expect.any(Number),
       },
       configDigest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+      sentBytes: expect.any(Number),
     },
   ]);
   const [last] = stderr.trim().split("\n").slice(-1);

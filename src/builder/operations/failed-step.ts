@@ -44,3 +44,9 @@ export class FailedStepError extends BoughError {
     this.saysDiskFull = outcome.saysDiskFull === true;
   }
 }
+
+/** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */
+export function failedStepIn(error: unknown): FailedStepError | undefined {
+  if (error instanceof FailedStepError) return error;
+  return error instanceof Error ? failedStepIn(error.cause) : undefined;
+}

@@ -102,6 +102,23 @@ export const bake = command({
     },
     ...registryOptions,
     progress: resultDefinitions.progress,
+    "keep-going": {
+      type: "boolean",
+      alias: "k",
+      description: "After a failure, build all targets that don't need the failed one; exit code 1",
+    },
+    results: {
+      type: "string",
+      completes: "file",
+      valueHint: "FILE|-",
+      description:
+        "Write a line of JSON about each target as soon as it has ended, built or failed; - for standard output",
+    },
+    shard: {
+      type: "string",
+      valueHint: "N/COUNT",
+      description: "Build the targets of one of COUNT machines, chosen by their names; and what they need",
+    },
     "metadata-file": {
       type: "string",
       completes: "file",

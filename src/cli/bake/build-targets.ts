@@ -1,23 +1,15 @@
-import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
-import { createCompanions } from "../../builder/build.ts";
-import { AbandonedError } from "../../builder/events.ts";
-import type { BuildResult } from "../../builder/result.ts";
 import { usageError } from "../../errors.ts";
-import { createSingleFlight } from "../../once.ts";
 import { withLatest } from "../../service/images/reference.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
-import { createCommandCaches, readSharing } from "../builds/build-cache.ts";
-import { type ChosenService, chooseServices, connectTo } from "../builds/build-services.ts";
+import { readSharing } from "../builds/build-cache.ts";
+import { chooseServices } from "../builds/build-services.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
 import { hasKeyMark } from "../builds/keys/key-in-tags.ts";
 import { readBuildOptions } from "../builds/options/build-options.ts";
-import { readProgressMode } from "../builds/options/result-definitions.ts";
-import { type BuildsTogether, performBuild } from "../builds/perform-build.ts";
 import { createProgress } from "../builds/progress.ts";
 import { metadataOf, refuseInput } from "../builds/result-files.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -32,24 +24,21 @@ import {
   writeAllOrNone,
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
-import { isEmbedded } from "../service/choice.ts";
 import { methodOf } from "./call.ts";
 import { callTargets } from "./call-targets.ts";
-import { createRequests } from "./keys/keyed-requests.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { createTargetDisplays } from "./target-progress.ts";
+import { type BuildAll, type Built, buildAll } from "./sets/build-all.ts";
+import { openResults, type ResultsPlace, readResultsPlace } from "./sets/results-file.ts";
+import { resultOf } from "./sets/target-end.ts";
 import {
   buildOf,
-  type ImageOf,
   inTarget,
   placeholder,
   reasonAgainstCache,
   requireServices,
   withTarget,
 } from "./target-request.ts";
-
-type Built = BuildResult & { printsImage: boolean };
 
 /**
  * Builds all targets: each as `bough build --docker` would, at the same time, as far as they do not need each other. They share
@@ -63,39 +52,66 @@ export async function buildTargets(
   const { values, runtime, log } = invocation;
   const called = [...bake.targets.values()].filter((target) => methodOf(target) !== undefined);
   const targets = builtTargets(bake);
-  if (bake.targets.size === 0) log.warn("there is nothing to build: no service has a build");
+  const shard = values.text("shard");
+  if (bake.targets.size === 0)
+    log.warn(
+      shard === undefined
+        ? "there is nothing to build: no service has a build"
+        : `there is nothing to build: none of the targets is in shard ${shard}`,
+    );
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const metadata = ["metadata-file"].flatMap((name) => {
     const given = values.text(name);
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   });
-  for (const place of metadata) requireWritable(place);
   const results = new Map<string, Built>();
+  const keepsGoing = values.flag("keep-going");
+  const lines = readResultsPlace(invocation);
+  const written = [...metadata, ...(typeof lines === "object" ? [lines] : [])];
+  for (const place of written) requireWritable(place);
   const writeMetadata = () =>
     writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results, called) })));
   if (targets.size === 0 && called.length > 0) {
     writeMetadata();
     return callTargets(called, bake, invocation);
   }
+  const print = () => {
+    if (results.size > 0 && runtime.isPlugin !== true && lines !== "stdout")
+      printTargets(targets, results, invocation);
+  };
   const progress = await createProgress(invocation, { hasOneDockerfile: false });
   try {
-    for (const place of metadata) refuseInputs(place, bake.targets, files, invocation);
+    for (const place of written) refuseInputs(place, bake.targets, files, invocation);
     refuseSameResults([...targets.values()], runtime.workingDirectory);
+    refuseTwoInOne(lines, metadata, [...targets.values()]);
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
+    using file = lines && openResults(lines, invocation);
     requireServices(targets, invocation);
     for (const target of targets.values()) warnOfCaches(target, invocation.runtime, progress.log);
-    for (const target of targets.values()) await checkTarget(target, progress, invocation);
-    if (targets.size > 0) await buildAll(targets, { progress, results, jobs }, invocation);
+    // What is wrong with a target fails that one alone then.
+    if (!keepsGoing) for (const target of targets.values()) await checkTarget(target, progress, invocation);
+    const onEnd: BuildAll["onEnd"] = (ended, details) => {
+      if (!ended.target.isLinked) file?.append(resultOf(ended, details));
+    };
+    const failure =
+      targets.size === 0
+        ? undefined
+        : await buildAll(targets, { progress, results, jobs, keepsGoing, onEnd }, invocation);
     writeMetadata();
+    file?.requireWritten();
     progress.close();
+    if (failure !== undefined) {
+      print();
+      throw failure;
+    }
   } catch (error) {
     progress.close();
     if (progress.fail(error))
       return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
-  if (results.size > 0 && invocation.runtime.isPlugin !== true) printTargets(targets, results, invocation);
+  print();
   return called.length === 0 ? 0 : callTargets(called, bake, invocation);
 }
 
@@ -161,6 +177,34 @@ function refuseSameResults(targets: readonly ResolvedTarget[], workingDirectory:
   }
 }
 
+/** Throws if the results would be in a file with something else. */
+function refuseTwoInOne(
+  results: ResultsPlace | undefined,
+  others: readonly ResultPlace[],
+  targets: readonly ResolvedTarget[],
+): void {
+  if (results === undefined) return;
+  if (results !== "stdout") {
+    for (const { path, option } of others)
+      if (isSameFile(path, results.path) || path === results.path)
+        throw unusablePlace(results, `this is also the file of ${option}`);
+    return;
+  }
+  const writing = targets.find(({ fields: { output = [] } }) =>
+    output.some(
+      ({ type, dest }) => dest === "-" || (dest === undefined && ["tar", "oci"].includes(String(type))),
+    ),
+  );
+  if (writing === undefined) return;
+  throw withTarget(
+    usageError(
+      "its image goes to standard output, and so do the lines of --results -",
+      "Give --results a file.",
+    ),
+    writing,
+  );
+}
+
 function warnOfCaches(
   { name, fields }: ResolvedTarget,
   { environment }: Invocation["runtime"],
@@ -193,99 +237,6 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
   } catch (error) {
     throw withTarget(error, target);
   }
-}
-
-interface Together {
-  progress: Progress;
-  /** Gets the results of the targets that are built. */
-  results: Map<string, Built>;
-  /** `--jobs`. */
-  jobs: number | undefined;
-}
-
-/** Builds each target once those that it needs are built. The first failure stops the others. */
-async function buildAll(
-  targets: ReadonlyMap<string, ResolvedTarget>,
-  { progress, results, jobs: given }: Together,
-  invocation: Invocation,
-): Promise<void> {
-  const { runtime } = invocation;
-  const stopping = new AbortController();
-  const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  await using connections = new AsyncDisposableStack();
-  const caches = connections.use(createCommandCaches(progress.log));
-  const services = new Map<string | undefined, ReturnType<BuildsTogether["connectTo"]>>();
-  const repositories = createSingleFlight<FoundCommit>({ keeps: true });
-  const connect = async (service: ChosenService) => {
-    const jobs = given ?? (isEmbedded(runtime, service.globals) ? availableParallelism() : 4);
-    const own = { runtime: { ...runtime, signal }, log: progress.log };
-    const connection = connections.use(await connectTo(service, own));
-    return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };
-  };
-  const together: BuildsTogether = {
-    ...{ signal, caches, sessions: new Set(), tables: new Map() },
-    connectTo(service) {
-      // What names it.
-      const profile = service.option === undefined ? undefined : service.globals.profile;
-      return services.getOrInsertComputed(profile, () => connect(service));
-    },
-    stop: (reason) => stopping.abort(reason),
-  };
-  const mode = readProgressMode(invocation.values);
-  const displayOf = createTargetDisplays(progress, ["json", "rawjson"].includes(mode));
-  // As in buildx, whose statuses name targets only if there are several.
-  const isAlone = mode === "rawjson" && targets.size === 1;
-  const begun = new Set<string>();
-  const failures: unknown[] = [];
-  const imageOf: ImageOf = (name) => results.get(name) ?? placeholder;
-
-  const requestOf = createRequests(targets, { imageOf, connectTo: together.connectTo }, invocation);
-
-  async function build(target: ResolvedTarget): Promise<void> {
-    await Promise.all(target.needs.map((name) => building.get(name)));
-    if (signal.aborted) return;
-    begun.add(target.name);
-    try {
-      const display = isAlone ? progress : displayOf(target.name);
-      const own = await requestOf(target);
-      const result = await performBuild(display, { ...own, log: display.log }, undefined, together);
-      results.set(target.name, result);
-      const { printsImage: _, ...finished } = result;
-      display.emit({ type: "finished", result: finished });
-    } catch (error) {
-      // What the failure of another target has ended is no failure of its own.
-      if (!(error instanceof AbandonedError)) failures.push(withTarget(error, target));
-      stopping.abort(new AbandonedError());
-    }
-  }
-
-  // Each target comes after those that it needs.
-  const building = new Map<string, Promise<void>>();
-  for (const [name, target] of targets) building.set(name, build(target));
-  await Promise.all(building.values());
-  if (!runtime.signal.aborted) await caches.write();
-  if (failures.length > 0 && !runtime.signal.aborted)
-    reportState([...targets.keys()], results, begun, progress);
-  for (const failure of failures) throw failure;
-  runtime.signal.throwIfAborted();
-}
-
-/** Says what was done before a target failed. */
-function reportState(
-  names: readonly string[],
-  results: ReadonlyMap<string, unknown>,
-  begun: ReadonlySet<string>,
-  { log }: Progress,
-): void {
-  const built = names.filter((name) => results.has(name));
-  const ended = names.filter((name) => begun.has(name) && !results.has(name));
-  const left = names.filter((name) => !begun.has(name));
-  const parts = [
-    `built: ${built.join(", ") || "none"}`,
-    `failed or cancelled: ${ended.join(", ")}`,
-    ...(left.length === 0 ? [] : [`not begun: ${left.join(", ")}`]),
-  ];
-  log.info(parts.join("; "));
 }
 
 /** A map by target, as docker buildx bake writes it. */

@@ -14,6 +14,7 @@ import type { RemoteDefinition } from "./remote/definition.ts";
 import { type RemoteTree, readInTree } from "./remote/tree.ts";
 import type { BakeWords } from "./remote/words.ts";
 import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
+import { readShard } from "./sets/shard.ts";
 import type { Definition } from "./target.ts";
 
 /** What the bake files are read with, if they come from elsewhere. */
@@ -123,7 +124,10 @@ export function resolveTargets(
     }),
   ];
   const overrides = readOverrides(sets, definition.targets, (name) => runtime.environment[name]);
-  const resolved = resolveBake(definition, wanted, overrides, treeOf(remote));
+  const resolved = resolveBake(definition, wanted, overrides, {
+    tree: treeOf(remote),
+    shard: readShard(values.text("shard")),
+  });
   const { SOURCE_DATE_EPOCH: epoch } = runtime.environment;
   return epoch ? withEpoch(resolved, epoch) : resolved;
 }

@@ -8,6 +8,7 @@ import { completeFields } from "./complete-fields.ts";
 import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import { placesIn, type RemotePlaces, type RemoteTree } from "./remote/tree.ts";
+import { isInShard, type Shard } from "./sets/shard.ts";
 import {
   type Definition,
   type Fields,
@@ -73,13 +74,14 @@ export function resolveBake(
   definition: Definition,
   wanted: readonly string[],
   overrides: Overrides,
-  tree?: RemoteTree,
+  { tree, shard }: { tree?: RemoteTree | undefined; shard?: Shard | undefined } = {},
 ): ResolvedBake {
   const byName = new Map(definition.targets.map((target) => [target.name, target]));
   const groupsByName = new Map(definition.groups.map((group) => [group.name, group]));
   const asked = [...new Set(wanted.map(targetName).flatMap((name) => namesLike(name, definition)))];
   const groups = new Map<string, Group>();
-  const names = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Map())))];
+  const all = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Map())))];
+  const names = shard === undefined ? all : all.filter((name) => isInShard(name, shard));
   // As buildx prints it: a target of that name is in its own group only if it was asked for first.
   const others = asked.filter((name, at) => name !== byDefault || (at === 0 && !groups.has(byDefault)));
   const inDefault = [...(groups.get(byDefault)?.targets ?? []), ...others];
@@ -88,6 +90,8 @@ export function resolveBake(
     name: "default",
     targets: [...new Set(inDefault)].sort(),
   });
+
+  if (shard !== undefined) keepMembers(groups, new Set([...names, ...groups.keys()]));
 
   const isAsked = new Set(names);
   const done = new Map<string, ResolvedTarget>();
@@ -140,6 +144,12 @@ function requireSamePlatforms(
     `${origin}: target.${name}.contexts: ${need} is built for ${others.join(", ")}, and ${name} for ${platforms.join(", ")}`,
     "Give both the same platforms.",
   );
+}
+
+/** Removes all other members of groups. */
+function keepMembers(groups: Map<string, Group>, members: ReadonlySet<string>): void {
+  for (const [name, group] of groups)
+    groups.set(name, { ...group, targets: group.targets.filter((each) => members.has(each)) });
 }
 
 /** Returns what `docker buildx bake --print` prints, with the keys in its order. */

@@ -1,5 +1,5 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
-import { FailedStepError } from "../../builder/operations/failed-step.ts";
+import { type FailedStepError, failedStepIn } from "../../builder/operations/failed-step.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { type CommandTerm, lines, type Message, type OptionTerm, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
@@ -131,12 +131,6 @@ function waysInto(
     [line({ command: "shell", options: [failedStep] }), run(failedStep)],
     `To open the failed step, as its command found it${without}:`,
   );
-}
-
-/** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */
-function failedStepIn(error: unknown): FailedStepError | undefined {
-  if (error instanceof FailedStepError) return error;
-  return error instanceof Error ? failedStepIn(error.cause) : undefined;
 }
 
 /**

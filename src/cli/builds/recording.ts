@@ -30,6 +30,8 @@ export interface Recording {
   begin(inputs: BuildInputs, about: { session: string; service: string }): void;
   /** Masks the values of secrets wherever they occur. */
   hide(secrets: GivenSecrets): void;
+  /** Returns a text with the secrets masked. */
+  mask(text: string): string;
   /** Sets the process, by which others see whether the build still runs. */
   setOwner(id: string): void;
   /** Notes an event. */
@@ -191,6 +193,7 @@ export function startRecording(
     hide(secrets) {
       mask = maskOf(buildArgs, secrets);
     },
+    mask: (text) => mask(text),
     setOwner(process) {
       owner = process;
     },

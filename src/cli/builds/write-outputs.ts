@@ -66,8 +66,11 @@ export async function writeBuildOutputs(
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
       const place = nameDestination(destination);
       if (delivered !== undefined) {
-        const { descriptor, configDigest } = delivered;
-        exported.push({ destination: place, descriptor, configDigest });
+        const { descriptor, configDigest, sentBytes } = delivered;
+        exported.push({
+          ...{ destination: place, descriptor, configDigest },
+          ...(sentBytes !== undefined && { sentBytes }),
+        });
       }
       const digest = delivered === undefined ? "" : `, ${delivered.descriptor.digest}`;
       log.info(`${destination.kind === "daemon" ? "loaded into" : "exported to"} ${place}${digest}`);

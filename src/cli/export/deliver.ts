@@ -19,7 +19,7 @@ import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";
 import { type ExportedImage, openImageContent, type TimeOptions } from "./image-source.ts";
 import type { ImageOverBase } from "./over-base.ts";
-import { pushImage } from "./push.ts";
+import { type PushedImage, pushImage } from "./push.ts";
 
 interface Delivery {
   /** An image for each platform. */
@@ -44,6 +44,8 @@ interface DeliveredImage extends ExportedImage, Pick<ImageToWrite, "attest" | "a
   directory?: string | undefined;
 }
 
+type DeliveredAs = WrittenImage & Partial<Pick<PushedImage, "sentBytes">>;
+
 /** Exports or pushes an image, or those for several platforms, and shows the progress. */
 export async function deliverImage(
   {
@@ -59,7 +61,7 @@ export async function deliverImage(
     credentials,
   }: Delivery,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
-): Promise<WrittenImage | undefined> {
+): Promise<DeliveredAs | undefined> {
   const { doing, done } = verbsOf(destination);
   const progress = startImportProgress({
     url: nameDestination(destination),
@@ -97,7 +99,7 @@ export async function deliverImage(
   const onReused = (layers: number) => {
     reused = layers;
   };
-  async function write(): Promise<WrittenImage | undefined> {
+  async function write(): Promise<DeliveredAs | undefined> {
     const shared = { compression, runtime, facts: store.facts, onProgress: progress.message, onReused };
     switch (destination.kind) {
       case "registry":

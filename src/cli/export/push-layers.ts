@@ -33,7 +33,7 @@ const askedBytes = 64 * 1024;
 export async function pushLayers(
   store: BlobStore,
   job: LayersJob,
-): Promise<{ reused: number; isStale: boolean }> {
+): Promise<{ reused: number; sentBytes: number; isStale: boolean }> {
   const { content, compression, facts, runtime } = job;
   const blobs: LayerBlob[] = [];
   let unknown = content.layers.length;
@@ -100,7 +100,7 @@ export async function pushLayers(
   };
   if (content.layers.length === 0) await job.onKnown([], true, runtime.signal);
   await forEachConcurrently(content.layers.entries(), maxTransfers, runtime.signal, work);
-  return { reused, isStale };
+  return { reused, sentBytes: sent, isStale };
 }
 
 async function isThere(

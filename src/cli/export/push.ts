@@ -35,6 +35,11 @@ interface PushJob {
   runtime: Runtime;
 }
 
+export interface PushedImage extends WrittenImage {
+  /** The bytes of the layers that were sent. */
+  sentBytes: number;
+}
+
 /**
  * Pushes an image to a registry, as `HOST/NAME:TAG`, or by its digest alone to `HOST/NAME`. A layer that the registry has is not even compressed. The registry has to return the manifest at
  * the end.
@@ -42,7 +47,7 @@ interface PushJob {
 export async function pushImage(
   { reference, byDigest = false }: { reference: string; byDigest?: boolean },
   job: PushJob,
-): Promise<WrittenImage> {
+): Promise<PushedImage> {
   const { facts, compression, credentials, runtime } = job;
   const [, name = reference, tag = "latest"] = /^(.*):([^:/]*)$/.exec(reference) ?? [];
   const { fetch, clock, environment, signal } = runtime;
@@ -63,7 +68,7 @@ export async function pushImage(
     job.onReused(reused);
     const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);
     if (reason !== undefined) job.onUnverified(reason);
-    return image;
+    return { ...image, sentBytes: pushed.sentBytes };
   } catch (error) {
     throw error instanceof RegistryError ? withAdvice(error, reference) : error;
   }

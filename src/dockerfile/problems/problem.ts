@@ -54,6 +54,8 @@ export class Findings {
 export class DockerfileError extends BoughError {
   override readonly name = "DockerfileError";
   readonly problems: readonly Problem[];
+  /** The file, as messages have it. */
+  readonly path: string;
 
   constructor(
     source: { path: string; lines: readonly string[] },
@@ -64,6 +66,7 @@ export class DockerfileError extends BoughError {
     if (isCutShort === true) rendered.push("... and more: the rest of the file was not read");
     super(rendered.join("\n"), { kind: "usage", ...options });
     this.problems = problems;
+    this.path = source.path;
   }
 }
 

@@ -15,6 +15,7 @@ type FoundKey = { key: string; pins: KeyPins };
 
 /** A build whose content key is known. */
 export interface KeyedBuild {
+  key: string;
   pins: KeyPins;
   /** Rejects if the files have changed while it was built. */
   confirm(connectTo: ConnectTo): Promise<void>;
@@ -26,7 +27,7 @@ export function keyedBuild(
   findAgain: (connectTo: ConnectTo) => Promise<FoundKey>,
 ): KeyedBuild {
   return {
-    pins,
+    ...{ key, pins },
     async confirm(connectTo) {
       const now = await findAgain(connectTo);
       if (now.key === key) return;

@@ -1,0 +1,45 @@
+import type { BuildEvent } from "../../../builder/events.ts";
+import { createOutputText, type OutputText } from "../../../history/output-text.ts";
+import type { Progress } from "../../../terminal/progress.ts";
+
+/** Characters that are kept of a failed command: what says why is at the end. */
+const maxKept = 4096;
+/** Commands of which they are kept. */
+const maxCommands = 1000;
+
+/** Keeps the last output of commands that have failed. Builds that share a failed command see its output once only. */
+export function createLastOutput() {
+  const outputs = new Map<string, string>();
+  return {
+    /** Returns the output of an operation. */
+    of: (operation: string) => outputs.get(operation),
+    /** Returns the same display, which notes output. */
+    watch(progress: Progress, mask: (text: string) => string): Progress {
+      const running = new Map<number, OutputText>();
+      const note = (event: BuildEvent) => {
+        if (event.type === "output")
+          running.getOrInsertComputed(event.step, createOutputText).append(event.chunk);
+        if (event.type !== "ran") return;
+        const text = running.get(event.step)?.read().text;
+        running.delete(event.step);
+        if (event.succeeded || event.abandoned || text === undefined) return;
+        if (outputs.size < maxCommands) outputs.set(event.operation, endOf(mask(text)));
+      };
+      return {
+        ...progress,
+        emit(event) {
+          note(event);
+          progress.emit(event);
+        },
+      };
+    },
+  };
+}
+
+/** Returns the last whole lines. */
+function endOf(text: string): string {
+  if (text.length <= maxKept) return text;
+  const end = text.slice(-maxKept);
+  const line = end.indexOf("\n") + 1;
+  return line > 0 && line < end.length ? end.slice(line) : end;
+}

@@ -1,0 +1,251 @@
+/** Large sets of targets with `bough bake`: what is built after failures, what is written about each target, and parts for several machines. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+const environment: Record<string, string> = { BOUGH_HOME: "" };
+beforeAll(async () => {
+  environment.BOUGH_HOME = temporaryDirectory();
+  const layout = await makeBusyboxLayout(temporaryDirectory());
+  const imported = await bough(temporaryDirectory(), "images", "import", layout, "--tag", "base:1");
+  expect(imported.exitCode).toBe(0);
+});
+
+const bough = (workingDirectory: string, ...words: string[]) =>
+  runBough(["--local", ...words], { workingDirectory, environment });
+
+function makeProject(files: Record<string, FileSpec>): string {
+  const directory = temporaryDirectory();
+  writeFiles(directory, files);
+  return directory;
+}
+
+const inline = (text: string, others: object = {}) => ({ "dockerfile-inline": text, ...others });
+const bakeFile = (target: object, group: readonly string[] = Object.keys(target)) => ({
+  "docker-bake.json": JSON.stringify({ group: { default: { targets: group } }, target }, undefined, 1),
+});
+
+interface Line {
+  target: string;
+  status: string;
+  error: { message: string; file: string | null; line: number | null; output: string | null } | null;
+  [key: string]: unknown;
+}
+
+function readLines(text: string): Map<string, Line> {
+  const lines = text.split("\n");
+  expect(lines.pop()).toBe("");
+  return new Map(lines.map((line): [string, Line] => [JSON.parse(line).target, JSON.parse(line)]));
+}
+
+const resultsIn = (directory: string, name = "results.jsonl") =>
+  readLines(readFileSync(join(directory, name), "utf8"));
+
+describe("with --keep-going", () => {
+  const shared = "FROM base:1\nRUN echo shared failure >&2; exit 4\n";
+  const directory = makeProject({
+    ...bakeFile({
+      good: inline("FROM base:1\nRUN echo good > /good\n", { tags: ["keep:good"] }),
+      bad: inline("FROM base:1\nRUN echo first\nRUN echo oops >&2; exit 3\n"),
+      broken: inline("FROM base:1\nRNU true\n"),
+      child: inline("FROM bad\n", { contexts: { bad: "target:bad" } }),
+      grandchild: inline("FROM child\n", { contexts: { child: "target:child" } }),
+      one: inline(`${shared}RUN echo one\n`),
+      two: inline(`${shared}RUN echo two\n`),
+      // A failed stage ends the other stage of this target, but not the same step of another one.
+      split: inline(
+        "FROM base:1 AS slow\nRUN sleep 1; echo slow > /slow\nFROM base:1 AS fails\nRUN exit 5\nFROM base:1\nCOPY --from=slow /slow /\nCOPY --from=fails /etc /etc\n",
+      ),
+      slow: inline("FROM base:1\nRUN sleep 1; echo slow > /slow\n", { tags: ["keep:slow"] }),
+    }),
+  });
+  const bake = (...words: string[]) => bough(directory, "bake", "--jobs", "4", "--keep-going", ...words);
+
+  test("all targets are built that can be built, and the errors come last", async () => {
+    const files = ["--results", "results.jsonl", "--metadata-file", "built.json"];
+    const { exitCode, stdout, stderr } = await bake(...files, "--format", "json");
+    expect(exitCode).toBe(1);
+    expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(["good", "slow"]);
+    expect(Object.keys(JSON.parse(readFileSync(join(directory, "built.json"), "utf8")))).toEqual([
+      "good",
+      "slow",
+    ]);
+    const { error } = JSON.parse(stderr.slice(stderr.lastIndexOf('{"error"')));
+    expect(error.code).toBe("failed");
+    expect(error.message.split("\n").filter((line: string) => !line.startsWith(" "))).toEqual([
+      "5 of 9 targets failed, 2 not built, since they need one that is not built",
+      expect.stringMatching(
+        /^target bad \(docker-bake\.json:\d+\): bad \(dockerfile-inline\):3: the command failed with exit code 3/,
+      ),
+      expect.stringMatching(
+        /^target broken \(docker-bake\.json:\d+\): broken \(dockerfile-inline\):2: unknown instruction: RNU/,
+      ),
+      expect.stringMatching(/^target one \(.*:2: the command failed with exit code 4/),
+      expect.stringMatching(/^target two \(.*:2: the command failed with exit code 4/),
+      expect.stringMatching(/^target split \(.*:4: the command failed with exit code 5/),
+      "not built: child (needs bad), grandchild (needs child)",
+    ]);
+    // A command that two targets share fails once.
+    expect(stderr.match(/spawned op=\S+ RUN echo shared failure/g)).toHaveLength(1);
+
+    const results = resultsIn(directory);
+    expect(Object.fromEntries([...results].map(([name, { status }]) => [name, status]))).toEqual({
+      ...{ good: "built", slow: "built", bad: "failed", broken: "failed", one: "failed", two: "failed" },
+      ...{ split: "failed", child: "blocked", grandchild: "blocked" },
+    });
+    expect(results.get("good")).toEqual({
+      ...{
+        target: "good",
+        status: "built",
+        image: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        tags: ["keep:good"],
+      },
+      ...{
+        digest: null,
+        key: null,
+        seconds: expect.any(Number),
+        cached: 0,
+        run: 1,
+        pushedBytes: 0,
+        needs: [],
+      },
+      ...{ error: null, build: expect.any(String), origin: expect.stringMatching(/^docker-bake\.json:\d+$/) },
+      endedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(results.get("bad")).toMatchObject({ image: null, cached: 0, run: 2 });
+    expect(results.get("bad")?.error).toMatchObject({
+      ...{ code: "failed", hint: null, file: "bad (dockerfile-inline)", line: 3, output: "oops\n" },
+      message: expect.stringContaining("the command failed with exit code 3"),
+    });
+    expect(results.get("broken")?.error).toMatchObject({ code: "usage", line: 2, output: null });
+    for (const name of ["one", "two"]) expect(results.get(name)?.error?.output).toBe("shared failure\n");
+    expect(results.get("grandchild")).toMatchObject({
+      needs: ["child"],
+      error: { line: 3, output: "oops\n" },
+    });
+  });
+
+  test("the same command again takes from the cache what is built, and writes all lines again", async () => {
+    const { exitCode, stderr } = await bake("--results", "results.jsonl");
+    expect(exitCode).toBe(1);
+    expect(stderr).not.toMatch(/spawned op=\S+ RUN (echo good|sleep 1)/);
+    const results = resultsIn(directory);
+    expect(results.size).toBe(9);
+    expect(results.get("good")).toMatchObject({ status: "built", cached: 1, run: 0 });
+  });
+});
+
+describe("the results of a bake", () => {
+  test("have what was pushed to standard output, and which targets a failure has ended", async () => {
+    const directory = makeProject(
+      bakeFile({
+        quick: inline("FROM base:1\n"),
+        bad: inline("FROM quick\nRUN exit 3\n", { contexts: { quick: "target:quick" } }),
+        slow: inline("FROM quick\nRUN sleep 600\n", { contexts: { quick: "target:quick" } }),
+        child: inline("FROM slow\n", { contexts: { slow: "target:slow" } }),
+      }),
+    );
+    const { exitCode, stdout } = await bough(directory, "bake", "--jobs", "4", "--results", "-");
+    expect(exitCode).toBe(1);
+    const results = readLines(stdout);
+    expect([...results.values()].map(({ target, status }) => [target, status])).toEqual([
+      ["quick", "built"],
+      ["bad", "failed"],
+      ["slow", "cancelled"],
+    ]);
+  });
+
+  test("are in no file that is something else", async () => {
+    const directory = makeProject({
+      ...bakeFile({
+        one: inline("FROM scratch\nCOPY docker-bake.json /\n", { output: ["type=tar,dest=-"] }),
+      }),
+    });
+    const message = async (...words: string[]) => (await bough(directory, "bake", ...words)).stderr;
+    expect(await message("--results", "docker-bake.json")).toContain(
+      "--results docker-bake.json: this is a file of the bake",
+    );
+    expect(await message("--results", "a", "--metadata-file", "a")).toContain(
+      "--results a: this is also the file of --metadata-file",
+    );
+    expect(await message("--results", "-")).toMatch(
+      /target one \(docker-bake\.json:\d+\): its image goes to standard output, and so do the lines of --results -/,
+    );
+    expect(await message("--results", "none/a")).toContain("--results none/a: there is no directory none");
+  });
+
+  test("of an earlier bake are removed before a bake fails", async () => {
+    const directory = makeProject(bakeFile({ one: inline("FORM base:1\n") }));
+    writeFileSync(join(directory, "old.jsonl"), '{"target":"old"}\n');
+    expect((await bough(directory, "bake", "--results", "old.jsonl")).exitCode).toBe(2);
+    expect(readFileSync(join(directory, "old.jsonl"), "utf8")).toBe("");
+  });
+});
+
+describe("--shard", () => {
+  const names = Array.from({ length: 12 }, (_, at) => `target-${at}`);
+  const directory = makeProject(
+    bakeFile(
+      {
+        common: inline("FROM base:1\nRUN echo common > /common\n", { tags: ["shard:common"] }),
+        ...Object.fromEntries(
+          names.map((name) => [
+            name,
+            inline(`FROM common\nRUN echo ${name}\n`, {
+              tags: [`shard:${name}`],
+              contexts: { common: "target:common" },
+            }),
+          ]),
+        ),
+      },
+      ["common", ...names],
+    ),
+  );
+  const printed = async (...words: string[]) => {
+    const { stdout } = await bough(directory, "bake", "--print", ...words);
+    return JSON.parse(stdout) as { group: { default: { targets: string[] | null } }; target: object };
+  };
+
+  test("gives each target to one of several machines, whatever else is built", async () => {
+    const shards = await Promise.all([1, 2, 3].map((each) => printed("--shard", `${each}/3`)));
+    const members = shards.map(({ group }) => group.default.targets ?? []);
+    expect(members.flat().sort()).toEqual(["common", ...names].sort());
+    expect(members.every((each) => each.length > 0)).toBe(true);
+    // What they are made of is built, too, but is another shard's.
+    for (const { target } of shards) expect(Object.keys(target)).toContain("common");
+    const [first = ""] = members[1] ?? [];
+    expect((await printed(first, "--shard", "2/3")).group.default.targets).toEqual([first]);
+    expect((await printed(first, "--shard", "1/3")).group.default.targets).toBeNull();
+  });
+
+  test("reports and tags only the targets of the shard", async () => {
+    const { group } = await printed("--shard", "1/3");
+    const asked = (group.default.targets ?? []).filter((name) => name !== "common");
+    const { exitCode } = await bough(
+      directory,
+      "bake",
+      ...asked,
+      "--shard",
+      "1/3",
+      "--results",
+      "shard.jsonl",
+    );
+    expect(exitCode).toBe(0);
+    expect([...resultsIn(directory, "shard.jsonl").keys()].sort()).toEqual(asked.sort());
+    const { stdout } = await bough(directory, "images", "--format", "json");
+    const tags = JSON.parse(stdout).map(({ tag }: { tag: string | null }) => tag);
+    expect(tags.filter((tag: string | null) => tag?.startsWith("shard:")).sort()).toEqual(
+      asked.map((name) => `shard:${name}`).sort(),
+    );
+  });
+
+  test.each(["0/3", "4/3", "1", "a/b", "1/0", ""])("refuses %j", async (given) => {
+    const { exitCode, stderr } = await bough(directory, "bake", "--shard", given);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("--shard");
+    expect(existsSync(join(directory, "results.jsonl"))).toBe(false);
+  });
+});
