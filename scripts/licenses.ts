@@ -3,7 +3,7 @@
  * writes them after bough's own licence to the file that `bough licenses` prints.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { runScript } from "./run-script.ts";
 
 export interface BundledPackage {
@@ -58,13 +58,41 @@ export function runtimeLicenses(): string {
 
 function readPackage(directory: string): BundledPackage {
   const absolute = join(root, directory.slice(directory.indexOf("node_modules")));
-  const { name, version, license } = readManifest(absolute);
-  const file = readdirSync(absolute).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
-  if (file === undefined || license === undefined) throw new Error(`${name} ${version} has no licence`);
-  return { name, version, license, text: readFileSync(join(absolute, file), "utf8") };
+  const manifest = readManifest(absolute);
+  const { name, version, license } = manifest;
+  const text = licenseIn(absolute) ?? licenseBeside(absolute, manifest);
+  if (text === undefined || license === undefined) throw new Error(`${name} ${version} has no licence`);
+  return { name, version, license, text };
 }
 
-function readManifest(directory: string): { name: string; version: string; license?: string } {
+function licenseIn(directory: string): string | undefined {
+  const file = readdirSync(directory).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
+  return file === undefined ? undefined : readFileSync(join(directory, file), "utf8");
+}
+
+/** Returns the licence of a package of the same repository: its authors have left it out of one of them. */
+function licenseBeside(directory: string, { license, repository }: Manifest): string | undefined {
+  const others = readdirSync(dirname(directory)).map((entry) => join(dirname(directory), entry));
+  const same = others.find((other) => {
+    if (repository?.url === undefined || !existsSync(join(other, "package.json"))) return false;
+    const manifest = readManifest(other);
+    return (
+      manifest.repository?.url === repository.url &&
+      manifest.license === license &&
+      licenseIn(other) !== undefined
+    );
+  });
+  return same === undefined ? undefined : licenseIn(same);
+}
+
+interface Manifest {
+  name: string;
+  version: string;
+  license?: string;
+  repository?: { url?: string };
+}
+
+function readManifest(directory: string): Manifest {
   const path = join(directory, "package.json");
   if (!existsSync(path)) throw new Error(`${path} is missing: run \`bun install\``);
   return JSON.parse(readFileSync(path, "utf8"));

@@ -9,6 +9,7 @@ import { createDirectoryStore } from "./directory-store.ts";
 import { downloadBlob } from "./download.ts";
 import { type GithubCaches, openGithubStore } from "./github/github-caches.ts";
 import { isGithub } from "./github/scope-address.ts";
+import { createReferrers, type Referrers } from "./referrers.ts";
 import { findSettings, type Place } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
@@ -66,6 +67,14 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
     // Instead of another attempt, the next place is asked.
     mirrors.map((mirror) => open(mirror, 0)),
   );
+}
+
+/** Opens what refers to the manifests of `docker://HOST/NAME`, at the place that is named. Sends no request. */
+export function openReferrers(address: string, dependencies: StoreDependencies): Referrers {
+  const { kind, place } = parseAddress(address);
+  if (kind !== "docker://") throw new Error(`${address} is not a repository of a registry`);
+  const { named, location } = usableSettings(place, dependencies);
+  return createReferrers(openClient(dependencies.followsLocation === true ? location : named, dependencies));
 }
 
 function parseAddress(address: string): { kind: string; place: string } {

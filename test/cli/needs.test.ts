@@ -38,6 +38,7 @@ const withoutEngine = [
   "skill list",
   "skill remove",
   "skill upgrade",
+  "verify",
 ];
 
 function pathsOf(table: CommandTable, before: readonly string[] = []): string[][] {

@@ -3,6 +3,7 @@ import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
 import { registryOptions } from "../service/registry-definitions.ts";
+import { signDefinition } from "../signing/sign-definition.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import type { BakeWords } from "./remote/words.ts";
 
@@ -66,6 +67,7 @@ export const bake = command({
       valueHint: "[true|false]",
       description: "Record with each image written or pushed its packages",
     },
+    sign: { ...signDefinition, description: "Sign each image that is pushed, as build --sign does" },
     check: { type: "boolean", description: "The same as --call=check" },
     call: {
       type: "string",

@@ -6,6 +6,7 @@ import { jsonText } from "../../terminal/json-text.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { readSharing } from "../builds/build-cache.ts";
 import { chooseServices } from "../builds/build-services.ts";
+import { readBuildSigner } from "../builds/build-signer.ts";
 import { readCheckedDockerfile } from "../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../builds/inputs.ts";
 import { hasKeyMark } from "../builds/keys/key-in-tags.ts";
@@ -37,6 +38,7 @@ import {
   placeholder,
   reasonAgainstCache,
   requireServices,
+  requireSigned,
   withTarget,
 } from "./target-request.ts";
 
@@ -89,6 +91,7 @@ export async function buildTargets(
     using file = lines && openResults(lines, invocation);
     requireServices(targets, invocation);
     for (const target of targets.values()) warnOfCaches(target, invocation.runtime, progress.log);
+    requireSigned(targets, invocation);
     // What is wrong with a target fails that one alone then.
     if (!keepsGoing) for (const target of targets.values()) await checkTarget(target, progress, invocation);
     const onEnd: BuildAll["onEnd"] = (ended, details) => {
@@ -220,9 +223,9 @@ function warnOfCaches(
 /** Throws for what can be seen to be wrong with a target before anything is run. */
 async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
   const own = buildOf(target, () => placeholder, invocation);
-  inTarget(target, () => {
-    readBuildOptions(own);
+  const { outputs } = inTarget(target, () => {
     chooseServices(own, readPlatforms(own.values.text("platform")));
+    return readBuildOptions(own);
   });
   // Contexts at an address are fetched when their turn comes, if they did not come with the bake file.
   if (target.remote?.context === undefined && isAddress(target.fields.context)) return;
@@ -234,6 +237,7 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
     await readCheckedDockerfile(inputs, own);
     await inputs.secrets.load();
     await readSharing(own, inputs);
+    await readBuildSigner(own, outputs, log);
   } catch (error) {
     throw withTarget(error, target);
   }

@@ -115,6 +115,7 @@ function requestFor(
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
       output: outputs.map(entryText),
+      sign: outputs.some(isPush) ? values.text("sign") : undefined,
       pull: fields.pull,
       "no-cache": fields["no-cache"],
       "no-cache-filter": fields["no-cache-filter"],
@@ -205,6 +206,20 @@ export function reasonAgainstCache(entry: Entry, environment: Runtime["environme
   const fields = ["url", "url_v2", "token", "version"].map((name) => [name, entry[name]] as const);
   const given = fields.flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []));
   return reasonAgainstGithub(Object.fromEntries(given), environment);
+}
+
+/** Throws if there is nothing that `--sign` could sign. */
+export function requireSigned(
+  targets: ReadonlyMap<string, ResolvedTarget>,
+  { values }: Pick<Invocation, "values">,
+): void {
+  const isAnyPushed = targets.values().some(({ fields }) => (fields.output ?? []).some(isPush));
+  if (values.text("sign") !== undefined && !isAnyPushed)
+    throw usageError("--sign needs an image that is pushed", "Give --push.");
+}
+
+function isPush({ type, push }: Entry): boolean {
+  return type === "registry" || (type === "image" && push === true);
 }
 
 /** False for outputs that mean bough's own store: what docker would keep in its cache. */

@@ -38,6 +38,7 @@ import {
   connectTo,
   requireSupport,
 } from "./build-services.ts";
+import { readBuildSigner } from "./build-signer.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
@@ -142,6 +143,7 @@ async function prepareAndRun(
 
   const secrets = await inputs.secrets.load();
   recording.hide(secrets);
+  const sign = await readBuildSigner(invocation, outputs, log);
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
   if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));
@@ -263,7 +265,7 @@ async function prepareAndRun(
       }));
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
       const isMap = toWrite.length > 1 || isMultiPlatform;
-      return writeBuildOutputs(timed, { images: toWrite, isMap }, invocation, log, daemon?.daemon);
+      return writeBuildOutputs(timed, { images: toWrite, isMap, sign }, invocation, log, daemon?.daemon);
     };
     const hasLost = (result: BuildResult) =>
       !takesStandardOutput(outputs) && isAnyLost(imagesOf(result, platforms, services));

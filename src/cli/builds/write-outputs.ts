@@ -14,6 +14,7 @@ import { makeParents } from "../export/output-places.ts";
 import { copyDirectory } from "../images/cp.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
+import type { SignImage } from "../signing/open-signer.ts";
 
 /** A built image, and what is written with it. */
 export interface BuiltImage extends Pick<ImageToWrite, "attest"> {
@@ -29,7 +30,7 @@ export interface BuiltImage extends Pick<ImageToWrite, "attest"> {
  */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  { images, isMap }: { images: readonly BuiltImage[]; isMap: boolean },
+  { images, isMap, sign }: { images: readonly BuiltImage[]; isMap: boolean; sign: SignImage | undefined },
   invocation: Invocation,
   log: Log,
   daemon: Daemon | undefined,
@@ -60,7 +61,7 @@ export async function writeBuildOutputs(
         await writeFiles(destination.path, { images, isSplit, fileTime }, invocation, log);
         continue;
       }
-      const delivery = { ...options, images: written, destination, daemon, fileTime };
+      const delivery = { ...options, images: written, destination, daemon, fileTime, sign };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });

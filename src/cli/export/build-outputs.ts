@@ -111,6 +111,11 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
   );
 }
 
+/** True if one of them is for a registry. */
+export function isPushed(outputs: readonly BuildOutput[]): boolean {
+  return outputs.some(({ destinations }) => destinations.some(({ kind }) => kind === "registry"));
+}
+
 /** True if one of them is for docker's daemon. */
 export function isForDaemon(outputs: readonly BuildOutput[]): boolean {
   return outputs.some(({ destinations }) => destinations.some(({ kind }) => kind === "daemon"));

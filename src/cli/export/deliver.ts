@@ -13,6 +13,7 @@ import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts
 import type { Invocation } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import type { Connection } from "../service/connection.ts";
+import type { SignImage } from "../signing/open-signer.ts";
 import { needIndex } from "./annotations.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Destination, nameDestination } from "./destination.ts";
@@ -35,6 +36,8 @@ interface Delivery {
   recompresses?: boolean;
   hasDockersTypes?: boolean;
   credentials?: RegistryCredentials | undefined;
+  /** Signs what is pushed. */
+  sign?: SignImage | undefined;
 }
 
 interface DeliveredImage extends ExportedImage, Pick<ImageToWrite, "attest" | "annotations"> {
@@ -59,6 +62,7 @@ export async function deliverImage(
     recompresses = false,
     hasDockersTypes = false,
     credentials,
+    sign,
   }: Delivery,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<DeliveredAs | undefined> {
@@ -108,6 +112,7 @@ export async function deliverImage(
           content: await content(),
           isInsecure,
           credentials,
+          sign,
           onUnverified: (reason) => {
             unverified = reason;
           },

@@ -15,6 +15,7 @@ import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
+import type { SignImage } from "../signing/open-signer.ts";
 import { withKnownLayers } from "./image-source.ts";
 import { pushLayers } from "./push-layers.ts";
 
@@ -30,6 +31,8 @@ interface PushJob {
   onProgress: (message: string) => void;
   /** Called at the end with the number of layers that the registry had. */
   onReused: (layers: number) => void;
+  /** Signs the image, before its tag names it. */
+  sign: SignImage | undefined;
   /** Called if the registry does not return what was pushed, with its reason. */
   onUnverified: (reason: string) => void;
   runtime: Runtime;
@@ -64,6 +67,10 @@ export async function pushImage(
     let pushed = await push();
     if (pushed.isStale) pushed = await push();
     const { reused, description } = pushed;
+    if (job.sign !== undefined) {
+      const unnamed = await description.name(undefined, signal);
+      await job.sign(unnamed.descriptor, name, { credentials, ...secured });
+    }
     const image = await description.name(byDigest ? undefined : tag, signal);
     job.onReused(reused);
     const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);

@@ -52,7 +52,10 @@ export const topics: Readonly<Record<string, Topic>> = {
   platforms: { summary: "Images for other platforms, and for several at once", markdown: platforms },
   progress: { summary: "What a build shows while it goes on, and what took long", markdown: progress },
   sessions: { summary: "Work in a built image: run, shell, branches, rollback", markdown: sessions },
-  export: { summary: "Files, registries, docker load; provenance and packages", markdown: exporting },
+  export: {
+    summary: "Files, registries, docker load; provenance, packages, signatures",
+    markdown: exporting,
+  },
   sharing: { summary: "A layer cache that machines share", markdown: sharing },
   disk: { summary: "What uses space, and how to free it", markdown: disk },
   ci: { summary: "In pipelines and in containers, without a daemon", markdown: ci },

@@ -21,6 +21,7 @@ import {
 } from "../references/image-argument.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { readCredentials } from "../service/registry-options.ts";
+import { signDefinition } from "../signing/sign-definition.ts";
 
 export const exportCommand = command({
   name: "export",
@@ -75,6 +76,7 @@ export const push = command({
       description: "Destination, HOST/NAME:TAG (default: the image's own tag)",
     },
     ...exportOptions,
+    sign: signDefinition,
   },
   needs: "service",
   run: pushOne,
@@ -123,6 +125,10 @@ async function exportNamedImage(
   const compression = readCompression(values);
   const credentials = readCredentials(values);
   const times = readTimes(values.flag("rewrite-timestamp"), invocation);
+  const sign =
+    values.text("sign") === undefined
+      ? undefined
+      : await (await import("../signing/open-signer.ts")).readSigner(invocation, true, invocation.log);
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
@@ -130,7 +136,7 @@ async function exportNamedImage(
   const others = takesSeveral ? await otherPlatforms(image, connection) : [];
   const isInsecure = values.flag("insecure");
   const images = [{ ...image, from: connection }, ...others] as const;
-  const delivery = { images, destination, compression, times, isInsecure, credentials };
+  const delivery = { images, destination, compression, times, isInsecure, credentials, sign };
   const written = await deliverImage(delivery, invocation);
   const digest = written?.descriptor.digest ?? null;
   if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);

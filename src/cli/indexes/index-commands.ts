@@ -8,6 +8,7 @@ import { printResult } from "../command-line/result.ts";
 import { type Annotation, parseAnnotation } from "../export/annotations.ts";
 import { credentialsDefinition, registryOptions } from "../service/registry-definitions.ts";
 import { readCredentials } from "../service/registry-options.ts";
+import { signDefinition } from "../signing/sign-definition.ts";
 import { type ImageName, parseImageName } from "./image-name.ts";
 import { makeIndex, writeIndex } from "./make-index.ts";
 import { type FoundEntry, isAttestation, platformOf, readEntries } from "./platform-index.ts";
@@ -47,6 +48,7 @@ export const create = command({
       valueHint: "OS/ARCH,...",
       description: "Name only the images for these platforms, with their attestations",
     },
+    sign: { ...signDefinition, description: "Sign the index, as build --sign does" },
     "dry-run": { type: "boolean", description: "Print the index, and write nothing" },
     creds: credentialsDefinition,
     ...registryOptions,
@@ -72,7 +74,12 @@ async function createIndex(invocation: Invocation): Promise<void> {
   if (isCopied && (sources.length !== 1 || isAppended || annotations.length > 0))
     throw usageError("--copy keeps the manifest of one source, without --append and --annotation");
   const { signal } = runtime;
-  const to = openDestination(tag.address, runtime, readCredentials(values));
+  const credentials = readCredentials(values);
+  const isSigned = values.text("sign") !== undefined && !values.flag("dry-run");
+  const sign = isSigned
+    ? await (await import("../signing/open-signer.ts")).readSigner(invocation, true, log)
+    : undefined;
+  const to = openDestination(tag.address, runtime, credentials);
   const isThere = isAppended && (await to.getManifest(tag.reference, signal)) !== undefined;
   const made = await makeIndex(
     {
@@ -94,7 +101,14 @@ async function createIndex(invocation: Invocation): Promise<void> {
     runtime.stdout.write(`${Buffer.from(manifest.bytes)}\n`);
     return;
   }
-  await writeIndex(made, tag.reference, to, { signal, log });
+  if (sign === undefined) await writeIndex(made, tag.reference, to, { signal, log });
+  else {
+    const { bytes, digest, mediaType } = manifest;
+    await writeIndex(made, digest, to, { signal, log });
+    const repository = tag.address.slice("docker://".length);
+    await sign({ mediaType, digest, size: bytes.byteLength }, repository, { credentials });
+    await to.putManifest(tag.reference, manifest, signal);
+  }
   printResult(invocation, {
     id: manifest.digest,
     json: { index: given, digest: manifest.digest, platforms: entries.map(describeEntry) },

@@ -99,6 +99,10 @@ export const commands: CommandTable = {
       },
     },
   },
+  verify: {
+    summary: "Check who has signed an image of a registry",
+    load: async () => (await import("../verify/verify.ts")).verify,
+  },
   tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
   untag: {
     summary: "Remove tags from an image",

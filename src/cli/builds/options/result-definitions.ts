@@ -8,6 +8,7 @@ import {
   mirrorDefinition,
   registryOptions,
 } from "../../service/registry-definitions.ts";
+import { signDefinition } from "../../signing/sign-definition.ts";
 
 /** The values of `--progress`. They are apart from the code that implements them, so that help need not load it. */
 const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
@@ -45,6 +46,7 @@ export const resultDefinitions = {
   ...registryOptions,
   "registry-mirror": mirrorDefinition,
   push: { type: "boolean", description: "Send the image to the registries of its tags" },
+  sign: signDefinition,
   load: {
     type: "boolean",
     description: "Give the image to docker's daemon, if there is one; the same as -o type=docker",

@@ -1,0 +1,64 @@
+/** Stores signatures beside the manifests that they are about. */
+import { digestOf } from "../image/digest.ts";
+import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
+import type { BlobStore } from "../registry/blob-store.ts";
+import { type Referrers, referrerOf } from "../registry/referrers.ts";
+import { bundleType } from "./bundle.ts";
+import { addLayer, encodeLayer, type SimpleSignature, signatureTag } from "./simple-signing.ts";
+import { signaturePredicate } from "./statement.ts";
+
+/** Stores a bundle as a referrer: https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md */
+export async function attachBundle(
+  { store, add }: Referrers,
+  subject: Descriptor,
+  { bundle, created }: { bundle: Uint8Array; created: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const config = await put(store, "application/vnd.oci.empty.v1+json", Buffer.from("{}"), signal);
+  const layer = await put(store, bundleType, bundle, signal);
+  const annotations = {
+    "org.opencontainers.image.created": created,
+    "dev.sigstore.bundle.content": "dsse-envelope",
+    "dev.sigstore.bundle.predicateType": signaturePredicate,
+  };
+  const { mediaType, digest, size } = subject;
+  const manifest = {
+    ...{ schemaVersion: 2, mediaType: mediaTypes.manifest, artifactType: bundleType },
+    ...{ config, layers: [layer], subject: { mediaType, digest, size }, annotations },
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  await add(subject, referrerOf(bytes, bundleType, annotations), bytes, signal);
+}
+
+/** Adds a signature to those under cosign's old tag. */
+export async function attachSimple(
+  { store }: Pick<Referrers, "store">,
+  digest: string,
+  signature: SimpleSignature,
+  signal: AbortSignal,
+): Promise<void> {
+  const tag = signatureTag(digest);
+  const layer = encodeLayer(signature);
+  await put(store, layer.mediaType, signature.payload, signal);
+  const rootfs = { type: "layers", diff_ids: [layer.digest] };
+  const configuration = { architecture: "", os: "", config: {}, rootfs };
+  const config = await put(store, mediaTypes.config, Buffer.from(JSON.stringify(configuration)), signal);
+  const previous = await store.getManifest(tag, signal);
+  const bytes = addLayer(previous?.bytes, layer, config);
+  await store.putManifest(tag, { mediaType: mediaTypes.manifest, bytes }, signal);
+}
+
+async function put(
+  store: BlobStore,
+  mediaType: string,
+  bytes: Uint8Array,
+  signal: AbortSignal,
+): Promise<Descriptor> {
+  const blob = { digest: digestOf(bytes), size: bytes.byteLength };
+  if (!(await store.hasBlob(blob, signal))) await store.putBlob(blob, () => once(bytes), signal);
+  return { mediaType, ...blob };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}

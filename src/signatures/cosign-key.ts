@@ -1,0 +1,46 @@
+/** The private keys that cosign makes: JSON in PEM, encrypted with NaCl's secretbox under a key that scrypt makes of the password. */
+import { scryptSync } from "node:crypto";
+import { type BoughError, usageError } from "../errors.ts";
+import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.ts";
+import { openSecretbox } from "./secretbox.ts";
+
+const pattern =
+  /-----BEGIN ENCRYPTED (COSIGN|SIGSTORE) PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END ENCRYPTED \1 PRIVATE KEY-----/;
+
+/** What scrypt may use: cosign's own parameters need 64 MiB. */
+const maxMemory = 512 * 1024 * 1024;
+
+export function isCosignKey(pem: string): boolean {
+  return pattern.test(pem);
+}
+
+/** Returns the key in PKCS #8. cosign encrypts a key without a password with an empty one. */
+export function decryptCosignKey(pem: string, password = "", option: string): Buffer {
+  const record = parseRecord(Buffer.from(pattern.exec(pem)?.[2] ?? "", "base64"));
+  const [kdf, cipher] = [asRecord(record?.kdf), asRecord(record?.cipher)];
+  const params = asRecord(kdf?.params);
+  const [cost, blockSize, parallelization] = [params?.N, params?.r, params?.p].map(asInteger);
+  const [salt, nonce, ciphertext] = [kdf?.salt, cipher?.nonce, record?.ciphertext].map((field) =>
+    Buffer.from(asText(field) ?? "", "base64"),
+  );
+  const isKnown = kdf?.name === "scrypt" && cipher?.name === "nacl/secretbox";
+  const isWhole = salt?.length !== 0 && nonce?.length === 24 && ciphertext?.length !== 0;
+  if (!isKnown || !isWhole || salt === undefined || ciphertext === undefined) throw damaged(option);
+  const key = (() => {
+    try {
+      return scryptSync(password, salt, 32, {
+        ...{ N: cost, r: blockSize, p: parallelization },
+        maxmem: maxMemory,
+      });
+    } catch {
+      throw damaged(option);
+    }
+  })();
+  const opened = openSecretbox(ciphertext, nonce, key);
+  if (opened !== undefined) return Buffer.from(opened);
+  throw usageError(`${option}: the password is wrong`, "It is the variable COSIGN_PASSWORD.");
+}
+
+function damaged(option: string): BoughError {
+  return usageError(`${option}: the key of cosign is damaged, or of an unknown version`);
+}

@@ -1,0 +1,43 @@
+/** Whose signatures count: an identity, and who has vouched for it, each as text or as a regular expression. */
+import { RE2JS } from "re2js";
+import { usageError } from "../errors.ts";
+import type { VerifiedSigner } from "./verify-bundle.ts";
+
+export interface SignerPolicy {
+  identity: Match;
+  issuer: Match;
+}
+
+interface Match {
+  matches(text: string): boolean;
+  /** For messages. */
+  shown: string;
+}
+
+export function exactly(text: string): Match {
+  return { matches: (given) => given === text, shown: text };
+}
+
+/** Parses a regular expression of Go, as cosign has it: it may match anywhere, unless it begins with `^` and ends with `$`. */
+export function expression(text: string, option: string): Match {
+  try {
+    const compiled = RE2JS.compile(text);
+    return { matches: (given) => compiled.matcher(given).find(), shown: `/${text}/` };
+  } catch (error) {
+    throw usageError(
+      `${option}: ${JSON.stringify(text)} is not a regular expression: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+/** Returns why a signer is not the one that is wanted; `undefined` for the right one. */
+export function reasonAgainst(
+  { identity = "", issuer = "" }: Pick<VerifiedSigner, "identity" | "issuer">,
+  wanted: SignerPolicy,
+): string | undefined {
+  if (!wanted.identity.matches(identity))
+    return `it is by ${identity || "nobody that its certificate names"}, not by ${wanted.identity.shown}`;
+  if (!wanted.issuer.matches(issuer))
+    return `the identity ${identity} is vouched for by ${issuer || "nobody"}, not by ${wanted.issuer.shown}`;
+  return undefined;
+}

@@ -1,0 +1,123 @@
+/** Requests to the services that signing needs: a certificate authority, a transparency log, a timestamp authority. */
+import type { Clock } from "../clock.ts";
+import { BoughError, usageError } from "../errors.ts";
+import { createTrust } from "../registry/certificates.ts";
+import type { Environment } from "../registry/credentials.ts";
+import { failed, faultOf, refusal, retriesIn, sendOnce, waitBeforeRetry } from "../registry/exchange.ts";
+import { RegistryError } from "../registry/registry-error.ts";
+import { isLoopback } from "../registry/repository.ts";
+import { readWhole } from "../service/http/bounded-body.ts";
+import type { Fetch } from "../service/service.ts";
+
+export interface ServiceResponse {
+  status: number;
+  /** What a `Location` names. */
+  location: URL | undefined;
+  bytes: Uint8Array;
+  /** Where it is from, for messages. */
+  name: Parameters<typeof failed>[0]["name"];
+}
+
+export interface SigningService {
+  /** @param handles statuses, besides those of success, that the caller handles */
+  post(
+    path: string,
+    content: { json: object } | { type: string; bytes: Uint8Array },
+    signal: AbortSignal,
+    handles?: readonly number[],
+  ): Promise<ServiceResponse>;
+  get(path: string, signal: AbortSignal, authorization?: string): Promise<ServiceResponse>;
+  /** Throws the error of a response that lacks something. */
+  fail(response: ServiceResponse): never;
+}
+
+export interface ServiceDependencies {
+  fetch: Fetch;
+  clock: Clock;
+  environment: Environment;
+}
+
+const maxResponseBytes = 1024 * 1024;
+
+/** Creates a client for the service at an address. Failures that may pass are tried again, as those of registries are. */
+export function createSigningService(
+  address: string,
+  { fetch, clock, environment }: ServiceDependencies,
+): SigningService {
+  const base = new URL(address.endsWith("/") || address.includes("?") ? address : `${address}/`);
+  const options = { fetch, clock, trust: createTrust(environment, false) };
+  const retries = retriesIn(environment);
+
+  async function once(
+    path: string,
+    request: { body?: Uint8Array; type?: string; authorization?: string | undefined },
+    handles: readonly number[],
+    signal: AbortSignal,
+  ): Promise<ServiceResponse> {
+    const url = path === "" ? new URL(address) : new URL(path, base);
+    const { body, type, authorization } = request;
+    const headers = { accept: "*/*", ...(type !== undefined && { "content-type": type }) };
+    const method = body === undefined ? "GET" : "POST";
+    const sent = await sendOnce(
+      options,
+      { method, url, path: url, scopes: [], headers, authorization, ...(body && { body: () => body }) },
+      signal,
+    );
+    const { status, ok, headers: answered } = sent.response;
+    if (!ok && !handles.includes(status)) throw await refusal(sent, clock, signal);
+    try {
+      const bytes = await readWhole(sent.response.body, maxResponseBytes, sent.signal);
+      if (bytes === undefined) throw failed(sent, `responded with more than ${maxResponseBytes} bytes`);
+      const location = URL.parse(answered.get("location") ?? "", url.href) ?? undefined;
+      return { status, location, bytes, name: sent.name };
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error instanceof BoughError ? error : faultOf(sent.name, error);
+    } finally {
+      sent.end();
+    }
+  }
+
+  async function repeat(work: () => Promise<ServiceResponse>, signal: AbortSignal): Promise<ServiceResponse> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof RegistryError)) throw error;
+        const wait = waitBeforeRetry({
+          status: error.status,
+          isPassing: error.isPassing,
+          retryAfterMilliseconds: error.retryAfterMilliseconds,
+          ...{ attempt, retries, random: Math.random() },
+        });
+        if (wait === undefined) throw error;
+        await clock.sleep(wait, signal);
+      }
+    }
+  }
+
+  return {
+    post(path, content, signal, handles = []) {
+      const request =
+        "json" in content
+          ? { body: Buffer.from(JSON.stringify(content.json)), type: "application/json" }
+          : { body: content.bytes, type: content.type };
+      return repeat(() => once(path, request, handles, signal), signal);
+    },
+    get: (path, signal, authorization) => repeat(() => once(path, { authorization }, [], signal), signal),
+    fail(response) {
+      throw failed(response, "responded with something else than was asked for");
+    },
+  };
+}
+
+/** Throws for an address that what is secret must not be sent to. */
+export function requireServiceAddress(text: string, option: string): string {
+  const url = URL.parse(text);
+  const isFit = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.host));
+  if (isFit && url.username === "" && url.password === "") return text;
+  throw usageError(
+    `${option} takes an address with https://, not ${JSON.stringify(text)}`,
+    "Without TLS, only a service on this machine may be used.",
+  );
+}

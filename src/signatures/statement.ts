@@ -1,0 +1,45 @@
+/**
+ * What a signature says: an in-toto statement about the manifest of an image, in the envelope that is signed.
+ * https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md, https://github.com/secure-systems-lab/dsse
+ */
+import { hexOf } from "../image/digest.ts";
+import { asRecord, asText, parseRecord } from "../service/http/json.ts";
+
+/** The predicate of an image's signature, as cosign has it since version 3. */
+export const signaturePredicate = "https://sigstore.dev/cosign/sign/v1";
+export const payloadType = "application/vnd.in-toto+json";
+
+/** Returns the statement by which whoever signs it vouches for a manifest. */
+export function signatureStatement(digest: string): Uint8Array {
+  const statement = {
+    _type: "https://in-toto.io/Statement/v1",
+    subject: [{ digest: { sha256: hexOf(digest) } }],
+    predicateType: signaturePredicate,
+    predicate: {},
+  };
+  return Buffer.from(JSON.stringify(statement));
+}
+
+/** Returns the bytes that are signed in place of a payload, so that none can be taken for one of another type. */
+export function preAuthEncoding(payload: Uint8Array): Uint8Array {
+  const head = `DSSEv1 ${payloadType.length} ${payloadType} ${payload.byteLength} `;
+  return Buffer.concat([Buffer.from(head), payload]);
+}
+
+interface Statement {
+  predicateType: string | undefined;
+  /** The SHA-256 digests of what it is about. */
+  digests: readonly string[];
+}
+
+/** Returns `undefined` for what is not a statement. */
+export function readStatement(payload: Uint8Array): Statement | undefined {
+  const record = parseRecord(payload);
+  if (!/^https:\/\/in-toto\.io\/Statement\/v/.test(asText(record?._type) ?? "")) return undefined;
+  const subjects: unknown[] = Array.isArray(record?.subject) ? record.subject : [];
+  const digests = subjects.flatMap((subject) => {
+    const hex = asText(asRecord(asRecord(subject)?.digest)?.sha256);
+    return hex === undefined ? [] : [`sha256:${hex}`];
+  });
+  return { predicateType: asText(record?.predicateType), digests };
+}

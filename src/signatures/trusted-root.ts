@@ -1,0 +1,35 @@
+/** The authorities and logs that are trusted: those in a file, or those that Sigstore publishes. */
+import { TrustedRoot } from "@sigstore/protobuf-specs";
+import { BoughError, messageOf, usageError } from "../errors.ts";
+import { parseRecord } from "../service/http/json.ts";
+
+/** Reads a `trusted_root.json`. @param file its name, for messages */
+export function readTrustedRoot(bytes: Uint8Array, file: string): TrustedRoot {
+  const record = parseRecord(bytes);
+  try {
+    const root = record && TrustedRoot.fromJSON(record);
+    if (root?.mediaType.startsWith("application/vnd.dev.sigstore.trustedroot")) return root;
+  } catch {
+    // The same as another kind of file.
+  }
+  throw usageError(
+    `--trusted-root: ${file} is not a trusted root of Sigstore`,
+    "It is a trusted_root.json, as `cosign trusted-root create` writes it.",
+  );
+}
+
+/**
+ * Fetches the public one, by The Update Framework, whose first keys are part of this program. Keeps it in a directory, and asks again
+ * once it has expired.
+ */
+export async function fetchTrustedRoot(cachePath: string): Promise<TrustedRoot> {
+  const { getTrustedRoot } = await import("@sigstore/tuf");
+  try {
+    return await getTrustedRoot({ cachePath });
+  } catch (error) {
+    throw new BoughError(`the trusted root of Sigstore can't be fetched: ${messageOf(error)}`, {
+      hint: "Give --trusted-root FILE, which needs no network, or --key FILE for signatures of a key.",
+      cause: error,
+    });
+  }
+}

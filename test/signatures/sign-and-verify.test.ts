@@ -1,0 +1,530 @@
+/**
+ * `--sign` and `bough verify`, with a certificate authority and a transparency log of their own, and two registries: one lists
+ * referrers, the other (Debian's docker-registry) does not.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { type ReferrersRegistry, startReferrersRegistry } from "../support/referrers-registry.ts";
+import { Registry } from "../support/registry.ts";
+import { identityToken, type Sigstore, startSigstore } from "../support/sigstore.ts";
+
+setDefaultTimeout(60_000);
+
+const places = temporaryDirectory();
+const home = temporaryDirectory();
+const github = "https://token.actions.githubusercontent.com";
+const workflow = "https://github.com/team/app/.github/workflows/build.yml@refs/heads/main";
+const token = identityToken({
+  ...{ iss: github, sub: "repo:team/app:ref:refs/heads/main" },
+  job_workflow_ref: "team/app/.github/workflows/build.yml@refs/heads/main",
+});
+
+let sigstore: Sigstore;
+let registry: ReferrersRegistry;
+let old: Registry;
+let app: string;
+
+const bough = (words: readonly string[], environment: Record<string, string> = {}) =>
+  runBough(["--local", ...words], {
+    workingDirectory: places,
+    environment: { BOUGH_HOME: home, BOUGH_RETRY: "0", ...environment },
+  });
+const services = () => `fulcio-url=${sigstore.authority},rekor-url=${sigstore.log}`;
+const keyless = () => `keyless,${services()}`;
+const expected = ["--issuer", github, "--identity", workflow];
+const verify = (image: string, words: readonly string[] = expected) =>
+  bough(["verify", image, "--trusted-root", "root.json", ...words, "-f", "json"]);
+
+/** What tests change of a bundle. */
+interface Bundle {
+  verificationMaterial: {
+    certificate?: unknown;
+    publicKey?: unknown;
+    tlogEntries: { integratedTime: string; inclusionProof: { hashes: string[] } }[];
+  };
+  dsseEnvelope: { payload: string; signatures: [{ sig: string }] };
+}
+
+const messageIn = (stderr: string): string => JSON.parse(stderr).error.message;
+
+/** The last repository of a test. */
+let count = 0;
+async function push(sign: string, { host = registry.host, environment = {} as Record<string, string> } = {}) {
+  app = `${host}/team/app${++count}:1`;
+  return bough(["push", "app:1", app, "--sign", sign], { SIGSTORE_ID_TOKEN: token, ...environment });
+}
+
+beforeAll(async () => {
+  sigstore = startSigstore();
+  registry = startReferrersRegistry();
+  old = await Registry.start();
+  writeFiles(places, { "root.json": sigstore.trustedRoot, "context/Dockerfile": "FROM scratch\nCOPY a /\n" });
+  writeFiles(places, { "context/a": "a\n" });
+  const { exitCode, stderr } = await bough(["build", "context", "--tag", "app:1"]);
+  if (exitCode !== 0) throw new Error(stderr);
+});
+
+beforeEach(() => {
+  sigstore.now = () => new Date();
+  sigstore.respond = () => undefined;
+});
+
+afterAll(async () => {
+  await Promise.all([sigstore[Symbol.asyncDispose](), registry[Symbol.asyncDispose](), old.stop()]);
+});
+
+describe("an image that a pipeline's identity has signed", () => {
+  test("is signed before its tag names it, and verifies by identity and issuer", async () => {
+    const pushed = await push(keyless());
+    expect(pushed.stderr).toContain(`by ${workflow}, entry `);
+    expect(pushed.exitCode).toBe(0);
+    const name = app.replace(/^[^/]+\//, "").replace(/:1$/, "");
+    const puts = registry.requests.filter((request) => request.startsWith(`PUT /v2/${name}/manifests/`));
+    expect(puts.map((request) => request.replace(/.*manifests\//, "").slice(0, 7))).toEqual([
+      "sha256:",
+      "sha256:",
+      "1",
+    ]);
+    const { exitCode, stdout, stderr } = await verify(app);
+    expect(stderr).toBe("");
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      reference: app,
+      digest: expect.stringMatching(/^sha256:/),
+      signatures: [
+        {
+          ...{ identity: workflow, issuer: github, kind: "bundle" },
+          signedAt: expect.stringMatching(/^20\d\d-/),
+          logIndex: expect.stringMatching(/^\d+$/),
+          manifest: expect.stringMatching(/^sha256:/),
+        },
+      ],
+    });
+  });
+
+  test("has the referrer that cosign writes", async () => {
+    await push(keyless());
+    const manifest = [...registry.manifests.values()]
+      .map(({ text }) => JSON.parse(text))
+      .findLast((each) => each.subject);
+    expect(manifest).toEqual({
+      schemaVersion: 2,
+      mediaType: "application/vnd.oci.image.manifest.v1+json",
+      artifactType: "application/vnd.dev.sigstore.bundle.v0.3+json",
+      config: {
+        mediaType: "application/vnd.oci.empty.v1+json",
+        digest: "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        size: 2,
+      },
+      layers: [
+        {
+          mediaType: "application/vnd.dev.sigstore.bundle.v0.3+json",
+          digest: expect.any(String),
+          size: expect.any(Number),
+        },
+      ],
+      subject: {
+        mediaType: "application/vnd.oci.image.manifest.v1+json",
+        digest: expect.any(String),
+        size: expect.any(Number),
+      },
+      annotations: {
+        "org.opencontainers.image.created": expect.any(String),
+        "dev.sigstore.bundle.content": "dsse-envelope",
+        "dev.sigstore.bundle.predicateType": "https://sigstore.dev/cosign/sign/v1",
+      },
+    });
+    const bundle = JSON.parse(registry.blobs.get(manifest.layers[0].digest)?.toString() ?? "");
+    expect(JSON.parse(Buffer.from(bundle.dsseEnvelope.payload, "base64").toString())).toEqual({
+      _type: "https://in-toto.io/Statement/v1",
+      subject: [{ digest: { sha256: manifest.subject.digest.slice("sha256:".length) } }],
+      predicateType: "https://sigstore.dev/cosign/sign/v1",
+      predicate: {},
+    });
+  });
+
+  test.each([
+    [
+      "regular expressions",
+      "--identity-regexp ^https://github\\.com/team/app/ --issuer-regexp githubusercontent",
+    ],
+    [
+      "cosign's names of the options",
+      `--certificate-identity ${workflow} --certificate-oidc-issuer-regexp ^${github}$`,
+    ],
+  ])("is verified by %s", async (_, words) => {
+    await push(keyless());
+    const { exitCode } = await verify(app, words.split(" "));
+    expect(exitCode).toBe(0);
+  });
+
+  test("in a registry that lists no referrers, is found by the tag that stands in", async () => {
+    const { exitCode } = await push(keyless(), { host: old.host });
+    expect(exitCode).toBe(0);
+    const verified = await verify(app);
+    expect(verified.stderr).toBe("");
+    const { digest } = JSON.parse(verified.stdout);
+    const repository = app.slice(old.host.length + 1).replace(/:1$/, "");
+    const index = await fetch(`http://${old.host}/v2/${repository}/manifests/${digest.replace(":", "-")}`, {
+      headers: { accept: "application/vnd.oci.image.index.v1+json" },
+    });
+    expect(await index.json()).toMatchObject({
+      mediaType: "application/vnd.oci.image.index.v1+json",
+      manifests: [{ artifactType: "application/vnd.dev.sigstore.bundle.v0.3+json" }],
+    });
+    // Another signature is added to it.
+    await bough(["push", "app:1", app, "--sign", keyless()], { SIGSTORE_ID_TOKEN: token });
+    expect(JSON.parse((await verify(app)).stdout).signatures).toHaveLength(2);
+  });
+
+  test("asks GitHub for the token, for sigstore", async () => {
+    const asked: string[] = [];
+    await using github = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch(request) {
+        asked.push(`${new URL(request.url).search} ${request.headers.get("authorization")}`);
+        return Response.json({ value: token });
+      },
+    });
+    const { exitCode, stderr } = await push(keyless(), {
+      environment: {
+        SIGSTORE_ID_TOKEN: "",
+        ACTIONS_ID_TOKEN_REQUEST_URL: `http://127.0.0.1:${github.port}/token?version=2`,
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN: "of the runner",
+      },
+    });
+    expect(stderr).not.toContain("of the runner");
+    expect(exitCode).toBe(0);
+    expect(asked).toEqual(["?version=2&audience=sigstore Bearer of the runner"]);
+    expect((await verify(app)).exitCode).toBe(0);
+  });
+
+  test("with cosign-tag, has cosign's old signature, too", async () => {
+    await push(`${keyless()},cosign-tag=true`);
+    const { signatures } = JSON.parse((await verify(app)).stdout);
+    expect(signatures.map(({ kind }: { kind: string }) => kind)).toEqual(["bundle", "tag"]);
+    // The tag alone, as what cosign 2 signs.
+    for (const [name, { text }] of [...registry.manifests])
+      if (JSON.parse(text).subject !== undefined) registry.manifests.delete(name);
+    expect(JSON.parse((await verify(app)).stdout).signatures).toMatchObject([
+      { kind: "tag", identity: workflow },
+    ]);
+  });
+});
+
+describe("a build and its kin", () => {
+  test("build --push signs one entry for all tags of an image", async () => {
+    const names = ["one", "two"].map((name) => `${registry.host}/built/${name}:1`);
+    const entries = () =>
+      sigstore.requests.filter((request) => request === "POST /log/api/v1/log/entries").length;
+    const before = entries();
+    const words = ["build", "context", "--docker", "--push", "--sign", keyless()];
+    const tags = names.flatMap((name) => ["--tag", name]);
+    const { exitCode, stderr } = await bough([...words, ...tags], { SIGSTORE_ID_TOKEN: token });
+    expect(stderr).toContain(`signed ${registry.host}/built/one@sha256:`);
+    expect(exitCode).toBe(0);
+    expect(entries() - before).toBe(1);
+    for (const name of names) expect((await verify(name)).exitCode).toBe(0);
+  });
+
+  test("bake signs what it pushes, and not what it writes", async () => {
+    const target = (name: string, output: string) => ({
+      context: "context",
+      tags: [`${registry.host}/baked/${name}:1`],
+      output: [output],
+    });
+    writeFileSync(
+      join(places, "bake.json"),
+      JSON.stringify({
+        target: {
+          pushed: target("pushed", "type=registry"),
+          written: target("written", "type=oci,dest=written.tar"),
+        },
+      }),
+    );
+    const words = ["bake", "-f", "bake.json", "pushed", "written", "--sign", keyless()];
+    const { exitCode, stderr } = await bough(words, { SIGSTORE_ID_TOKEN: token });
+    expect(stderr).toContain("/baked/pushed@sha256:");
+    expect(exitCode).toBe(0);
+    expect((await verify(`${registry.host}/baked/pushed:1`)).exitCode).toBe(0);
+    const none = await bough(["bake", "-f", "bake.json", "written", "--sign", keyless()], {
+      SIGSTORE_ID_TOKEN: token,
+    });
+    expect(none.stderr).toContain("--sign needs an image that is pushed");
+    expect(none.exitCode).toBe(2);
+  });
+
+  test("index create signs the index", async () => {
+    await push(keyless());
+    const index = app.replace(/:1$/, ":all");
+    const words = ["index", "create", index, app, "--sign", keyless()];
+    expect((await bough(words, { SIGSTORE_ID_TOKEN: token })).exitCode).toBe(0);
+    const verified = JSON.parse((await verify(index)).stdout);
+    expect(registry.manifests.get(index.slice(registry.host.length + 1))?.mediaType).toContain("image.index");
+    expect(verified.digest).not.toBe(JSON.parse((await verify(app)).stdout).digest);
+  });
+});
+
+describe("a key", () => {
+  const pair = (type: "ec" | "ed25519") =>
+    type === "ec" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
+
+  test.each(["ec", "ed25519"] as const)("of type %s signs without any service", async (type) => {
+    const { privateKey, publicKey } = pair(type);
+    writeFileSync(join(places, "own.key"), privateKey.export({ type: "pkcs8", format: "pem" }));
+    writeFileSync(join(places, "own.pub"), publicKey.export({ type: "spki", format: "pem" }));
+    const before = sigstore.requests.length;
+    const pushed = await push("key=own.key,cosign-tag=true");
+    expect(pushed.stderr).toContain("by the key");
+    expect(pushed.exitCode).toBe(0);
+    expect(sigstore.requests.length).toBe(before);
+    const { stdout } = await bough(["verify", app, "--key", "own.pub", "-f", "json"]);
+    expect(JSON.parse(stdout).signatures).toMatchObject([
+      { identity: null, issuer: null, signedAt: null, kind: "bundle" },
+      { identity: null, kind: "tag" },
+    ]);
+    const other = pair(type).publicKey.export({ type: "spki", format: "pem" }).toString();
+    const refused = await bough(["verify", app, "--key", "env://OTHER"], { OTHER: other });
+    expect(refused.stderr).toContain("signature verification failed");
+    expect(refused.exitCode).toBe(1);
+  });
+
+  test("with a log, is entered there, and the log is asked for with a trusted root", async () => {
+    const { privateKey, publicKey } = pair("ec");
+    const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    writeFileSync(join(places, "own.pub"), publicKey.export({ type: "spki", format: "pem" }));
+    await push(`key=env://SIGNING_KEY,rekor-url=${sigstore.log}`, { environment: { SIGNING_KEY: key } });
+    const words = ["--key", "own.pub"];
+    expect(JSON.parse((await verify(app, words)).stdout).signatures).toMatchObject([
+      { identity: null, logIndex: expect.stringMatching(/^\d+$/) },
+    ]);
+    await push("key=env://SIGNING_KEY", { environment: { SIGNING_KEY: key } });
+    const refused = await verify(app, words);
+    expect(refused.exitCode).toBe(1);
+    expect(messageIn(refused.stderr)).toContain("expected 1 tlog entries, got 0");
+  });
+});
+
+describe("what verify refuses", () => {
+  /** Replaces the bundle of the last push. */
+  function changeBundle(change: (bundle: Bundle) => void): void {
+    const repository = app.slice(registry.host.length + 1).replace(/:1$/, "");
+    for (const [name, stored] of [...registry.manifests]) {
+      const manifest = JSON.parse(stored.text);
+      if (!name.startsWith(`${repository}@`) || manifest.subject === undefined) continue;
+      const bundle = JSON.parse(registry.blobs.get(manifest.layers[0].digest)?.toString() ?? "");
+      change(bundle);
+      const bytes = Buffer.from(JSON.stringify(bundle));
+      const digest = `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
+      registry.blobs.set(digest, bytes);
+      manifest.layers[0] = { ...manifest.layers[0], digest, size: bytes.byteLength };
+      const text = JSON.stringify(manifest);
+      registry.manifests.delete(name);
+      registry.manifests.set(
+        `${repository}@sha256:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`,
+        { ...stored, text },
+      );
+    }
+  }
+
+  const payloadOf = (text: string) => Buffer.from(text).toString("base64");
+
+  test.each<[string, string, (bundle: Bundle) => void]>([
+    [
+      "a statement that was changed",
+      "it does not verify",
+      (bundle) => {
+        const payload = Buffer.from(bundle.dsseEnvelope.payload, "base64").toString();
+        bundle.dsseEnvelope.payload = payloadOf(payload.replace('"predicate":{}', '"predicate":{"a":1}'));
+      },
+    ],
+    [
+      "a signature that was changed",
+      "it does not verify",
+      (bundle) => {
+        bundle.dsseEnvelope.signatures[0].sig = payloadOf("another");
+      },
+    ],
+    [
+      "a log entry's time that was changed",
+      "it does not verify",
+      (bundle) => {
+        const [entry] = bundle.verificationMaterial.tlogEntries;
+        if (entry !== undefined) entry.integratedTime = String(Number(entry.integratedTime) + 1);
+      },
+    ],
+    [
+      "no log entry",
+      "it does not verify: expected 1 timestamps, got 0",
+      (bundle) => {
+        bundle.verificationMaterial.tlogEntries = [];
+      },
+    ],
+    [
+      "an inclusion proof for another entry",
+      "it does not verify",
+      (bundle) => {
+        bundle.verificationMaterial.tlogEntries[0]?.inclusionProof.hashes.push(payloadOf("x".repeat(32)));
+      },
+    ],
+    [
+      "a key in place of the certificate",
+      "it is made by a key, and has no certificate",
+      (bundle) => {
+        delete bundle.verificationMaterial.certificate;
+        bundle.verificationMaterial.publicKey = { hint: "x" };
+      },
+    ],
+    [
+      "something else than a bundle",
+      "it is damaged",
+      (bundle) => {
+        Object.assign(bundle, { mediaType: "something else" });
+      },
+    ],
+  ])("%s", async (_, reason, change) => {
+    await push(keyless());
+    changeBundle(change);
+    const { exitCode, stderr, stdout } = await verify(app);
+    expect(messageIn(stderr)).toContain(`has a signature that does not count: ${reason}`);
+    expect(stdout).toBe("");
+    expect(exitCode).toBe(1);
+  });
+
+  test("the signature of another image", async () => {
+    await push(keyless());
+    const [signed, other] = [app, `${registry.host}/team/other:1`];
+    writeFiles(places, { "context/a": `another ${count}\n` });
+    await bough(["build", "context", "--tag", "other:1"]);
+    await bough(["push", "other:1", other]);
+    const digests = await Promise.all(
+      [signed, other].map(
+        async (name) => JSON.parse((await bough(["index", "inspect", name, "-f", "json"])).stdout).digest,
+      ),
+    );
+    // Its referrer is said to be about the other image, as somebody who may write to the registry can do.
+    for (const [name, stored] of [...registry.manifests]) {
+      const manifest = JSON.parse(stored.text);
+      if (manifest.subject?.digest !== digests[0] || !name.includes(`app${count}@`)) continue;
+      manifest.subject.digest = digests[1];
+      const text = JSON.stringify(manifest);
+      const digest = `sha256:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+      registry.manifests.set(`team/other@${digest}`, { ...stored, text });
+    }
+    const { exitCode, stderr } = await verify(other);
+    expect(messageIn(stderr)).toContain(`it is about ${digests[0]}, not about the image`);
+    expect(exitCode).toBe(1);
+  });
+
+  test.each([
+    [
+      "another identity",
+      ["--issuer", github, "--identity", `${workflow}2`],
+      `it is by ${workflow}, not by ${workflow}2`,
+    ],
+    [
+      "part of an identity",
+      ["--issuer", github, "--identity", workflow.slice(0, -1)],
+      `it is by ${workflow}, not by`,
+    ],
+    [
+      "another issuer",
+      ["--issuer", "https://gitlab.com", "--identity", workflow],
+      `vouched for by ${github}, not by https://gitlab.com`,
+    ],
+    [
+      "an expression that does not match",
+      ["--issuer-regexp", ".", "--identity-regexp", "^team/"],
+      `it is by ${workflow}, not by /^team//`,
+    ],
+  ])("%s", async (_, words, reason) => {
+    await push(keyless());
+    const { exitCode, stderr } = await verify(app, words);
+    expect(messageIn(stderr)).toContain(reason);
+    expect(exitCode).toBe(1);
+  });
+
+  test("a certificate that had expired when the log entered the signature", async () => {
+    sigstore.now = () => new Date(Date.now() - 3_600_000);
+    sigstore.respond = (path) => {
+      if (path.startsWith("/log/")) sigstore.now = () => new Date();
+      return undefined;
+    };
+    await push(keyless());
+    const { exitCode, stderr } = await verify(app);
+    expect(messageIn(stderr)).toContain("but the log says that it was used at");
+    expect(exitCode).toBe(1);
+  });
+
+  test("an authority and a log that are not trusted", async () => {
+    await push(keyless());
+    await using other = startSigstore();
+    writeFileSync(join(places, "other.json"), other.trustedRoot);
+    const { exitCode } = await bough(["verify", app, "--trusted-root", "other.json", ...expected]);
+    expect(exitCode).toBe(1);
+  });
+
+  test("an image that is not signed, and one that is not there", async () => {
+    app = `${registry.host}/team/unsigned:1`;
+    await bough(["push", "app:1", app]);
+    const unsigned = await verify(app);
+    expect(messageIn(unsigned.stderr)).toMatch(/team\/unsigned@sha256:[0-9a-f]{64} is not signed$/);
+    expect(unsigned.exitCode).toBe(1);
+    const missing = await verify(`${registry.host}/team/missing:1`);
+    expect(messageIn(missing.stderr)).toContain("there is no image");
+    expect(missing.exitCode).toBe(1);
+  });
+
+  test("a signature is enough, whatever else is attached", async () => {
+    await push(keyless());
+    changeBundle((bundle: Bundle) => {
+      bundle.dsseEnvelope.signatures[0].sig = payloadOf("another");
+    });
+    await bough(["push", "app:1", app, "--sign", keyless()], { SIGSTORE_ID_TOKEN: token });
+    expect(JSON.parse((await verify(app)).stdout).signatures).toHaveLength(1);
+  });
+});
+
+describe("a push that can't be signed leaves the tag as it was", () => {
+  test.each([
+    ["the authority refuses", (path: string) => path.startsWith("/authority/"), 403],
+    ["the log is broken", (path: string) => path.startsWith("/log/"), 500],
+  ])("%s", async (_, isMeant, status) => {
+    sigstore.respond = (path) =>
+      isMeant(path) ? Response.json({ message: "not today" }, { status }) : undefined;
+    const { exitCode, stderr } = await push(keyless());
+    expect(stderr).toContain("signing ");
+    expect(stderr).toContain("not today");
+    expect(stderr).not.toContain(token);
+    expect(exitCode).toBe(1);
+    expect(registry.manifests.has(app.slice(registry.host.length + 1))).toBe(false);
+  });
+
+  test("a response of the log that was lost is found again", async () => {
+    let isLost = false;
+    sigstore.respond = () => undefined;
+    const lossy: typeof fetch = Object.assign(
+      async (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) => {
+        const response = await fetch(input, init);
+        if (isLost || init?.method !== "POST" || !String(input).includes("/log/")) return response;
+        isLost = true;
+        return new Response("", { status: 502 });
+      },
+      { preconnect: fetch.preconnect },
+    );
+    app = `${registry.host}/team/app${++count}:1`;
+    const { exitCode } = await runBough(["--local", "push", "app:1", app, "--sign", keyless()], {
+      workingDirectory: places,
+      environment: { BOUGH_HOME: home, SIGSTORE_ID_TOKEN: token },
+      fetch: lossy,
+    });
+    expect(exitCode).toBe(0);
+    expect(sigstore.requests.at(-1)).toMatch(/^GET \/log\/api\/v1\/log\/entries\/\d+$/);
+    expect((await verify(app)).exitCode).toBe(0);
+  });
+});
