@@ -27,9 +27,14 @@ export async function fetchTrustedRoot(cachePath: string): Promise<TrustedRoot> 
   try {
     return await getTrustedRoot({ cachePath });
   } catch (error) {
-    throw new BoughError(`the trusted root of Sigstore can't be fetched: ${messageOf(error)}`, {
+    throw new BoughError(`the trusted root of Sigstore can't be fetched: ${messageOf(innermost(error))}`, {
       hint: "Give --trusted-root FILE, which needs no network, or --key FILE for signatures of a key.",
       cause: error,
     });
   }
+}
+
+/** The library's own errors only say that something went wrong. */
+function innermost(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
