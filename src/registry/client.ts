@@ -20,6 +20,7 @@ import {
   shownAddress,
   waitBeforeRetry,
 } from "./exchange.ts";
+import { rateLimitsOf } from "./rate-limits.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 import { isDowngrade, isLoopback, type Repository } from "./repository.ts";
 
@@ -72,7 +73,7 @@ const maxChallenges = 2;
 
 export function createRegistryClient(given: ClientOptions): RegistryClient {
   const { repository, clock, environment, isInsecure } = given;
-  const options = { ...given, trust: createTrust(environment, isInsecure) };
+  const options = { ...given, trust: createTrust(environment, isInsecure), limits: rateLimitsOf(clock) };
   const authorization = createAuthorization({
     clock,
     findLogin: async () =>

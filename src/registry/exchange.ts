@@ -10,6 +10,7 @@ import type { Fetch } from "../service/service.ts";
 import { tap } from "../streams.ts";
 import type { Scopes } from "./authorization.ts";
 import type { Tls, Trust } from "./certificates.ts";
+import type { RateLimits } from "./rate-limits.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 
 export interface RegistryRequest {
@@ -28,6 +29,8 @@ export interface SendOptions {
   fetch: Fetch;
   clock: Clock;
   trust: Trust;
+  /** Holds requests back while the host takes none; `undefined` to send each at once. */
+  limits?: RateLimits | undefined;
 }
 
 /** A response whose body is still to be read. */
@@ -57,6 +60,20 @@ export async function sendOnce(
   request: SentRequest,
   signal: AbortSignal,
 ): Promise<Exchanged> {
+  const leave = await options.limits?.enter(request.url.host, signal);
+  let refusedFor: number | undefined;
+  try {
+    const exchanged = await sendNow(options, request, signal);
+    const { status, headers } = exchanged.response;
+    const asked = parseRetryAfter(retryAfterIn(headers), options.clock.now());
+    if (isRefusedForNow(status, asked)) refusedFor = asked ?? 0;
+    return exchanged;
+  } finally {
+    leave?.(refusedFor);
+  }
+}
+
+async function sendNow(options: SendOptions, request: SentRequest, signal: AbortSignal): Promise<Exchanged> {
   const { url } = request;
   const tls = () => (url.protocol === "https:" ? options.trust.for(url.host) : undefined);
   const used = tls();
@@ -179,11 +196,16 @@ const minRefusalRetries = 6;
 /** Returns the time before the next attempt; `undefined` if there is none. */
 export function waitBeforeRetry(failure: Failure): number | undefined {
   const { status, isPassing, retryAfterMilliseconds: asked = 0, attempt, retries, random } = failure;
-  const isRefused = status === 429 || (status === 503 && asked > 0);
+  const isRefused = isRefusedForNow(status, asked);
   const allowed = isRefused && retries > 0 ? Math.max(retries, minRefusalRetries) : retries;
   if (!isPassing || attempt > allowed || asked > maxAskedMilliseconds) return undefined;
   const full = Math.min(maxWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
   return Math.max(asked, Math.round(full * (1 - random / 2)));
+}
+
+/** True if a host takes no more requests for a while. */
+function isRefusedForNow(status: number | undefined, asked = 0): boolean {
+  return status === 429 || (status === 503 && asked > 0);
 }
 
 /** True for a status that may be another one at the next attempt. */

@@ -1,0 +1,90 @@
+/** What registries have said about the number of requests that they take: one knowledge for all clients of a process. */
+import type { Clock } from "../clock.ts";
+
+/** Reports how the registry has responded: `refusedFor` if it takes no more requests for so many milliseconds. */
+export type Leave = (refusedFor?: number) => void;
+
+export interface RateLimits {
+  /** Waits until a host takes another request. */
+  enter(host: string, signal: AbortSignal): Promise<Leave>;
+}
+
+/** A longer time is not waited for by anybody: each request learns that it is refused. */
+const maxHeldMilliseconds = 300_000;
+
+interface Host {
+  /** Milliseconds since the epoch. No request is sent before. */
+  until: number;
+  /** How many requests may be under way: halved by each refusal, and one more after as many responses as there are. */
+  limit: number;
+  active: number;
+  waiting: (() => void)[];
+}
+
+/** The clients of one process have one clock. */
+const known = new WeakMap<Clock, RateLimits>();
+
+export function rateLimitsOf(clock: Clock): RateLimits {
+  const found = known.get(clock) ?? createRateLimits(clock);
+  known.set(clock, found);
+  return found;
+}
+
+export function createRateLimits(clock: Clock): RateLimits {
+  const hosts = new Map<string, Host>();
+  return {
+    async enter(name, signal) {
+      const host = hosts.getOrInsertComputed(name, () => ({
+        ...{ until: 0, limit: Number.POSITIVE_INFINITY, active: 0 },
+        waiting: [],
+      }));
+      while (host.active >= host.limit) await turn(host, signal);
+      // Taken while it waits: those behind it would only wait, too.
+      host.active += 1;
+      try {
+        await pause(host, clock, signal);
+      } catch (error) {
+        free(host);
+        throw error;
+      }
+      return (refusedFor) => {
+        if (refusedFor === undefined) host.limit += 1 / host.limit;
+        else {
+          host.limit = Math.max(1, Math.floor(Math.min(host.limit, host.active) / 2));
+          if (refusedFor <= maxHeldMilliseconds) host.until = Math.max(host.until, clock.now() + refusedFor);
+        }
+        free(host);
+      };
+    },
+  };
+}
+
+async function pause(host: Host, clock: Clock, signal: AbortSignal): Promise<void> {
+  for (let seen = 0; host.until > clock.now() && host.until !== seen; ) {
+    seen = host.until;
+    await clock.sleep(seen - clock.now(), signal);
+  }
+}
+
+function free(host: Host): void {
+  host.active -= 1;
+  const room =
+    host.limit === Number.POSITIVE_INFINITY ? host.waiting.length : Math.floor(host.limit) - host.active;
+  for (const start of host.waiting.splice(0, Math.max(0, room))) start();
+}
+
+function turn(host: Host, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      host.waiting.splice(host.waiting.indexOf(start), 1);
+      reject(signal.reason);
+    };
+    const start = () => {
+      signal.removeEventListener("abort", leave);
+      resolve();
+    };
+    host.waiting.push(start);
+    signal.addEventListener("abort", leave, { once: true });
+  });
+}
