@@ -1,6 +1,5 @@
 import { takesTag } from "../service/images/reference.ts";
 import type { ImageService } from "../service/service.ts";
-import type { LendFiles } from "../service/wire/file.ts";
 import type { Dialect } from "./dialect.ts";
 
 /**
@@ -19,10 +18,8 @@ export interface ServiceSupport {
   specialFiles(): Promise<"none" | "pipes" | "all">;
   /** A request may copy from other images. Otherwise their files are read and placed like files of the context. */
   imageCopies(): Promise<boolean>;
-  /** Files of this machine are there for it, too, so none is sent ahead of its request. */
+  /** Files of this machine are there for it, too: it reads them where they are, and none is sent. */
   isInThisProcess: boolean;
-  /** Reads files of this machine where they are. `undefined`: they have to be sent. */
-  lending(): Promise<LendFiles | undefined>;
   /** `RUN --mount`. Otherwise a script before and after the command replaces them, as far as that is safe. */
   mounts(): Promise<MountSupport>;
   /** What it stores with an image. Otherwise bough's own store keeps it. */
@@ -81,10 +78,13 @@ export interface MountSupport {
 }
 
 /** Part of a service, for commands that need no more. */
-type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "lendFiles">>;
+type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "isInThisProcess">>;
 
 /** @param dialect `undefined` outside a build */
-export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: Dialect): ServiceSupport {
+export function supportOf(
+  { capabilities, isInThisProcess = false }: AskedService,
+  dialect?: Dialect,
+): ServiceSupport {
   const has = async (extension: Extension) => (await capabilities.extensions()).has(extension);
   const describesImages = () => capabilities.has("config");
   const ifDescribed = async (extension: Extension) => describesImages() && (await has(extension));
@@ -101,8 +101,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
     specialFiles: async () =>
       (await has("entry-attributes")) ? ((await has("devices")) ? "all" : "pipes") : "none",
     imageCopies: async () => (await has("copies")) && (await has("entries")),
-    isInThisProcess: lendFiles !== undefined,
-    lending: async () => (lendFiles !== undefined && (await has("lent-files")) ? lendFiles : undefined),
+    isInThisProcess,
     async mounts() {
       const secrets = await has("mounts");
       return { secrets, agents: secrets && (await has("ssh-mounts")) };
@@ -162,7 +161,6 @@ type Extension =
   | "image-list"
   | "layer-sizes"
   | "remote-layers"
-  | "lent-files"
   | "mounts"
   | "readonly-network-files"
   | "resource-limits"

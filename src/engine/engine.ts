@@ -1,11 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import type { LayerBlob } from "../image/layer-header.ts";
-import type { PackJob } from "../image/layer-writer.ts";
-import type { TreeEntry } from "../image/tree-entry.ts";
 import { bootId } from "../lock-file.ts";
-import type { LendFiles } from "../service/wire/file.ts";
-import type { OperationEvent } from "../service/wire/operation.ts";
+import type { EngineCore } from "./core.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import type { Packer } from "./export/pack-layer.ts";
 import { defaultImportLimits, type ImportLimits } from "./import-limits.ts";
@@ -17,16 +13,6 @@ import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
 import { UnreachablePlaces } from "./records/records.ts";
 import { recover } from "./recovery.ts";
-import { makeRouter } from "./router.ts";
-import { cacheRoutes } from "./routes/caches.ts";
-import { fileRoutes } from "./routes/files.ts";
-import { imageRoutes } from "./routes/images.ts";
-import { inspectRoutes } from "./routes/inspect.ts";
-import { directoryOf, layerRoutes } from "./routes/layers.ts";
-import { eventRoutes, followEvents, operationRoutes } from "./routes/operations.ts";
-import { remoteImageRoutes } from "./routes/remote-images.ts";
-import { subprocessRoutes, terminalRoutes } from "./routes/subprocesses.ts";
-import { whoamiRoutes } from "./routes/whoami.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState, OpenBlobSource } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
@@ -59,35 +45,13 @@ export interface Engine {
   readonly hasChanged: boolean;
   /** The number of operations that this process runs. */
   readonly running: number;
-  /** Responds to one request of the service's API. Only the path below the base address counts. Never rejects. */
-  fetch(request: Request): Promise<Response>;
-  /** Lets requests of this process name files on this machine: the extension `lent-files`. */
-  lend: LendFiles;
-  /** Yields an operation's events, from the first, as they happen: without a request, the output of a command has less to pass. */
-  events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
-  /** See `EngineInProcess`. */
-  packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
-  /** See `EngineInProcess`. */
-  openTree(image: string, path: string, signal: AbortSignal): Promise<AsyncIterable<TreeEntry> | undefined>;
+  /** What requests (`routes/handler.ts`) and calls of this process (`service/engine-service.ts`) work on. */
+  readonly core: EngineCore;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
   close(): Promise<void>;
 }
-
-const routes = [
-  ...whoamiRoutes,
-  ...imageRoutes,
-  ...remoteImageRoutes,
-  ...fileRoutes,
-  ...operationRoutes,
-  ...eventRoutes,
-  ...subprocessRoutes,
-  ...terminalRoutes,
-  ...inspectRoutes,
-  ...layerRoutes,
-  ...cacheRoutes,
-];
 
 /**
  * Opens the image service inside this process; it uses crun or runc, overlayfs and skopeo. Several processes can have one
@@ -109,36 +73,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     get running() {
       return state.running.size;
     },
-    fetch: makeRouter(state, routes, () => {
-      recovery ??= recover(state, warn).then(
-        () => {
-          state.hasChanged = true;
-        },
-        (error: unknown) => {
-          recovery = undefined;
-          throw error;
-        },
-      );
-      return recovery;
-    }),
-    lend(files) {
-      const id = crypto.randomUUID();
-      state.loans.set(id, files);
-      return { id, end: () => void state.loans.delete(id) };
-    },
-    events: (operation, signal) => followEvents(state, operation, signal),
-    async packLayer(image, layer, job) {
-      const directory = directoryOf(state, image, layer);
-      if (directory === undefined) return undefined;
-      // Loaded only if something is packed.
-      const { openPacker } = await import("./export/pack-layer.ts");
-      packer ??= openPacker(closing.signal);
-      return packer.pack({ directory, inUserNamespace: state.inUserNamespace }, job);
-    },
-    async openTree(image, path, signal) {
-      const { openTree } = await import("./inspect/tree-entries.ts");
-      return openTree(state, image, path, signal);
-    },
+    core: { state, prepare, openPacker },
     async settle(image) {
       return (await state.layerSync.settle()) && findImage(state, image) !== undefined;
     },
@@ -150,6 +85,25 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await Promise.all([state.networks.close(), closeState()]);
     },
   };
+
+  function prepare(): Promise<void> {
+    recovery ??= recover(state, warn).then(
+      () => {
+        state.hasChanged = true;
+      },
+      (error: unknown) => {
+        recovery = undefined;
+        throw error;
+      },
+    );
+    return recovery;
+  }
+
+  async function openPacker(): Promise<Packer> {
+    const packing = await import("./export/pack-layer.ts");
+    packer ??= packing.openPacker(closing.signal);
+    return packer;
+  }
 
   async function closeState(): Promise<void> {
     await Promise.all([state.runtime.close(), state.layerSync.close()]);
@@ -181,7 +135,6 @@ function openState(
     fetches: new Map(),
     openBlobSource: options.openBlobSource ?? openStore,
     hasChanged: false,
-    loans: new Map(),
     running: new Map(),
     instances: new Map(),
     unrecorded: new Map(),

@@ -1,7 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import type { BlobSource } from "../registry/blob-store.ts";
-import type { LentFile } from "../service/wire/file.ts";
 import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
@@ -26,8 +25,6 @@ export interface EngineState extends SandboxHost {
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;
   openBlobSource: OpenBlobSource;
-  /** Files that the client in this process has lent, by the loan's ID. */
-  loans: Map<string, Iterable<LentFile>>;
   /** True if clients may be on other machines; see `EngineOptions`. */
   isServer: boolean;
   /** True if clients may make the engine fetch from loopback and link-local addresses. */

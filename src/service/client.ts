@@ -24,17 +24,12 @@ import { createEventSnapshots, type EventSnapshots } from "./operations/events.t
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
-import type { EngineInProcess, Fetch, ImageService, ServedTime } from "./service.ts";
+import type { Fetch, ImageService, ServedTime } from "./service.ts";
 
 export interface ServiceOptions {
-  /** Remote: the global fetch. Embedded: the engine's handler. */
   fetch: Fetch;
-  /** Embedded: the engine. */
-  engine?: EngineInProcess;
   /** May carry a path prefix. */
   baseUrl: string;
-  /** Shown to people instead of the base address. */
-  address?: string;
   token?: Secret;
   project?: string;
   userAgent: string;
@@ -55,7 +50,7 @@ export interface ServiceOptions {
   random?: () => number;
 }
 
-/** All that the commands need of a service. A build needs only ImageService and ImageInspector. */
+/** All that the commands need of a service, remote or in this process (`engine/service`). A build needs only ImageService and ImageInspector. */
 export interface Service
   extends ImageService,
     ImageInspector,
@@ -73,8 +68,7 @@ export function createService(options: ServiceOptions): Service {
   const { clock, signal } = options;
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
-  const isEmbedded = options.engine !== undefined;
-  const transport = createTransport({ ...options, onNotice, random, isEmbedded });
+  const transport = createTransport({ ...options, onNotice, random });
   const capabilities = createCapabilities(transport);
   const operations = createOperations({
     transport,
@@ -83,7 +77,6 @@ export function createService(options: ServiceOptions): Service {
     signal,
     onNotice,
     onServed: options.onServed,
-    eventsHere: options.engine?.events,
     onImage: () => images.noteNewImage(),
     random,
     running: options.running ?? new Set(),
@@ -91,7 +84,6 @@ export function createService(options: ServiceOptions): Service {
   const images = createImages({
     transport,
     operations,
-    isEmbedded,
     clock,
     signal,
     seen: options.seenImages ?? new Set(),
@@ -101,10 +93,10 @@ export function createService(options: ServiceOptions): Service {
   return {
     capabilities,
     base: parseBaseUrl(options.baseUrl).href,
-    address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
-    lendFiles: options.engine?.lend,
-    packLayer: async (image, layer, job) => options.engine?.packLayer(image, layer, { ...job, signal }),
-    openTree: async (image, path) => options.engine?.openTree(image, path, signal),
+    address: withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
+    isInThisProcess: false,
+    packLayer: async () => undefined,
+    openTree: async () => undefined,
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.
       const { uploadStream } = await import("./files/upload-stream.ts");

@@ -20,27 +20,13 @@ import type {
   UploadProgress,
 } from "./files/upload.ts";
 import type { ImageFiles } from "./images/image-file.ts";
-import type { LendFiles, UnhashedFile } from "./wire/file.ts";
+import type { UnhashedFile } from "./wire/file.ts";
 import type { DeclaredImage, RemoteImageRequest } from "./wire/image.ts";
 import type { InstanceRequest } from "./wire/instance.ts";
-import type { LimitHit, OperationEvent, OperationKind } from "./wire/operation.ts";
+import type { LimitHit, OperationKind } from "./wire/operation.ts";
 
-/** The connection to everything outside: the global fetch, or the embedded engine's handler. */
+/** The connection to everything outside: the global fetch. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
-
-/** What an engine in this process can do without requests. */
-export interface EngineInProcess {
-  lend: LendFiles;
-  /** Yields an operation's events, from the first, as they happen. */
-  events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
-  /** Packs a layer into a file, in a thread if it is large. Returns `undefined` if it is stored as a blob, or gone. */
-  packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
-  /**
-   * Yields what is below a directory of an image, directories before their contents, with paths relative to it. Returns `undefined`
-   * if there is no such directory.
-   */
-  openTree(image: string, path: string, signal: AbortSignal): Promise<AsyncIterable<TreeEntry> | undefined>;
-}
 
 export interface ImageService extends ImageFiles {
   /** The base address without credentials, or `embedded engine (<directory>)`: for people. */
@@ -104,16 +90,16 @@ export interface ImageService extends ImageFiles {
 
   readonly sendOnce: SendOnce;
 
-  /**
-   * Lets a service in this process read files where they are, for the request that names the loan. The files are iterated when
-   * the service needs them. `undefined` if the service is remote. Only with the extension `lent-files`.
-   */
-  readonly lendFiles: LendFiles | undefined;
+  /** True if the service is in this process: it reads the `host_files` of a request where they are. */
+  readonly isInThisProcess: boolean;
 
-  /** Packs a layer into a file, see `EngineInProcess`. Returns `undefined` if the service is remote, too. */
+  /** Packs a layer into a file, in a thread if it is large. Returns `undefined` if it is stored as a blob, or gone, or elsewhere. */
   packLayer(image: string, layer: string, job: Omit<PackJob, "signal">): Promise<LayerBlob | undefined>;
 
-  /** Reads a directory of an image, see `EngineInProcess`. Returns `undefined` if the service is remote, too. */
+  /**
+   * Yields what is below a directory of an image, directories before their contents, with paths relative to it. Returns `undefined`
+   * if there is no such directory, or the service is elsewhere.
+   */
   openTree(image: string, path: string): Promise<AsyncIterable<TreeEntry> | undefined>;
 
   /** Returns the id of the file with these bytes; `undefined` if the service has none, or does not say. */

@@ -1,12 +1,13 @@
 /** The keys of `-f json` are those that the manual documents. */
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openEngine } from "../../src/engine/engine.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { openAnsweringEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
 import { Registry } from "../support/registry.ts";
 
@@ -136,7 +137,11 @@ test("every row of the manual is tested", () => {
 
 /** Makes an engine with an uploaded file whose bytes are gone, an image without files and an image with one directory. */
 async function makeDamagedEngine(directory: string): Promise<void> {
-  const engine = await openEngine({ directory, clock: systemClock, environment: { PATH: process.env.PATH } });
+  const engine = await openAnsweringEngine({
+    directory,
+    clock: systemClock,
+    environment: { PATH: process.env.PATH },
+  });
   const call = (path: string, body?: string) =>
     engine.fetch(new Request(`http://engine/v1/${path}`, body === undefined ? {} : { method: "POST", body }));
   await call("files", "content");

@@ -64,14 +64,12 @@ test("bough run loads nothing that only an import needs", () => {
   expect(loaded.filter((name) => /^cli\/images\/import/.test(name))).toEqual([]);
 });
 
-test("the engine loads nothing that only a command needs", () => {
-  const loaded = loadedBy("engine/engine.ts");
-  expect(loaded).toContain("engine/routes/operations.ts");
-  expect(
-    loaded.filter((name) =>
-      /^engine\/(instances\/(start-instance|perform|spec)|sandbox\/sandbox)\.ts/.test(name),
-    ),
-  ).toEqual([]);
+test("the engine in this process loads nothing that only a command or a request needs", () => {
+  const loaded = loadedBy("engine/engine.ts", "engine/service/engine-service.ts");
+  expect(loaded).toContain("engine/service/operations.ts");
+  const needless =
+    /^engine\/(router|routes\/|instances\/(start-instance|perform|spec)|sandbox\/sandbox\.ts)|^service\/(client|http\/transport)/;
+  expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
 test("bough --version loads nothing but the version", () => {

@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openEngine } from "../../src/engine/engine.ts";
 import { runBough } from "../support/bough.ts";
+import { openAnsweringEngine } from "../support/engine.ts";
 import type { OrdinaryUser } from "../support/ordinary-user.ts";
 import type { Builder } from "./builder.ts";
 import { readTree } from "./tree.ts";
@@ -23,7 +23,7 @@ export async function serveEngine(
   directory: string,
   front: (engine: Answer) => Answer = (engine) => engine,
 ): Promise<RunningEngine> {
-  const engine = await openEngine({
+  const engine = await openAnsweringEngine({
     directory,
     clock: systemClock,
     environment: { PATH: process.env.PATH },

@@ -1,13 +1,14 @@
 /** Compares configuration, author and history of `bough build --docker` with `docker image inspect` and `history`. */
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openEngine } from "../../src/engine/engine.ts";
 import type { HistoryLine } from "../../src/image/history.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { dockerVersions } from "../support/docker.ts";
+import { openAnsweringEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
 import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeBases } from "./bases.ts";
@@ -310,7 +311,11 @@ const build = (context: string, ...options: string[]) => bough(context, "build",
 
 async function inspect(image: string) {
   const environment = { PATH: process.env.PATH };
-  const engine = await openEngine({ directory: join(home, "engine"), clock: systemClock, environment });
+  const engine = await openAnsweringEngine({
+    directory: join(home, "engine"),
+    clock: systemClock,
+    environment,
+  });
   try {
     const answer = await engine.fetch(new Request(`http://engine/v1/images?uuid=${image}`));
     const { images } = (await answer.json()) as { images: ImageRecord[] };

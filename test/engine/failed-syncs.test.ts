@@ -77,11 +77,8 @@ test.each(["HUP", "INT", "TERM"])(
 
 test("an early sync fails: its layer is lost, but not one that was begun later", async () => {
   const { engine, base } = await engines.openWithBase(failFirst);
-  const loan = engine.engine.lend?.(engines.lend(manySmall));
-  const started = await engine.start({
-    ...{ image: base, command: "cat", stdin: openInput },
-    ...(loan && { lent_files: loan.id }),
-  });
+  const request = { image: base, command: "cat", stdin: openInput };
+  const started = { uuid: await engine.spawn({ ...request, host_files: engines.hostFiles(manySmall) }) };
   await untilFailed(engines);
   await engine.closeInput(started);
   expect(await engine.finish(started)).toMatchObject({ status: "FAILED", error: notKept });
@@ -109,7 +106,7 @@ test("a command of another process was running: its layer is lost", async () => 
   const { engine, base } = await engines.openWithBase(failFirst);
   const other = await engines.open();
   const started = await other.start({ image: base, command: "cat > /kept", stdin: openInput });
-  await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
+  await engine.runWith(base, engines.hostFiles(manySmall), "true", { disposable: true });
   await untilFailed(engines);
   await other.closeInput(started);
   expect(await other.finish(started)).toMatchObject({ status: "FAILED", error: notKept });
@@ -124,7 +121,7 @@ test("an engine waits for its early sync if a command of another process is runn
   Bun.spawnSync(["mkfifo", engines.gate]);
   const other = await engines.open();
   const started = await other.start({ image: base, command: "cat > /kept", stdin: openInput });
-  await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
+  await engine.runWith(base, engines.hostFiles(manySmall), "true", { disposable: true });
   const closed = engine.engine.close();
   await appendFile(engines.gate, "\n");
   await closed;

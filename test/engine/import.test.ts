@@ -2,11 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openEngine } from "../../src/engine/engine.ts";
 import type { ImportRequest } from "../../src/service/wire/image.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { TestEngine } from "../support/engine.ts";
+import { openAnsweringEngine, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 import { Registry } from "../support/registry.ts";
 
@@ -232,7 +231,12 @@ describe("an invalid request is refused at once:", () => {
   test("a local path on a server", async () => {
     const directory = join(engine.directory, "network");
     mkdirSync(directory);
-    const network = await openEngine({ directory, clock: systemClock, environment: {}, isServer: true });
+    const network = await openAnsweringEngine({
+      directory,
+      clock: systemClock,
+      environment: {},
+      isServer: true,
+    });
     for (const url of [layout, `dir:${engine.directory}`, "docker-daemon:x:y", "containers-storage:x"]) {
       const body = JSON.stringify({ registry: { url } });
       const response = await network.fetch(

@@ -41,8 +41,8 @@ test.each([
   ["a large file is", [33 * 1024 * 1024]],
 ])("when %s copied, the sync begins before there is a layer", async (_, sizes) => {
   const { engine, base } = await engines.openWithBase("");
-  const lent = engines.lend(sizes);
-  const { exitCode, image } = await engine.runWith(base, lent, "exit 3", { disposable: true });
+  const files = engines.hostFiles(sizes);
+  const { exitCode, image } = await engine.runWith(base, files, "exit 3", { disposable: true });
   expect([exitCode, image]).toEqual([3, undefined]);
   while (engines.syncs() === 0) await Bun.sleep(5);
   await engine.engine.close();
@@ -51,14 +51,14 @@ test.each([
 
 test("a few files wait for their layer", async () => {
   const { engine, base } = await engines.openWithBase("");
-  await engine.runWith(base, engines.lend([10, 1_000_000]), "true", { disposable: true });
+  await engine.runWith(base, engines.hostFiles([10, 1_000_000]), "true", { disposable: true });
   await engine.engine.close();
   expect(engines.syncs()).toBe(0);
 });
 
 test("the end of an engine without new layers does not wait for a sync", async () => {
   const { engine, base } = await engines.openWithBase("exec sleep 1000");
-  await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
+  await engine.runWith(base, engines.hostFiles(manySmall), "true", { disposable: true });
   while (engines.syncs() === 0) await Bun.sleep(5);
   await engine.engine.close();
   expect(engines.unsynced()).toEqual([]);

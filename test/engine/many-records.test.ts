@@ -4,9 +4,8 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openEngine } from "../../src/engine/engine.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
-import { TestEngine } from "../support/engine.ts";
+import { openAnsweringEngine, TestEngine } from "../support/engine.ts";
 
 const bytesRead = () => Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 
@@ -29,7 +28,7 @@ test("opening the engine and finding an image does not read thousands of other r
   database.close();
 
   const before = bytesRead();
-  const engine = await openEngine({
+  const engine = await openAnsweringEngine({
     directory: kept.directory,
     clock: systemClock,
     environment: { PATH: process.env.PATH },

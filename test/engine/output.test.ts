@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CapturedStream, encodeBytes } from "../../src/engine/processes/process-events.ts";
-import { bytesOf } from "../../src/service/wire/operation.ts";
+import { CapturedStream } from "../../src/engine/processes/process-events.ts";
+import { bytesOf, encodeBytes } from "../../src/service/wire/operation.ts";
 import { runs } from "../support/random.ts";
 
 function capture(chunks: readonly Uint8Array[], limit = 1_000_000) {

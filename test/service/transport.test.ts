@@ -88,15 +88,6 @@ describe("an error has the call, the address, the status and the service's messa
     expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag answered ${message}`);
   });
 
-  test("it has no address for the embedded engine", async () => {
-    const fake = await start();
-    const { service } = clientOf(fake.url, { address: "embedded engine (/srv/engine)" });
-    expect(service.address).toBe("embedded engine (/srv/engine)");
-    expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({
-      message: "PATCH /v1/images/i/tag answered 404 Not Found: no image i",
-    });
-  });
-
   test("a very long message is cut", async () => {
     const fake = await start({ intercept: () => new Response("x".repeat(1_000_000), { status: 400 }) });
     const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));

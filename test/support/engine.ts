@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Engine, type EngineOptions, openEngine } from "../../src/engine/engine.ts";
-import type { LentFile } from "../../src/service/wire/file.ts";
+import { createHandler } from "../../src/engine/routes/handler.ts";
+import { createEngineService, type EngineServiceOptions } from "../../src/engine/service/engine-service.ts";
+import type { Service } from "../../src/service/client.ts";
+import type { HostFile } from "../../src/service/wire/file.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
@@ -13,10 +16,20 @@ import { keepTrialOf, passTrialTo } from "./runtime-trial.ts";
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
-type InProcess = "events" | "lend" | "openTree" | "packLayer" | "settle" | "hasChanged" | "running";
+type InProcess = "core" | "settle" | "hasChanged" | "running";
+
+interface Requests {
+  fetch(request: Request): Promise<Response>;
+}
 
 /** An engine, which can't read this process's files if it runs in another one. */
-type ReachableEngine = Omit<Engine, InProcess> & Partial<Pick<Engine, InProcess>>;
+type ReachableEngine = Requests & Omit<Engine, InProcess> & Partial<Pick<Engine, InProcess>>;
+
+/** Opens an engine that also answers requests. */
+export async function openAnsweringEngine(options: EngineOptions): Promise<Engine & Requests> {
+  const engine = await openEngine(options);
+  return Object.assign(engine, { fetch: createHandler(engine.core) });
+}
 
 /** An engine with a separate directory, with the calls that tests make often. */
 export class TestEngine {
@@ -31,7 +44,7 @@ export class TestEngine {
   static async open(options: Partial<EngineOptions> = {}): Promise<TestEngine> {
     const directory = options.directory ?? mkdtempSync(join(tmpdir(), "bough-engine-"));
     if (options.environment === undefined) passTrialTo(directory);
-    const engine = await openEngine({
+    const engine = await openAnsweringEngine({
       clock: systemClock,
       environment: { PATH: process.env.PATH },
       ...options,
@@ -104,13 +117,24 @@ export class TestEngine {
   /** Runs an instance with files of this machine. */
   async runWith(
     image: string,
-    files: Iterable<LentFile>,
+    files: Iterable<HostFile>,
     command: string,
     request: Partial<InstanceRequest> = {},
   ): Promise<Finished> {
-    const loan = this.engine.lend?.(files);
-    if (loan === undefined) throw new Error("this engine is elsewhere");
-    return this.run(image, command, { lent_files: loan.id, ...request }).finally(() => loan.end());
+    const uuid = await this.spawn({ image, command, host_files: files, ...request });
+    return describe(await this.finish({ uuid }));
+  }
+
+  /** Starts an instance without a request. */
+  spawn(request: Pick<InstanceRequest, "image" | "command"> & Partial<InstanceRequest>): Promise<string> {
+    return this.service().spawn({ shell: true, cwd: "/", disposable: false, ...request });
+  }
+
+  /** The engine as the service of this process. */
+  service(options: Partial<EngineServiceOptions> = {}): Service {
+    if (this.engine.core === undefined) throw new Error("this engine is elsewhere");
+    const { signal } = new AbortController();
+    return createEngineService(this.engine.core, { clock: systemClock, signal, ...options });
   }
 
   start(request: Partial<InstanceRequest>): Promise<{ uuid: string }> {

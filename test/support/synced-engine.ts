@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LentFile } from "../../src/service/wire/file.ts";
+import type { HostFile } from "../../src/service/wire/file.ts";
 import { TestEngine } from "./engine.ts";
 
 /** An engine's directory, which is opened with different `sync` programs. */
@@ -76,8 +76,8 @@ export class SyncedEngine {
   }
 
   /** Makes files of these sizes, and lends them. */
-  lend(sizes: readonly number[]): LentFile[] {
-    const directory = join(this.#scratch, "lent");
+  hostFiles(sizes: readonly number[]): HostFile[] {
+    const directory = join(this.#scratch, "files");
     mkdirSync(directory);
     return sizes.map((size, index) => {
       const path = join(directory, `${index}`);

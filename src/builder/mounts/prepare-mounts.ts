@@ -1,12 +1,12 @@
 import { BoughError } from "../../errors.ts";
-import type { InstanceFile, Loan } from "../../service/wire/file.ts";
+import type { HostFile, InstanceFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { type ExpandedCommand, numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
 import { detectLoss, retryAfterLoss } from "../operations/missing-image.ts";
 import type { FileFeatures } from "../service-support.ts";
-import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
+import { hostFilesOf, readsHostFiles } from "../staging/host-files.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import { missingSecret } from "../state/secrets.ts";
@@ -20,15 +20,9 @@ import type { RunMount, RunMounts } from "./run-mounts.ts";
 interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
-  addTo(request: InstanceRequest, step: { command: ExpandedCommand }): Promise<MountedRequest>;
+  addTo(request: InstanceRequest, step: { command: ExpandedCommand }): Promise<InstanceRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
-}
-
-interface MountedRequest {
-  request: InstanceRequest;
-  /** Loans of the mounts' files, to end once the operation is over. */
-  loans: readonly StagedLoan[];
 }
 
 /** `hash`: the chain hash of the RUN's layer. `user`: as `requestOf` takes it. */
@@ -41,12 +35,9 @@ export async function prepareMounts(
   const byScript = async (
     request: InstanceRequest,
     { command }: { command: ExpandedCommand },
-  ): Promise<MountedRequest> => {
+  ): Promise<InstanceRequest> => {
     const { mountByScript } = await import("./mount-script.ts");
-    return {
-      request: mountByScript(request, { mounts: mounts?.mounts ?? [], store, user, command }),
-      loans: [],
-    };
+    return mountByScript(request, { mounts: mounts?.mounts ?? [], store, user, command });
   };
   if (mounts === undefined) {
     const number = user === undefined ? undefined : numericUser(user);
@@ -55,9 +46,9 @@ export async function prepareMounts(
     return {
       stage,
       async addTo(request, step) {
-        if (!isPlain) return { request, loans: [] };
+        if (!isPlain) return request;
         const { uid: _, gid: __, ...asRoot } = request;
-        return isRoot ? { request: asRoot, loans: [] } : byScript(request, step);
+        return isRoot ? asRoot : byScript(request, step);
       },
       retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
     };
@@ -73,10 +64,7 @@ export async function prepareMounts(
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {
       stage,
-      async addTo(request) {
-        const { fields, loans } = await mountFields(mounts, request.env ?? {}, build);
-        return { request: { ...request, ...fields }, loans };
-      },
+      addTo: async (request) => ({ ...request, ...(await mountFields(mounts, request.env ?? {}, build)) }),
       retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
     };
   }
@@ -96,38 +84,29 @@ function requireGiven(spec: MountSpec, { asked: { secrets } }: BuildJob): void {
   if (spec.required && !given.has(spec.id)) throw missingSecret(spec.type, spec.id, [...given.keys()]);
 }
 
-/** The request's fields for mounts, and the loans that they name, to end once the operation is over. */
-interface MountFields {
-  fields: Pick<InstanceRequest, "mounts" | "env">;
-  loans: StagedLoan[];
-}
-
-/** Returns the request's fields for mounts, for a service with the extension `mounts`. Lends or uploads their contents. */
+/** Returns the request's fields for mounts, for a service with the extension `mounts`. Uploads contents that it can't read itself. */
 async function mountFields(
   { mounts, files }: RunMounts,
   env: Readonly<Record<string, string>>,
   build: BuildJob,
-): Promise<MountFields> {
-  const lend = await lenderOf(files, build.services);
-  const ids =
-    lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
+): Promise<Pick<InstanceRequest, "mounts" | "env">> {
+  const isHere = readsHostFiles(files, build.services);
+  const ids = isHere || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
   const features = await featuresFor(files, build.services.supports);
   const generations = await build.services.supports.cacheGenerations();
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
-  const loans: StagedLoan[] = [];
   const made: InstanceMount[] = [];
   for (const mount of mounts) {
-    const loan =
-      lend && mount.source?.kind === "files"
-        ? await lendStaged(mount.source.files, lend, build, "/")
+    const hostFiles =
+      isHere && mount.source?.kind === "files"
+        ? await hostFilesOf(mount.source.files, build, "/")
         : undefined;
-    if (loan !== undefined) loans.push(loan);
-    const one = instanceMount(mount, { ids, features, loan, generations }, build);
+    const one = instanceMount(mount, { ids, features, hostFiles, generations }, build);
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
   const agents = agent === undefined ? {} : { SSH_AUTH_SOCK: agent };
-  return { fields: { mounts: made, env: { ...agents, ...env, ...emptySecrets(mounts, build) } }, loans };
+  return { mounts: made, env: { ...agents, ...env, ...emptySecrets(mounts, build) } };
 }
 
 /** As in BuildKit, the variable of a secret that is not given is empty, whatever ENV and ARG say. */
@@ -155,7 +134,10 @@ function instanceMount(
       if (source === undefined) throw new Error(`nothing to mount at ${target}`);
       if (source.kind === "image")
         return { type: "bind", target, image: source.image, source: spec.source, readonly };
-      const entries = instanceEntries(source.files, sent.loan === undefined ? sent.features : allFeatures);
+      const entries = instanceEntries(
+        source.files,
+        sent.hostFiles === undefined ? sent.features : allFeatures,
+      );
       const contents = {
         ...filesField(source.files, sent),
         ...(Object.keys(entries).length > 0 && { entries }),
@@ -203,16 +185,16 @@ interface SentFiles {
   /** By SHA-256. */
   ids: ReadonlyMap<string, string>;
   features: FileFeatures;
-  loan: Loan | undefined;
+  hostFiles: Iterable<HostFile> | undefined;
   /** True if the service keeps the caches of a build apart. */
   generations: boolean;
 }
 
 function filesField(
   staged: Staged,
-  { ids, features, loan }: SentFiles,
-): { files: Record<string, InstanceFile> } | { lent_files: string } {
-  if (loan !== undefined) return { lent_files: loan.id };
+  { ids, features, hostFiles }: SentFiles,
+): { files: Record<string, InstanceFile> } | { host_files: Iterable<HostFile> } {
+  if (hostFiles !== undefined) return { host_files: hostFiles };
   const files = instanceFiles(staged, ids, features);
   // The paths of links are always absolute: these begin at the target.
   for (const file of Object.values(files)) file.links &&= file.links.map((path) => `/${path}`);

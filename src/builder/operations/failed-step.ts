@@ -1,5 +1,4 @@
 import { BoughError } from "../../errors.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 import type { Layer } from "../state/layer.ts";
@@ -11,8 +10,6 @@ export interface StepEnvironment {
   request: InstanceRequest;
   /** The user, in the form that `processFields` takes. */
   user: string | undefined;
-  /** The files lent for its mounts, by the loans' IDs. */
-  lentToMounts: ReadonlyMap<string, Iterable<LentFile>>;
   /** True if its `--mount` was made by a script around its command and is not in the request. */
   lacksMounts: boolean;
 }

@@ -8,7 +8,7 @@ import {
   requireEnd,
   watchOutput,
 } from "../../service/operations/outcome.ts";
-import { requestIdOfStep } from "../../service/operations/spawned.ts";
+import { requestIdOfStep } from "../../service/operations/request-id.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";

@@ -11,18 +11,15 @@ import type { FileFeatures } from "../service-support.ts";
 import type { Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
+import { hostFilesOf, readsHostFiles } from "./host-files.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
-import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { exitCodeWithoutShell, isOwnedOnTheWay, placementScript, prelude } from "./placement-script.ts";
 import { allFeatures, entriesToMake, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** The image that the next operation starts from, and the fields that its request needs. */
-interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries"> {
-  /** A loan to end once the operation is over. */
-  loan?: StagedLoan;
-}
+type Placement = Pick<InstanceRequest, "image" | "files" | "host_files" | "entries">;
 
 /**
  * Uploads what is staged. The API puts regular files in place and makes their parents. One small operation before that makes
@@ -31,15 +28,14 @@ interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_file
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
   const { image } = stage.layer;
-  const lend = await lenderOf(stage.staged, build.services);
-  if (lend !== undefined) {
+  if (readsHostFiles(stage.staged, build.services)) {
     const pace = createPace(build.services.signal);
     const entries = instanceEntries(stage.staged, allFeatures);
     await pace.step();
-    const loan = await lendStaged(stage.staged, lend, build);
+    const hostFiles = await hostFilesOf(stage.staged, build);
     // Collected before threads copy files, which need memory themselves.
     collectGarbage(stage.staged.size);
-    return { image, files: {}, lent_files: loan.id, entries, loan };
+    return { image, files: {}, host_files: hostFiles, entries };
   }
   const packed = await packImageFiles(stage, build);
   const staged =

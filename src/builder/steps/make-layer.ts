@@ -21,7 +21,6 @@ import { cannotBeStarted } from "../operations/image-contents.ts";
 import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { resolveUser } from "../owners/ownership.ts";
-import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { linesOfLayer } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
@@ -53,24 +52,17 @@ export async function makeLayer(
   const mounting = await prepareMounts(step.mounts, { hash, stage, user }, build);
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
-    const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
-    let mounted: readonly StagedLoan[] = [];
-    try {
-      const copies = await step.copies?.();
-      const placing = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
-      const asked = requestOf({ ...step, env }, user, placing);
-      const { request, loans } = await mounting.addTo(asked, step);
-      mounted = loans;
-      const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };
-      const whole = { ...withEntries(request, step), ...beside };
-      const lacksMounts = step.mounts !== undefined && whole.mounts === undefined;
-      const lentToMounts = new Map(loans.map(({ id, files }) => [id, files]));
-      // A script that wraps the command goes to its directory itself.
-      place = { request: { ...whole, cwd: asked.cwd }, user, lacksMounts, lentToMounts };
-      return await runOperation(whole, { key, title: step.title, makesLayer: true }, build);
-    } finally {
-      for (const ended of [loan, ...mounted]) ended?.end();
-    }
+    const placed = await placeStaged(hash, mounting.stage, build);
+    const copies = await step.copies?.();
+    const placing = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
+    const asked = requestOf({ ...step, env }, user, placing);
+    const request = await mounting.addTo(asked, step);
+    const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };
+    const whole = { ...withEntries(request, step), ...beside };
+    const lacksMounts = step.mounts !== undefined && whole.mounts === undefined;
+    // A script that wraps the command goes to its directory itself.
+    place = { request: { ...whole, cwd: asked.cwd }, user, lacksMounts };
+    return await runOperation(whole, { key, title: step.title, makesLayer: true }, build);
   });
   collectGarbage(stage.staged.size);
   const result = await resultOf(outcome, { step, place }, stage, build);

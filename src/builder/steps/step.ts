@@ -60,7 +60,7 @@ export function requestOf(
   {
     image,
     ...placed
-  }: Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries" | "copies" | "timeout">,
+  }: Pick<InstanceRequest, "image" | "files" | "host_files" | "entries" | "copies" | "timeout">,
 ): InstanceRequest {
   const process = processFields(command, user);
   return { image, ...process, env, cwd, ...placed, disposable: false, ...network };

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { withGzip } from "../../engine/http/gzip.ts";
+import { createHandler } from "../../engine/routes/handler.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -63,7 +64,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     operations: engine.running,
     requests: server?.pendingRequests ?? 0,
   }));
-  const handler = draining.counting(requireBearerToken(token, withGzip(engine.fetch)));
+  const handler = draining.counting(requireBearerToken(token, withGzip(createHandler(engine.core))));
   const terminate = async () => {
     await draining.run(stopSeconds, runtime.signal);
     return false;

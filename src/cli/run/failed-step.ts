@@ -4,8 +4,8 @@ import type { FailedStepError, StepEnvironment } from "../../builder/operations/
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { Store } from "../../store/store.ts";
 
 type StepFields = Pick<
@@ -16,8 +16,6 @@ type StepFields = Pick<
 /** The surroundings of a failed step, for running another command in its place. */
 export interface FailedStep {
   fields: StepFields;
-  /** The files of mounts that the service reads from where they are, by the `lent_files` of their mount. */
-  lentToMounts?: Readonly<Record<string, readonly LentFile[]>>;
   /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The branch of the layer that the step began with. */
@@ -29,7 +27,7 @@ export interface FailedStep {
 /** Includes the step's secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
-  { request, user, lentToMounts }: StepEnvironment,
+  { request, user }: StepEnvironment,
 ): FailedStep {
   const { image, cwd, env, files, entries, copies, mounts, networking, extra_hosts } = request;
   return {
@@ -39,17 +37,19 @@ export function failedStepOf(
       ...(files && { files }),
       ...(entries && { entries }),
       ...(copies && { copies }),
-      ...(mounts && { mounts }),
+      ...(mounts && { mounts: mounts.map(withListedFiles) }),
       ...(networking && { networking }),
       ...(extra_hosts && { extra_hosts }),
     },
-    ...(lentToMounts.size > 0 && {
-      lentToMounts: Object.fromEntries([...lentToMounts].map(([id, files]) => [id, [...files]])),
-    }),
     user,
     branch,
     result,
   };
+}
+
+/** The files are listed now: the build that finds them again is over soon. */
+function withListedFiles(mount: InstanceMount): InstanceMount {
+  return "host_files" in mount ? { ...mount, host_files: [...mount.host_files] } : mount;
 }
 
 /** Saves the step without its secrets. Returns descriptions of what is left out. */

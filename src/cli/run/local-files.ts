@@ -11,11 +11,10 @@ import { entryOf } from "../../context/sources/entry-of.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
-import type { LentFile, Loan } from "../../service/wire/file.ts";
-import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { HostFile } from "../../service/wire/file.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 import type { FileArgument } from "./file-argument.ts";
 
@@ -119,37 +118,19 @@ function stagedFile(
 
 const shownFiles = 5;
 
-/** A failed step's mounts, with their files of this machine lent again. */
-export interface LentAgain {
-  mounts: NonNullable<InstanceRequest["mounts"]>;
-  end(): void;
-}
-
-/** Lends the files of a failed step's mounts to a service in this process again. The loans of the step's own request have ended. */
-export async function lendAgain(
-  step: FailedStep,
-  { service }: Pick<Connection, "service">,
+/** Returns a failed step's mounts with their files of this machine as they are now. */
+export async function mountsOfStep(
+  { fields: { mounts = [] } }: FailedStep,
   { runtime, log }: Pick<Invocation, "runtime" | "log">,
-): Promise<LentAgain> {
-  const { lendFiles: lend } = service;
-  const { mounts = [] } = step.fields;
-  const loans: Loan[] = [];
-  const end = () => {
-    for (const loan of loans) loan.end();
-  };
-  if (lend === undefined) return { mounts, end };
-  const mounted: typeof mounts = [];
-  for (const mount of mounts) {
-    if (!("lent_files" in mount)) {
-      mounted.push(mount);
-      continue;
-    }
-    const files = step.lentToMounts?.[mount.lent_files] ?? [];
-    const loan = lend(await findMountedFiles(files, runtime.signal, log.warn));
-    loans.push(loan);
-    mounted.push({ ...mount, lent_files: loan.id });
-  }
-  return { mounts: mounted, end };
+): Promise<InstanceMount[]> {
+  const found: InstanceMount[] = [];
+  for (const mount of mounts)
+    found.push(
+      "host_files" in mount
+        ? { ...mount, host_files: await findMountedFiles(mount.host_files, runtime.signal, log.warn) }
+        : mount,
+    );
+  return found;
 }
 
 /**
@@ -157,13 +138,13 @@ export async function lendAgain(
  * changed since, or are gone.
  */
 async function findMountedFiles(
-  lent: readonly LentFile[],
+  files: Iterable<HostFile>,
   signal: AbortSignal,
   warn: (message: Message) => void,
-): Promise<readonly LentFile[]> {
-  const found: LentFile[] = [];
+): Promise<readonly HostFile[]> {
+  const found: HostFile[] = [];
   const changed: string[] = [];
-  for (const file of lent) {
+  for (const file of files) {
     signal.throwIfAborted();
     const now = "uuid" in file ? file : await describeNow(file);
     if (now !== undefined) found.push(now);
@@ -175,7 +156,7 @@ async function findMountedFiles(
 }
 
 /** Returns `undefined` for a file that is gone or can't be read. */
-async function describeNow<File extends LentFile & { path: string }>(file: File): Promise<File | undefined> {
+async function describeNow<File extends HostFile & { path: string }>(file: File): Promise<File | undefined> {
   try {
     const stats = statSync(file.path);
     if (!stats.isFile()) return undefined;

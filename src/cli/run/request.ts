@@ -24,7 +24,7 @@ import { type FileArgument, requireVolumes } from "./file-argument.ts";
 import { beginPipedInput, type PipedInput, readPipedInput } from "./input.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
-import { type LentAgain, stageLocalFiles } from "./local-files.ts";
+import { mountsOfStep, stageLocalFiles } from "./local-files.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
 import { terminalFields } from "./terminal.ts";
@@ -106,9 +106,8 @@ export async function withInstance<Result>(
     warn: log.warn,
   });
   const input = await findInput(request, takesLaterInput, invocation);
-  // Only a failed step needs this code.
-  const lent = step && (await (await import("./local-files.ts")).lendAgain(step, connection, invocation));
-  const whole = { ...request, surroundings, lent };
+  const mounts = step === undefined ? [] : await mountsOfStep(step, invocation);
+  const whole = { ...request, surroundings, mounts };
   const attempt = async () =>
     action(await makeInstance(whole, image, staged, input, invocation, connection), input?.rest);
   try {
@@ -118,8 +117,6 @@ export async function withInstance<Result>(
     if (missing === 0) throw error;
     log.info(`${describeGone(missing)}: sending again`);
     return await attempt();
-  } finally {
-    lent?.end();
   }
 }
 
@@ -134,7 +131,7 @@ async function findInput(
 }
 
 async function makeInstance(
-  request: RunRequest & { surroundings: Surroundings; lent: LentAgain | undefined },
+  request: RunRequest & { surroundings: Surroundings; mounts: readonly InstanceMount[] },
   image: string,
   staged: Staged,
   input: PipedInput | undefined,
@@ -148,7 +145,7 @@ async function makeInstance(
     ...fields.files,
     ...instanceFiles(staged, ids, { times: false, links: false, attributes: false }),
   };
-  const all = [...(request.lent?.mounts ?? []), ...request.volumes];
+  const all = [...request.mounts, ...request.volumes];
   const placed = { files, ...(entries && { entries }), ...(copies && { copies }) };
   const limits = request.limits === undefined ? {} : { resources_limits: request.limits };
   const instance: InstanceRequest = {
@@ -183,7 +180,7 @@ async function makeInstance(
       wording`the links and directories of ${{ option: "file" }} could not be created: ${outcome.stderr.text.trim()}`,
     );
   }
-  const { entries: _, copies: __, lent_files: ___, ...rest } = instance;
+  const { entries: _, copies: __, host_files: ___, ...rest } = instance;
   return { ...rest, image: outcome.image, files: {} };
 }
 

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { Account } from "../../service/capabilities.ts";
-import { createService, type Service } from "../../service/client.ts";
+import type { Service } from "../../service/client.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
@@ -9,7 +9,7 @@ import { openStore, type Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { addressOf, chooseServiceFor, requireStateOfOwn, storePath, userAgentOf } from "./choice.ts";
+import { addressOf, chooseServiceFor, requireStateOfOwn, storePath } from "./choice.ts";
 
 /** The service that a command works with, and what bough remembers about it. */
 export interface Connection extends AsyncDisposable {
@@ -57,20 +57,21 @@ async function connectWith(
   watcher: ServiceWatcher | undefined,
 ): Promise<Connection> {
   const shared = {
-    userAgent: userAgentOf(runtime),
     clock: runtime.clock,
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
-    seenImages: store.facts.listedImages,
-    knownProtocol: store.facts.protocol,
     running: runtime.running,
     ...(watcher === undefined ? {} : { onServed: watcher.onServed }),
   };
-  const watch = (fetch: Fetch) => watcher?.watch(fetch) ?? fetch;
   if (choice.kind === "remote") {
-    const address = addressOf(choice, runtime);
-    const serviceFor = (signal: AbortSignal) =>
-      createService({ ...shared, ...address, signal, fetch: watch(runtime.fetch) });
+    const { createService } = await import("../../service/client.ts");
+    const remote = {
+      ...addressOf(choice, runtime),
+      fetch: watcher?.watch(runtime.fetch) ?? runtime.fetch,
+      seenImages: store.facts.listedImages,
+      knownProtocol: store.facts.protocol,
+    };
+    const serviceFor = (signal: AbortSignal) => createService({ ...shared, ...remote, signal });
     const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${choice.source})`);
     // Only the service knows its disk.
@@ -79,16 +80,8 @@ async function connectWith(
   }
   const { startEngine } = await import("./engine-host.ts");
   const engine = await startEngine(runtime, { warn: log.warn });
-  const serviceFor = (signal: AbortSignal) =>
-    createService({
-      ...{ ...shared, signal },
-      fetch: watch((input, init) =>
-        engine.fetch(input instanceof Request ? input : new Request(input, init)),
-      ),
-      engine,
-      baseUrl: "http://engine",
-      address: `embedded engine (${engine.directory})`,
-    });
+  const { createEngineService } = await import("../../engine/service/engine-service.ts");
+  const serviceFor = (signal: AbortSignal) => createEngineService(engine.core, { ...shared, signal });
   const service = serviceFor(runtime.signal);
   // Whoever has not chosen it needs no word about it.
   log[globals.local === true ? "info" : "debug"](service.address);
@@ -138,6 +131,7 @@ export async function probe(
 ): Promise<Account> {
   if (url === undefined) throw new BoughError("it has no address");
   const { clock, signal, fetch } = runtime;
+  const { createService } = await import("../../service/client.ts");
   let asked: Promise<Account> | undefined;
   try {
     return await withDeadline({ clock, milliseconds, parent: signal }, (limited) => {

@@ -75,6 +75,7 @@ export function readSelectionBody(fields: Fields): Selection {
   return within("", () => readSelection(fields));
 }
 
+/** Checks what `POST /v1/inspect/{image}/digest` and a copy select. */
 function readSelection(fields: Fields): Selection {
   const sources = optionalStrings(fields, "sources") ?? refuse("sources", "is missing");
   if (sources.length === 0) refuse("sources", "must not be empty");

@@ -1,11 +1,16 @@
 import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
+import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import { openForReading } from "../../open-for-reading.ts";
-import type { Pace } from "../../pace.ts";
+import { createPace, type Pace } from "../../pace.ts";
+import { RequestError } from "../http/answers.ts";
+import type { Image } from "../records/images.ts";
+import type { EngineState } from "../state.ts";
 import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import { type Selection, selectSources, textOf } from "./copy-spec.ts";
+import { openLayerTree } from "./fill-upper.ts";
 import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
 
 /**
@@ -14,7 +19,7 @@ import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } f
  *
  * @throws BoughError if a source does not exist
  */
-export async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace): Promise<string> {
+async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace): Promise<string> {
   const digest = new SelectionDigest(tree, pace);
   for (const { path, name, type, filters } of await selectSources(selection, imageTreeOf(tree))) {
     digest.begin(type === "directory" ? "" : name);
@@ -27,6 +32,21 @@ export async function digestSelection(selection: Selection, tree: LayerTree, pac
       await digest.addEntry({ ...found, name, type: typeOf(found.stats) }, name, found.stats);
   }
   return digest.end();
+}
+
+/** The same of an image whose layers are here. Throws a RequestError (404) if a source does not exist. */
+export async function digestOfImage(
+  state: EngineState,
+  image: Image,
+  selection: Selection,
+  signal: AbortSignal,
+): Promise<string> {
+  const tree = openLayerTree(state, image);
+  try {
+    return await digestSelection(selection, tree, createPace(signal));
+  } catch (error) {
+    throw error instanceof BoughError ? new RequestError(404, error.message) : error;
+  }
 }
 
 class SelectionDigest {

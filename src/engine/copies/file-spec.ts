@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { createPace } from "../../pace.ts";
-import type { ExtendedAttributes, LentFile, SpecialKind } from "../../service/wire/file.ts";
+import type { ExtendedAttributes, HostFile, SpecialKind } from "../../service/wire/file.ts";
 import { RequestError } from "../http/answers.ts";
 import { asFields, type Fields, optionalBoolean, readString, refuse, refuseUnknown } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
@@ -9,14 +9,14 @@ import { filePath, findFile } from "../records/files.ts";
 import { deviceNumber } from "../system/xattrs.ts";
 
 /** A file that is copied into an image, with the path of its bytes on this machine. */
-export type PlacedFile = LentFile & { path: string };
+export type PlacedFile = HostFile & { path: string };
 
 /** A placed file whose bytes were uploaded. */
 export type PlacedUpload = PlacedFile & { uuid: string };
 
-/** Yields lent files one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
-export function* placedFiles(lent: Iterable<LentFile>, layout: Layout): Generator<PlacedFile, undefined> {
-  for (const file of lent) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
+/** Yields files of this machine one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
+export function* placedFiles(files: Iterable<HostFile>, layout: Layout): Generator<PlacedFile, undefined> {
+  for (const file of files) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
 }
 
 /** Reads the field `files` of a request: the files that are copied before its command starts. */

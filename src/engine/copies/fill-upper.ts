@@ -1,5 +1,5 @@
 import { createPace } from "../../pace.ts";
-import type { LentFile } from "../../service/wire/file.ts";
+import type { HostFile } from "../../service/wire/file.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
@@ -17,8 +17,11 @@ import { UpperTree } from "./upper-tree.ts";
 /** What a request puts into a layer, over its image. */
 interface Filling {
   image: Image;
-  spec: { entries: readonly PlacedEntry[]; files: readonly PlacedUpload[] };
-  lent: Iterable<LentFile>;
+  spec: {
+    entries: readonly PlacedEntry[];
+    files: readonly PlacedUpload[];
+    hostFiles: Iterable<HostFile>;
+  };
   copies: readonly { spec: ImageCopySpec; image: Image }[];
 }
 
@@ -31,7 +34,7 @@ interface Filling {
 export async function fillUpper(
   state: EngineState,
   upper: string,
-  { image, spec, lent, copies }: Filling,
+  { image, spec, copies }: Filling,
   { runsCommand, signal }: { runsCommand: boolean; signal: AbortSignal },
 ): Promise<{ linkedLayers: ReadonlySet<number> }> {
   const pace = createPace(signal);
@@ -40,7 +43,7 @@ export async function fillUpper(
   const setTimes = await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
   await placeFiles(to, spec.files, pace, early);
-  await placeFiles(to, placedFiles(lent, state.layout), pace, early);
+  await placeFiles(to, placedFiles(spec.hostFiles, state.layout), pace, early);
   setTimes();
   const trees = new Map<number, LayerTree>();
   const selected = [];

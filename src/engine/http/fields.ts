@@ -65,15 +65,13 @@ export function refuse(name: string, problem: string): never {
   throw new RequestError(400, `${name} ${problem}`);
 }
 
-/** Reads the address of a store of blobs. A server takes only registries: a path would be one on its own machine, and a token its own. */
-export function readStoreAddress(body: Fields, { isServer }: { isServer: boolean }): string {
-  const source = readString(body, "source");
+/** Checks the address of a store of blobs. A server takes only registries: a path would be one on its own machine, and a token its own. */
+export function requireStoreAddress(source: string, { isServer }: { isServer: boolean }): void {
   // Only this process may have what opens a scope of GitHub's cache.
   const isLocal = /^dir:\/[^\0]*$/.test(source) || parseScopeAddress(source) !== undefined;
   if (!isLocal && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
-    return refuse("source", "must be docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL");
-  if (isLocal && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
-  return source;
+    refuse("source", "must be docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL");
+  if (isLocal && isServer) refuse("source", "must be docker://HOST/NAME on a server");
 }
 
 /** Throws unless the text can be an image's tag. */

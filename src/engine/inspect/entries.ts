@@ -6,7 +6,7 @@ import type { Path } from "../system/path.ts";
 import type { UnmountedView } from "./image-path.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
-interface FileItem {
+export interface FileItem {
   path: string;
   size: number;
   /** The name, if the image's own /etc/passwd or /etc/group has it, else the number. */

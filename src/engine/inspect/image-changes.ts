@@ -19,7 +19,7 @@ type Totals = Pick<ImageLayerChanges, "added" | "changed" | "deleted" | "hidden"
 export async function summarizeChanges<Layer extends NumberedLayer>(
   layers: readonly Layer[],
   state: EngineState,
-): Promise<(Layer & Totals)[]> {
+): Promise<(Omit<Layer, "number"> & Totals)[]> {
   const none = (): ChangedAmount => ({ files: 0, bytes: 0 });
   const summaries = layers.map((layer) => ({
     ...layer,
@@ -40,8 +40,11 @@ export async function summarizeChanges<Layer extends NumberedLayer>(
       else if (change.type !== "directory") add(summary[change.kind], { files: 1, bytes: change.size });
     });
   }
-  return summaries;
+  return summaries.map(({ number: _, ...summary }) => summary);
 }
+
+/** The number of changes in one answer, which is held in memory as a whole. */
+export const maxListedChanges = 100_000;
 
 /** Lists the changes of one layer, the largest first; `limit` of them. */
 export async function listChanges(

@@ -4,10 +4,8 @@ import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
-import { readText } from "../http/fields.ts";
-import { type Image, layersOf, requireImage } from "../records/images.ts";
+import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
-import type { Call } from "../router.ts";
 import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
 import {
   type Locate,
@@ -16,11 +14,10 @@ import {
   UnreachablePathError,
 } from "../sandbox/root/root-path.ts";
 import type { EngineState } from "../state.ts";
-import { bringForRequest } from "../unpack/bring-layers.ts";
 
 type Viewed = Pick<ImageView, "image" | "root"> & { locate?: Locate };
 
-interface FoundPath extends ResolvedPath {
+export interface FoundPath extends ResolvedPath {
   stats: Stats;
 }
 
@@ -33,13 +30,7 @@ export interface UnmountedView extends Pick<ImageView, "image" | "root"> {
   locate: Locate;
 }
 
-export async function readLayers({ state, parameters }: Call): Promise<UnmountedView> {
-  const image = requireImage(state, parameters.uuid ?? "");
-  await bringForRequest(state, image);
-  return viewLayers(state, image);
-}
-
-/** Does the same for an image whose layers are here. */
+/** The layers of the image have to be here. */
 export function viewLayers(state: EngineState, image: Image): UnmountedView {
   const tree = openLayerTree(state, image);
   const root = layerDirectory(state.layout, layersOf(state.database, image)[0]);
@@ -50,13 +41,6 @@ export function viewLayers(state: EngineState, image: Image): UnmountedView {
     return found && String(found.path);
   };
   return { image: image.uuid, root, tree, locate };
-}
-
-/** Opens a view of the image that a request names. The caller disposes of it. */
-export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
-  const image = requireImage(state, parameters.uuid ?? "");
-  await bringForRequest(state, image);
-  return openImageView(state, image);
 }
 
 /** Resolves an absolute path. Links are followed inside the image. */
@@ -78,11 +62,6 @@ function resolveInView({ root, locate }: Viewed, path: string): ResolvedPath {
   }
 }
 
-/** Resolves the query's `path`. */
-export function findPath(view: Viewed, url: URL): FoundPath {
-  return findInView(view, readText(url, "path") ?? "/");
-}
-
 /** An image's file system, readable from outside the sandbox. It never changes. */
 interface ImageView extends Disposable {
   /** The image's UUID. */
@@ -90,7 +69,8 @@ interface ImageView extends Disposable {
   root: string;
 }
 
-async function openImageView(state: EngineState, image: Image): Promise<ImageView> {
+/** Opens a view of an image whose layers are here. The caller disposes of it. */
+export async function viewImage(state: EngineState, image: Image): Promise<ImageView> {
   const { layout, environment, inUserNamespace, clock } = state;
   const layers = layersOf(state.database, image);
   // A single layer needs no overlay mount.

@@ -10,6 +10,7 @@ import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine, signalOf } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
+import type { EventData } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
@@ -26,7 +27,7 @@ import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
-import { type Instance, workingDirectoryOf } from "./spec.ts";
+import { type Instance, noFiles, workingDirectoryOf } from "./spec.ts";
 
 /** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");
@@ -37,7 +38,7 @@ export async function performInstance(
   instance: Instance,
   run: OperationRun,
 ): Promise<() => Success> {
-  const append = (spid: number, type: string, data: Record<string, unknown>) =>
+  const append = (spid: number, type: string, data: EventData) =>
     state.events.append(run.uuid, spid, type, data);
   const report = (message: string) => append(sandboxSpid, "progress", { message });
   await bringImages(state, imagesOf(instance), { signal: run.signal, report });
@@ -88,8 +89,7 @@ async function runCommand(
     directory: run.directory,
     layers,
     async fill(upper) {
-      if (copies.length + spec.entries.length + spec.files.length === 0 && spec.lentFiles === undefined)
-        return;
+      if (copies.length + spec.entries.length + spec.files.length === 0 && spec.hostFiles === noFiles) return;
       const { fillUpper } = await loadCopies();
       await fillUpper(state, upper, instance, { runsCommand: true, signal: run.signal });
     },

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { octalMode } from "../../image/file-mode.ts";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
 import { maxTimeout } from "../../programs/helper.ts";
-import type { LentFile } from "../../service/wire/file.ts";
+import type { HostFile } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, readEntries, readFiles } from "../copies/file-spec.ts";
@@ -30,8 +30,8 @@ import { readTerminal } from "../terminal/terminal-spec.ts";
 export interface InstanceSpec extends ExecSpec {
   image: string;
   files: PlacedUpload[];
-  /** Extension `lent-files`: files that the client has lent, placed after the files. */
-  lentFiles: string | undefined;
+  /** Files of this machine, of a client in the same process, placed after the files. */
+  hostFiles: Iterable<HostFile>;
   /** Extension `entries`: directories and links, placed before the files. */
   entries: PlacedEntry[];
   /** Extension `copies`: copies from images, made after the files. */
@@ -60,17 +60,16 @@ export interface InstanceSpec extends ExecSpec {
 export interface Instance {
   image: Image;
   spec: InstanceSpec;
-  /** The files lent for it. */
-  lent: Iterable<LentFile>;
   copies: readonly { spec: ImageCopySpec; image: Image }[];
   mounts: readonly MountRequest[];
 }
+
+export const noFiles: readonly HostFile[] = [];
 
 const instanceFields = [
   ...execFields,
   "image",
   "files",
-  "lent_files",
   "entries",
   "copies",
   "mounts",
@@ -106,7 +105,7 @@ export async function readInstanceSpec(
     ...exec,
     image,
     files: await readFiles(optionalFields(body, "files") ?? {}, database, layout),
-    lentFiles: optionalString(body, "lent_files"),
+    hostFiles: noFiles,
     entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
     mounts: await readMounts(body.mounts, { database, layout }),
@@ -187,7 +186,6 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
         },
       ]),
     ),
-    ...(spec.lentFiles === undefined ? {} : { lent_files: spec.lentFiles }),
     ...(spec.entries.length === 0 ? {} : { entries: Object.fromEntries(spec.entries.map(describeEntry)) }),
     ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
     ...(spec.mounts.length === 0 ? {} : { mounts: spec.mounts.map(({ request }) => request) }),

@@ -2,7 +2,6 @@ import { utimesSync } from "node:fs";
 import { join } from "node:path";
 import { fileTime } from "../../clock.ts";
 import { createPace } from "../../pace.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import { type PlacedFile, placedFiles } from "../copies/file-spec.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
 import { placeEntries } from "../copies/place-entries.ts";
@@ -15,17 +14,13 @@ import type { FilesMount } from "./mount-spec.ts";
 /** The contents of a mount of files. */
 export class MountFiles {
   readonly #mount: FilesMount & { target: string };
-  readonly #lent: () => Iterable<PlacedFile>;
+  readonly #hostFiles: () => Iterable<PlacedFile>;
   readonly #lone: PlacedFile | undefined;
 
-  constructor(
-    { layout }: Pick<EngineState, "layout">,
-    mount: FilesMount & { target: string },
-    lent: Iterable<LentFile>,
-  ) {
+  constructor({ layout }: Pick<EngineState, "layout">, mount: FilesMount & { target: string }) {
     this.#mount = mount;
-    this.#lent = () => placedFiles(lent, layout);
-    this.#lone = mount.lone ?? loneFile(this.#lent());
+    this.#hostFiles = () => placedFiles(mount.hostFiles, layout);
+    this.#lone = mount.lone ?? loneFile(this.#hostFiles());
   }
 
   /** The bytes that they take in memory. */
@@ -67,7 +62,7 @@ export class MountFiles {
       return;
     }
     yield* this.#mount.files;
-    yield* this.#lent();
+    yield* this.#hostFiles();
   }
 }
 

@@ -2,7 +2,7 @@ import { normalize } from "node:path";
 import { isDigest } from "../../image/digest.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import { Secret } from "../../secret.ts";
-import type { LentFile } from "../../service/wire/file.ts";
+import type { HostFile } from "../../service/wire/file.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
 import { type PlacedEntry, type PlacedFile, readEntries, readFiles, readMode } from "../copies/file-spec.ts";
 import {
@@ -12,10 +12,10 @@ import {
   optionalFields,
   optionalNumber,
   optionalString,
-  readStoreAddress,
   readString,
   refuse,
   refuseUnknown,
+  requireStoreAddress,
 } from "../http/fields.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
@@ -40,8 +40,6 @@ export type MountSpec = {
 export interface MountRequest {
   spec: MountSpec;
   image: Image | undefined;
-  /** The files lent for it. */
-  lent: Iterable<LentFile>;
 }
 
 interface ImageMount {
@@ -58,8 +56,8 @@ export interface FilesMount {
   entries: readonly PlacedEntry[];
   /** Set if the target itself is this file. */
   lone: PlacedFile | undefined;
-  /** Extension `lent-files`: the name of a loan with the files, instead of `files` and `lone`. */
-  lentFiles: string | undefined;
+  /** Files of this machine, of a client in the same process, instead of `files` and `lone`. */
+  hostFiles: Iterable<HostFile>;
   /** Owner and mode of the target itself. */
   root: Access & { mtime: number | undefined };
   readonly: boolean;
@@ -134,8 +132,8 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
   switch (type) {
     case "bind": {
       const readonly = optionalBoolean(fields, "readonly") ?? true;
-      if (fields.files !== undefined || fields.lent_files !== undefined) {
-        known(fields.files === undefined ? "lent_files" : "files", "entries", "readonly");
+      if (fields.files !== undefined) {
+        known("files", "entries", "readonly");
         return {
           target,
           request: { type, target, readonly },
@@ -223,7 +221,7 @@ async function readContents(
     files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
     lone: file,
-    lentFiles: optionalString(fields, "lent_files"),
+    hostFiles: [],
     root: {
       uid: directory?.uid ?? 0,
       gid: directory?.gid ?? 0,
@@ -241,8 +239,10 @@ function readCacheContents(fields: Fields, within: string): CacheContents | unde
   const { digest } = contents;
   if (!isDigest(digest)) return refuse(`${name}.digest`, "is not a digest of SHA-256");
   const size = optionalNumber(contents, "size", 0) ?? refuse(`${name}.size`, "is missing");
+  const source = readString(contents, "source");
   // A server refuses such mounts altogether.
-  return { source: readStoreAddress(contents, { isServer: false }), digest, size };
+  requireStoreAddress(source, { isServer: false });
+  return { source, digest, size };
 }
 
 function readPath(fields: Fields, name: string, within: string): string {

@@ -2,7 +2,6 @@ import { chmodSync, chownSync, closeSync, constants, mkdirSync, openSync, realpa
 import { connect, createServer, type Socket } from "node:net";
 import { join, normalize } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { errorCode } from "../../system-error.ts";
 import { releaseCaches } from "../records/caches.ts";
@@ -108,7 +107,7 @@ class Preparation {
   }
 
   async prepare(
-    { spec, image, lent }: MountRequest,
+    { spec, image }: MountRequest,
     name: string,
     caches: ReadonlyMap<MountSpec, string>,
   ): Promise<PreparedMount> {
@@ -118,7 +117,7 @@ class Preparation {
         return { spec, contents: tree, source: spec.source, isOwn: true };
       }
       case "files":
-        return { spec, contents: await this.#makeFiles(spec, lent, name), isOwn: true };
+        return { spec, contents: await this.#makeFiles(spec, name), isOwn: true };
       case "cache": {
         const directory = caches.get(spec) ?? "";
         const isWhole = image !== undefined || normalize(spec.source) === "/";
@@ -186,12 +185,8 @@ class Preparation {
    * Makes files in memory if they are few bytes: a file system on a disk takes much longer for them, and longer still if it has just
    * removed as many. A command could write any number of bytes to a mount that is not read-only.
    */
-  async #makeFiles(
-    spec: FilesMount & { target: string },
-    lent: Iterable<LentFile>,
-    name: string,
-  ): Promise<string> {
-    const files = new MountFiles(this.#state, spec, lent);
+  async #makeFiles(spec: FilesMount & { target: string }, name: string): Promise<string> {
+    const files = new MountFiles(this.#state, spec);
     const directory = this.#makeDirectory(name);
     const { signal } = this.#run;
     this.#memoryLeft ??= measureMachine(ownMemoryLimit(ownHierarchies())).memory * maxMemoryShare;

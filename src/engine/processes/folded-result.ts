@@ -1,11 +1,12 @@
 import {
   bytesOf,
+  encodeBytes,
   type InstanceResult,
   mainProcessSpid,
   type OperationEvent,
 } from "../../service/wire/operation.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
-import { encodeBytes, type RecordedResult } from "./process-events.ts";
+import type { RecordedResult } from "./process-events.ts";
 
 /**
  * Returns a process's result according to its events so far: exit code and signal are -1 while it runs. `undefined` if the events

@@ -2,6 +2,7 @@ import type { TerminalSize } from "../../service/wire/instance.ts";
 import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
+import type { EventData } from "../records/event-files.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/root-path.ts";
@@ -24,7 +25,7 @@ interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
   recorded: Promise<void>;
 }
 
-type AppendEvent = (spid: number, type: string, data: Record<string, unknown>) => void;
+type AppendEvent = (spid: number, type: string, data: EventData) => void;
 
 /** The processes of one instance, from its start to its end: the main one, and those started beside it. */
 export class InstanceProcesses {

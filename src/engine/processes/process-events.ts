@@ -1,6 +1,6 @@
-import { isAscii } from "node:buffer";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { InstanceResult, WireBytes } from "../../service/wire/operation.ts";
+import { encodeBytes, type InstanceResult, type WireBytes } from "../../service/wire/operation.ts";
+import type { EventData } from "../records/event-files.ts";
 import { resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { SandboxOutcome } from "../sandbox/sandbox-request.ts";
@@ -28,13 +28,13 @@ export interface RecordedResult extends InstanceResult {
 
 /** The events of one process, and its captured output. */
 export class ProcessEvents {
-  readonly #append: (type: string, data: Record<string, unknown>) => void;
+  readonly #append: (type: string, data: EventData) => void;
   readonly stdout: CapturedStream;
   readonly stderr: CapturedStream;
 
-  constructor(truncateOutputAt: number, append: (type: string, data: Record<string, unknown>) => void) {
+  constructor(truncateOutputAt: number, append: (type: string, data: EventData) => void) {
     const capture = (stream: "stdout" | "stderr") =>
-      new CapturedStream(truncateOutputAt, (chunk) => append(stream, encodeBytes(chunk)));
+      new CapturedStream(truncateOutputAt, (chunk) => append(stream, chunk));
     this.#append = append;
     this.stdout = capture("stdout");
     this.stderr = capture("stderr");
@@ -116,14 +116,6 @@ export function hideSecrets(given: {
 function maskValue(value: string, mask: (text: string) => string): string {
   const shown = mask(value);
   return shown === value ? "***" : shown;
-}
-
-/** Encodes bytes as `ascii` if all of them are; else as `base64`, which every client decodes. */
-export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return isAscii(buffer)
-    ? { value: buffer.toString("latin1"), encoding: "ascii" }
-    : { value: buffer.toString("base64"), encoding: "base64" };
 }
 
 /** Maximum bytes of one stream that are held. Longer output is only in the operation's events. */

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, constants, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, steadyTime } from "../../clock.ts";
-import { type OperationEvent, sandboxSpid } from "../../service/wire/operation.ts";
+import { encodeBytes, type OperationEvent, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import { LineReader } from "./stored-content.ts";
 
@@ -20,9 +20,15 @@ interface OpenLog {
   followers: Set<(appended: AppendedEvent | undefined) => void>;
 }
 
+/** What an event tells; of output, the bytes. */
+export type EventData = Record<string, unknown> | Uint8Array;
+
+/** `bytes`: those of output, for a follower in this process that has not fallen behind. */
+export type EngineEvent = OperationEvent & { bytes?: Uint8Array };
+
 /** An event with its place in the log. */
 interface AppendedEvent {
-  event: OperationEvent;
+  event: EngineEvent;
   from: number;
   to: number;
 }
@@ -48,8 +54,10 @@ export class EventFiles {
     this.#open.set(operation, { nextId: 1, bytes: 0, followers: new Set() });
   }
 
-  append(operation: string, spid: number, type: string, data: Record<string, unknown>): void {
+  append(operation: string, spid: number, type: string, told: EventData): void {
     const log = this.#open.get(operation) ?? this.#resume(operation);
+    const bytes = told instanceof Uint8Array ? told : undefined;
+    const data: Record<string, unknown> = told instanceof Uint8Array ? encodeBytes(told) : told;
     const event: OperationEvent = {
       ...{ id: log.nextId, ts: new Date(this.#clock.now()).toISOString() },
       ...{ spid, type, data },
@@ -64,7 +72,7 @@ export class EventFiles {
     const from = log.bytes;
     log.nextId += 1;
     log.bytes += text.length;
-    wake(log, { event, from, to: log.bytes });
+    wake(log, { event: bytes === undefined ? event : { ...event, bytes }, from, to: log.bytes });
   }
 
   /** Appends an operation's last event. On a full disk it is missing; the operation's record has the outcome anyway. */
@@ -107,11 +115,11 @@ export class EventFiles {
       idleMilliseconds: number;
       signal: AbortSignal;
     },
-  ): AsyncGenerator<OperationEvent | undefined> {
+  ): AsyncGenerator<EngineEvent | undefined> {
     using reader = new LineReader(this.#path(operation));
     let quietSince = steadyTime(this.#clock);
     let hadEnded = false;
-    let next: OperationEvent | undefined;
+    let next: EngineEvent | undefined;
     while (!options.signal.aborted) {
       const events = next === undefined ? parseLines(reader.next()) : [next];
       next = undefined;

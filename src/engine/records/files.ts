@@ -29,18 +29,19 @@ export function filePath(layout: Layout, sha256: string): string {
 /**
  * Stores a stream under its SHA-256, which is computed while it is written. The bytes are on disk before the file gets its name,
  * so a stored file is reliable. They replace an existing file, which may be damaged. `signal`: the request's, since its body may
- * stop arriving.
+ * stop arriving. `inspect` gets the SHA-256 before: if it throws, nothing is stored.
  */
 export async function storeFile(
   database: Database,
   layout: Layout,
   body: ReadableStream<Uint8Array> | null,
   now: () => number,
-  signal?: AbortSignal,
+  { signal, inspect }: { signal?: AbortSignal; inspect?: ((sha256: string) => void) | undefined } = {},
 ): Promise<FileRecord> {
   const temporary = join(layout.scratch, crypto.randomUUID());
   try {
     const { sha256, size } = await writeHashed(temporary, body, signal);
+    inspect?.(sha256);
     // Both under one lock, which the removal of unrecorded files also takes.
     inTransaction(database, () => {
       giveName(temporary, filePath(layout, sha256));

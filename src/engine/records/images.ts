@@ -71,13 +71,15 @@ export function requireImage(records: Records, reference: string): Image {
   const { database } = records;
   const row = findRow(database, reference);
   const reason = row && unreachableReason(records, absentLayersOf(database, row.layer));
-  if (reason !== undefined) throw new RequestError(424, unusableText(reference, reason));
+  if (reason !== undefined) throw new UnusableImageError(reference, reason);
   throw new RequestError(404, `there is no image ${reference}`);
 }
 
-/** Clients understand "no longer": the image is lost to them. */
-export function unusableText(image: string, reason: string): string {
-  return `image ${image} can no longer be used: ${reason}`;
+/** A layer of the image can't be fetched: the image is lost to clients, which understand "no longer". */
+export class UnusableImageError extends RequestError {
+  constructor(image: string, reason: string) {
+    super(424, `image ${image} can no longer be used: ${reason}`);
+  }
 }
 
 /**
@@ -100,7 +102,7 @@ export function findImportedImage(
  * Returns the image with the same files and this configuration and origin; the same request always gives the same image. The
  * given image itself never changes, since others are built on it. `origin`: the given image's by default.
  */
-export function configureImage(
+export function configuredImage(
   database: Database,
   { uuid, layer, config: before, origin: originBefore }: Image,
   { config, origin: given = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },

@@ -1,43 +1,16 @@
-import { existsSync } from "node:fs";
-import { streamOf } from "../../streams.ts";
+import { openCache } from "../export/cache-archive.ts";
 import { RequestError } from "../http/answers.ts";
-import { cacheDirectory, releaseCaches, takeForReading } from "../records/caches.ts";
 import type { Route } from "../router.ts";
-import type { EngineState } from "../state.ts";
 
-/** The route of the extension `cache-archives`: the files of a cache, in the format of a layer. */
+/** The route of the extension `cache-archives`. */
 export const cacheRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/caches/:key",
     async answer({ state, parameters }) {
       if (state.isServer) throw new RequestError(403, "caches are not readable on a server");
-      const body = await streamCache(state, parameters.key ?? "");
+      const body = await openCache(state, parameters.key ?? "");
       return new Response(body, { headers: { "Content-Type": "application/x-tar" } });
     },
   },
 ];
-
-/** Keeps commands from the cache until the stream has ended or is cancelled. */
-async function streamCache(state: EngineState, key: string): Promise<ReadableStream<Uint8Array>> {
-  const { database, layout, clock, inUserNamespace } = state;
-  const { streamLayer } = await import("../export/layer-archive.ts");
-  const operation = crypto.randomUUID();
-  const taken = takeForReading({ database, layout }, { key, operation, now: clock.now() });
-  if (taken === "busy") throw new RequestError(409, "another command is using the cache");
-  if (taken === "absent") throw new RequestError(404, `there is no cache ${key}`);
-  const ended = new AbortController();
-  const release = () => {
-    ended.abort();
-    // A closed engine uses nothing any more.
-    if (!state.closing.aborted) releaseCaches(database, operation, clock.now());
-  };
-  const directory = cacheDirectory(layout, taken.name);
-  if (!existsSync(directory)) {
-    release();
-    throw new RequestError(404, `there is no cache ${key}`);
-  }
-  const signal = AbortSignal.any([ended.signal, state.closing]);
-  const chunks = streamLayer(directory, { inUserNamespace, clampTo: undefined, signal });
-  return streamOf(chunks, release);
-}

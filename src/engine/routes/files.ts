@@ -29,13 +29,9 @@ export const fileRoutes: readonly Route[] = [
     path: "/v1/files",
     async answer({ state, request }) {
       requireRoom(Number(request.headers.get("content-length") ?? 0), state.layout);
-      const stored = await storeFile(
-        state.database,
-        state.layout,
-        request.body,
-        state.clock.now,
-        request.signal,
-      );
+      const stored = await storeFile(state.database, state.layout, request.body, state.clock.now, {
+        signal: request.signal,
+      });
       return jsonResponse(stored, 201);
     },
   },

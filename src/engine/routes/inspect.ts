@@ -1,24 +1,20 @@
-import { closeSync, openSync, readSync } from "node:fs";
-import { BoughError } from "../../errors.ts";
-import { createPace } from "../../pace.ts";
 import { readSelectionBody } from "../copies/copy-spec.ts";
-import { openLayerTree } from "../copies/fill-upper.ts";
+import { indexOfLayer, unpackedLayers } from "../export/image-layers.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody, readChoice, readFlag, readNumber, readText, readTexts } from "../http/fields.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
+import { streamFile } from "../inspect/file-stream.ts";
 import { grepFiles } from "../inspect/grep.ts";
-import { findInView, findPath, readLayers, viewImage } from "../inspect/image-path.ts";
+import { listChanges, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
+import { findInView, viewImage, viewLayers } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
-import { findTag, requireImage } from "../records/images.ts";
-import type { Route } from "../router.ts";
+import { findTag, type Image, requireImage } from "../records/images.ts";
+import type { Call, Route } from "../router.ts";
 import { bringForRequest } from "../unpack/bring-layers.ts";
-import { unpackedLayers } from "./layers.ts";
 
 const maxMatches = 10_000;
 const defaultMatches = 1000;
-/** The number of changes in one response, which is held in memory as a whole. */
-const maxListed = 100_000;
 
 /** Routes that read images, and what their layers change, without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [
@@ -44,8 +40,8 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/list",
     async answer(call) {
-      const view = await readLayers(call);
-      const found = findPath(view, call.url);
+      const view = viewLayers(call.state, await bringImage(call));
+      const found = findInView(view, pathOf(call));
       const files = describeEntries(view, found);
       if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
       return new Response(formatEntries(files), {
@@ -57,8 +53,8 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/download",
     async answer(call) {
-      const view = await readLayers(call);
-      const { inside, path, stats } = findPath(view, call.url);
+      const view = viewLayers(call.state, await bringImage(call));
+      const { inside, path, stats } = findInView(view, pathOf(call));
       // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
       const body = call.request.method === "HEAD" ? null : streamFile(path);
@@ -69,17 +65,11 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/inspect/:uuid/digest",
-    async answer({ state, parameters, request }) {
-      const selection = readSelectionBody(await readBody(request));
-      const { digestSelection } = await import("../copies/digest.ts");
-      const image = requireImage(state, parameters.uuid ?? "");
-      await bringForRequest(state, image);
-      const tree = openLayerTree(state, image);
-      try {
-        return jsonResponse({ digest: await digestSelection(selection, tree, createPace(request.signal)) });
-      } catch (error) {
-        throw error instanceof BoughError ? new RequestError(404, error.message) : error;
-      }
+    async answer(call) {
+      const selection = readSelectionBody(await readBody(call.request));
+      const { digestOfImage } = await import("../copies/digest.ts");
+      const image = await bringImage(call);
+      return jsonResponse({ digest: await digestOfImage(call.state, image, selection, call.request.signal) });
     },
   },
   {
@@ -87,8 +77,8 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/archive",
     async answer(call) {
       using owned = new DisposableStack();
-      const view = owned.use(await viewImage(call));
-      const { path, stats } = findPath(view, call.url);
+      const view = owned.use(await viewImage(call.state, await bringImage(call)));
+      const { path, stats } = findInView(view, pathOf(call));
       const headers = { "Content-Type": "application/x-tar" };
       if (call.request.method === "HEAD") return new Response(null, { headers });
       const body = streamArchive(call.state, path, stats, view);
@@ -113,7 +103,7 @@ export const inspectRoutes: readonly Route[] = [
         before: readNumber(url, "before", 0, 1000) ?? 0,
         after: readNumber(url, "after", 0, 1000) ?? 0,
       } as const;
-      using view = await viewImage(call);
+      using view = await viewImage(state, await bringImage(call));
       const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
       const found = await grepFiles(places, query, { ...state, signal: request.signal });
       return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
@@ -123,47 +113,32 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/changes",
-    async answer({ state, parameters }) {
-      const { summarizeChanges } = await import("../inspect/image-changes.ts");
-      await bringForRequest(state, requireImage(state, parameters.uuid ?? ""));
-      const layers = await summarizeChanges(unpackedLayers(state, parameters.uuid ?? ""), state);
-      return jsonResponse({ layers: layers.map(({ number: _, ...layer }) => layer) });
+    async answer(call) {
+      const { uuid } = await bringImage(call);
+      return jsonResponse({ layers: await summarizeChanges(unpackedLayers(call.state, uuid), call.state) });
     },
   },
   {
     method: "GET",
     path: "/v1/images/:uuid/changes/:layer",
-    async answer({ state, parameters, url }) {
-      const { uuid = "", layer = "" } = parameters;
-      const layers = unpackedLayers(state, uuid);
-      const index = layers.findIndex(({ id }) => id === layer);
-      if (index < 0) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
-      await bringForRequest(state, requireImage(state, uuid));
-      const limit = readNumber(url, "limit", 1, maxListed) ?? maxListed;
-      const { listChanges } = await import("../inspect/image-changes.ts");
-      return jsonResponse(await listChanges(layers, index, limit, state));
+    async answer(call) {
+      const { state, url } = call;
+      const { uuid = "", layer = "" } = call.parameters;
+      const index = indexOfLayer(unpackedLayers(state, uuid), uuid, layer);
+      await bringImage(call);
+      const limit = readNumber(url, "limit", 1, maxListedChanges) ?? maxListedChanges;
+      return jsonResponse(await listChanges(unpackedLayers(state, uuid), index, limit, state));
     },
   },
 ];
 
-/**
- * Streams a file, which stays readable after its view is disposed of. Uses no FileHandle: one left open by an aborted request is
- * an uncaught error at its collection.
- */
-function streamFile(path: string): ReadableStream<Uint8Array> {
-  const descriptor = openSync(path, "r");
-  return new ReadableStream<Uint8Array>({
-    pull(controller) {
-      try {
-        const buffer = new Uint8Array(256 * 1024);
-        const count = readSync(descriptor, buffer);
-        if (count > 0) return controller.enqueue(buffer.subarray(0, count));
-        controller.close();
-      } catch (error) {
-        controller.error(error);
-      }
-      closeSync(descriptor);
-    },
-    cancel: () => closeSync(descriptor),
-  });
+/** Returns the image that a request names, with its layers. */
+async function bringImage({ state, parameters }: Call): Promise<Image> {
+  const image = requireImage(state, parameters.uuid ?? "");
+  await bringForRequest(state, image);
+  return image;
+}
+
+function pathOf({ url }: Call): string {
+  return readText(url, "path") ?? "/";
 }

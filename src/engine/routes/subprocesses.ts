@@ -4,6 +4,7 @@ import { readBody, readText, refuseUnknown } from "../http/fields.ts";
 import { execFields, readExecSpec, readInput, readSignal } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
+import { requireProcesses } from "../processes/require-processes.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 import type { Call, Route } from "../router.ts";
@@ -15,7 +16,7 @@ export const subprocessRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/operations/:uuid/subprocesses",
     async answer(call) {
-      const processes = requireProcesses(call, await requireInstance(call));
+      const processes = requireProcesses(call.state, await requireInstance(call));
       const body = await readBody(call.request);
       refuseUnknown(body, execFields);
       const spid = await processes.create(readExecSpec(body));
@@ -60,7 +61,7 @@ export const subprocessRoutes: readonly Route[] = [
 ];
 
 async function requireProcess(call: Call): Promise<{ processes: InstanceProcesses; spid: number }> {
-  const processes = requireProcesses(call, await requireInstance(call));
+  const processes = requireProcesses(call.state, await requireInstance(call));
   const spid = readSpid(call);
   if (!processes.has(spid)) throw unknownProcess(call);
   return { processes, spid };
@@ -70,17 +71,6 @@ async function requireInstance({ state, parameters }: Call): Promise<Operation> 
   const operation = await requireOperation(state, parameters.uuid ?? "");
   if (operation.kind === "instance") return operation;
   throw new RequestError(409, `operation ${operation.uuid} is an import, and runs no command`);
-}
-
-export function requireProcesses({ state }: Pick<Call, "state">, operation: Operation): InstanceProcesses {
-  const { uuid, finishedAt, status } = operation;
-  if (finishedAt !== null) throw new RequestError(409, `operation ${uuid} has already ended (${status})`);
-  const processes = state.instances.get(uuid);
-  if (processes !== undefined) return processes;
-  throw new RequestError(
-    409,
-    `operation ${uuid} was started by another bough process, and only that process can do this`,
-  );
 }
 
 function readSpid({ parameters }: Call): number {
@@ -120,7 +110,7 @@ export const terminalRoutes: readonly Route[] = [
 
 async function requireTerminal(call: Call) {
   const operation = await requireOperation(call.state, call.parameters.uuid ?? "");
-  const processes = requireProcesses(call, operation);
+  const processes = requireProcesses(call.state, operation);
   if (processes.terminal !== undefined) return { uuid: operation.uuid, processes };
   throw new RequestError(409, `operation ${operation.uuid} has no terminal`);
 }

@@ -10,7 +10,7 @@ import { openSource } from "../import/fetch-blobs.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";
 import { absentBlobs, absentLayersOf, unreachableReason } from "../records/absent-layers.ts";
-import { type Image, unusableText } from "../records/images.ts";
+import { type Image, UnusableImageError } from "../records/images.ts";
 import { findOperation } from "../records/operations.ts";
 import { startOperation } from "../run-operation.ts";
 import type { EngineState, FetchWaiter, LayerFetch } from "../state.ts";
@@ -74,7 +74,7 @@ async function bringImage(state: EngineState, image: WantedImage, waiter: FetchW
     const absent = absentLayersOf(database, image.layer);
     if (absent.length === 0) return;
     const reason = unreachableReason(state, absent);
-    if (reason !== undefined) throw new RequestError(424, unusableText(image.uuid, reason));
+    if (reason !== undefined) throw new UnusableImageError(image.uuid, reason);
     // Each fetch that succeeds has brought some of them, unless their records were edited.
     if (absent.length >= before) throw new BoughError(`the layers of image ${image.uuid} were not found`);
     const running = absent.map((layer) => fetches.get(layer)).find((each) => each !== undefined);

@@ -3,7 +3,6 @@ import { inTransaction } from "../../database.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
-import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
 import {
   type AbsentBlob,
@@ -12,7 +11,7 @@ import {
   isAbsent,
   unreachableReason,
 } from "../records/absent-layers.ts";
-import { addImage, findImportedImage, setTag, unusableText } from "../records/images.ts";
+import { addImage, findImportedImage, setTag, UnusableImageError } from "../records/images.ts";
 import { noMarks } from "../records/layer-marks.ts";
 import { addAbsentLayer, addLayer, disownContent, type LayerRecord, maxDepth } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
@@ -37,7 +36,7 @@ interface DeclaredImage {
 
 /**
  * Records an image without fetching anything. Layers that the engine has are used, the others are absent. The same image always
- * gets the same UUID. Throws a RequestError (424) if one of its layers could not be fetched a moment ago.
+ * gets the same UUID. Throws an UnusableImageError if one of its layers could not be fetched a moment ago.
  */
 export function declareImage(
   state: EngineState,
@@ -52,7 +51,7 @@ export function declareImage(
     const layer = addMissing(state, groups, layers, createdAt);
     const absent = absentLayersOf(database, layer);
     const reason = unreachableReason(state, absent);
-    if (reason !== undefined) throw new RequestError(424, unusableText("as declared", reason));
+    if (reason !== undefined) throw new UnusableImageError("as declared", reason);
     const configDigest =
       given ?? `declared:${sha256Of(JSON.stringify([groups.at(-1)?.content, config, origin]))}`;
     const image =

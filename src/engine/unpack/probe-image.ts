@@ -9,11 +9,16 @@ const maxConcurrent = 8;
 /** A place that does not respond until then is taken to have the blobs: whoever needs one waits longer. */
 const maxWaitMilliseconds = 2_000;
 
+/** Returns false if a layer of the image is neither here nor, as far as its places say, to be fetched. */
+export async function isUsable(state: EngineState, image: Pick<Image, "layer">): Promise<boolean> {
+  return absentLayersOf(state.database, image.layer).length === 0 || (await probeImage(state, image));
+}
+
 /**
  * Asks the places of an image's absent layers whether they have them. Notes those that do not, and returns false if the image can't be
  * used then. Asks for no layer that two places may have.
  */
-export async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): Promise<boolean> {
+async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): Promise<boolean> {
   const { database, unreachable, closing } = state;
   const absent = absentLayersOf(database, layer);
   const blobs = new Map<string, AbsentBlob>();

@@ -14,20 +14,16 @@ import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import { DeadlineError } from "./deadline.ts";
 import { type CallName, callName, MovedError, RedirectError } from "./errors.ts";
-import { type Connections, createConnections } from "./one-connection.ts";
+import { createConnections } from "./one-connection.ts";
 import { createProtocols, type KnownProtocol } from "./protocol.ts";
 
 export interface ExchangeOptions {
   clock: Clock;
   fetch: Fetch;
   baseUrl: string;
-  /** Shown to people instead of the base address. If it is set, messages name only the path of a call. */
-  address?: string;
   token?: Secret;
   project?: string;
   userAgent: string;
-  /** True if the service runs in this process. */
-  isEmbedded: boolean;
   knownProtocol?: KnownProtocol | undefined;
   onNotice: (notice: { level: "info"; text: string }) => void;
 }
@@ -111,7 +107,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
       method,
       url,
       get shown() {
-        return options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
+        return withoutCredentials(url);
       },
     };
   }
@@ -138,7 +134,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         text: "the service answers one connection at a time: each ends with its answer from now on",
       }),
   });
-  const watch: Connections["watch"] = options.isEmbedded ? (_, __, send) => send() : connections.watch;
+  const { watch } = connections;
 
   return {
     hasToken: token !== undefined,

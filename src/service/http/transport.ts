@@ -72,7 +72,7 @@ export function createTransport(options: TransportOptions): Transport {
   const { clock, onNotice } = options;
   const exchange = createExchange(options);
   const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
-  const newIds = options.isEmbedded ? noNewIds : createNewIds(clock);
+  const newIds = createNewIds(clock);
   const hasNew = (ids: Iterable<string>) => [...ids].some(newIds.has);
   let answeredBefore = false;
   /** The `Date` of the latest response, and when it came. Most processes never ask for it. */
@@ -242,9 +242,6 @@ function createNewIds(clock: Pick<Clock, "now" | "precise">): NewIds {
     has: (id) => isNew(madeAt.get(id) ?? Number.NEGATIVE_INFINITY),
   };
 }
-
-/** The ids of a service in this process, which knows at once what it has made. */
-const noNewIds: NewIds = { add: () => undefined, has: () => false };
 
 /** Sends requests without their optional fields to a service that refuses fields which it does not know. */
 interface PlainFields {

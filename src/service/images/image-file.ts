@@ -1,6 +1,7 @@
 /** Files of an image, read without starting anything. */
 
 import { posix } from "node:path";
+import { NotFoundError } from "../http/errors.ts";
 import { asText, type JsonRecord } from "../http/json.ts";
 import type { ImageCopy } from "../wire/instance.ts";
 
@@ -51,6 +52,14 @@ export interface ImageFiles {
   openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
   /** Opens a tar archive of a directory's contents. */
   openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
+}
+
+export function lostImage(image: string): NotFoundError {
+  return new NotFoundError(`image ${image} is gone`);
+}
+
+export function noSuchFile(image: string, path: string): NotFoundError {
+  return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
 
 /** A file in a list of `GET /v1/inspect/{uuid}/list`. */

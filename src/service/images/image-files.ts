@@ -3,8 +3,8 @@ import { BoughError } from "../../errors.ts";
 import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import { fileName, fileType, type ImageFile, type ImageFiles } from "./image-file.ts";
-import { type InspectRoutes, lacksRoute, noSuchFile, wrongType } from "./inspect-routes.ts";
+import { fileName, fileType, type ImageFile, type ImageFiles, noSuchFile } from "./image-file.ts";
+import { type InspectRoutes, lacksRoute, wrongType } from "./inspect-routes.ts";
 
 /** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */
 const noRoute = [405, 501];

@@ -1,8 +1,4 @@
 /** Finding, importing and tagging images. */
-import { BoughError } from "../../errors.ts";
-import { chooseFor, parsePlatform } from "../../image/platform.ts";
-import { type Message, wording } from "../../messages/wording.ts";
-import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asInteger, asRecord, asText } from "../http/json.ts";
@@ -15,9 +11,10 @@ import { imageIdIn, importedImagesIn } from "../wire/reader/ids.ts";
 import { isTagKey } from "../wire/reader/lists.ts";
 import { isEnd, stageOf } from "../wire/reader/status.ts";
 import { wordsOf } from "../wire/reader/words.ts";
+import { chooseTagged, foundImage, platformsAmong } from "./found-image.ts";
 import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
-import { areEqualNames, isUuid, withLatest } from "./reference.ts";
-import { registryHint } from "./registry-hint.ts";
+import { importError } from "./import-error.ts";
+import { isUuid, withLatest } from "./reference.ts";
 import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
 export interface Images
@@ -51,12 +48,10 @@ interface RemovedImage {
 
 interface ImagesOptions extends ImageListOptions {
   operations: Operations;
-  /** True if the service runs in this process. */
-  isEmbedded: boolean;
 }
 
 export function createImages(options: ImagesOptions): Images {
-  const { transport, operations, signal, capabilities, isEmbedded } = options;
+  const { transport, operations, signal, capabilities } = options;
   const images = createImageList(options);
 
   function asNew(uuid: string): string {
@@ -74,21 +69,19 @@ export function createImages(options: ImagesOptions): Images {
     });
   }
 
+  function learnt(record: ImageRecord): FoundImage {
+    if (record.oci_config !== undefined) capabilities.learn("config", true);
+    return foundImage(record);
+  }
+
   async function findByTag(name: string, platform?: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list has both the name as written and the one with `:latest`.
     const complete = withLatest(name);
     const listed = await images.search({ tag: name }, ({ tag }) => tag === name || tag === complete);
     if (capabilities.lacks("imageList")) return "unsupported";
-    const choose = (tag: string) => {
-      const named = listed.filter((image) => image.tag === tag);
-      if (platform === undefined) return named[0];
-      // A service that does not say it has images for one platform.
-      const wanted = parsePlatform(platform);
-      return chooseFor(named, wanted, (image) => parsePlatform(image.platform ?? platform));
-    };
-    const found = choose(name) ?? choose(complete);
-    return found && foundImage(found, capabilities);
+    const found = chooseTagged(listed, name, platform);
+    return found && learnt(found);
   }
 
   async function followImport(
@@ -101,30 +94,7 @@ export function createImages(options: ImagesOptions): Images {
       : operations.follow(operation, undefined, { onProgress }));
     // A record of an import without another image may be that of the image itself.
     if (outcome.status === "SUCCESS") return outcome.image ?? operation;
-    const reason =
-      outcome.error ?? (outcome.stderr.text.trim() || `the operation ended as ${outcome.status}`);
-    throw new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason) });
-  }
-
-  function hintAfter(url: string, reason: string): Message {
-    if (/no space left/i.test(reason))
-      return wording`Free some space: ${{ command: "engine df" }} shows what the embedded engine uses, ${{ command: "engine prune" }} removes what is not needed.`;
-    if (!url.startsWith("docker://")) return "Check the path and its contents.";
-    const [, kind] = /^docker:\/\/docker\.io\/library\/(oci|dir):/.exec(url) ?? [];
-    if (kind !== undefined && /manifest unknown|not found|denied/i.test(reason))
-      return `No file or directory here has that name, so it was read as an image name; a path begins with / or ./, as in ${kind}:./PATH.`;
-    const [registry = ""] = url.slice("docker://".length).split("/");
-    const given = `bough images import ${url} --username NAME --password-stdin`;
-    if (/no image found in (image index|manifest list)/i.test(reason))
-      return wording`${{ command: "index inspect", words: [url.slice("docker://".length)] }} lists the platforms that it is for.`;
-    const hint = registryHint(registry, reason, {
-      login: isEmbedded ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
-      certificate: isEmbedded ? "set SSL_CERT_FILE=FILE to trust it" : "the service must trust it",
-    });
-    return (
-      hint ??
-      `Check the reference, and that ${isEmbedded ? "this machine" : "the service"} can reach its registry.`
-    );
+    throw importError(url, outcome, false);
   }
 
   return {
@@ -139,14 +109,11 @@ export function createImages(options: ImagesOptions): Images {
       if (found === "gone" && lower !== reference) found = await images.find(lower);
       if (found === "gone") return undefined;
       // A UUID can be used without a lookup: a later call reports a missing image.
-      return found === "unsupported" ? { uuid: reference } : foundImage(found, capabilities);
+      return found === "unsupported" ? { uuid: reference } : learnt(found);
     },
 
     async platformsOf(tag) {
-      const listed = await images.list({ tagged: true });
-      const name = tag.replace(/^tag:/, "");
-      const found = listed.filter((image) => image.tag !== null && areEqualNames(image.tag, name));
-      return [...new Set(found.flatMap(({ platform }) => platform ?? []))].toSorted();
+      return platformsAmong(await images.list({ tagged: true }), tag);
     },
 
     async hasImage(uuid) {
@@ -264,22 +231,4 @@ function imageIn(answer: Answer): string | undefined {
 
 function namesOperation({ headers }: Answer): boolean {
   return headers.get("location")?.includes("/operations/") === true;
-}
-
-function foundImage(record: ImageRecord, capabilities: LearntCapabilities): FoundImage {
-  const { uuid, identity, platform, oci_config: config, oci_author: author, oci_history: history } = record;
-  if (config !== undefined) capabilities.learn("config", true);
-  const origin = {
-    ...(author === undefined ? {} : { author }),
-    ...(history === undefined ? {} : { history }),
-    ...(platform === undefined ? {} : { platform }),
-  };
-  const hasOrigin = Object.keys(origin).length > 0;
-  return {
-    uuid,
-    ...(config === undefined ? {} : { config }),
-    ...(hasOrigin ? { origin } : {}),
-    ...(identity === undefined ? {} : { identity }),
-    ...(platform === undefined ? {} : { platform }),
-  };
 }

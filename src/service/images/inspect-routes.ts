@@ -7,7 +7,15 @@ import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import { meansMissingImage } from "../operations/outcome.ts";
 import type { ImageService } from "../service.ts";
-import { fileName, fileType, type ImageInspector, type ListedEntry, type PathType } from "./image-file.ts";
+import {
+  fileName,
+  fileType,
+  type ImageInspector,
+  type ListedEntry,
+  lostImage,
+  noSuchFile,
+  type PathType,
+} from "./image-file.ts";
 
 /** Statuses of a missing route; 0 is any other answer. 404 is left out, because it may also mean a missing path. */
 const noSuchRoute = [0, ...unavailableStatuses].filter((status) => status !== 404);
@@ -66,7 +74,7 @@ export function createInspectRoutes(
     let { status, refusal = "" } = await listRoot(image, refusals);
     if (status === 404 && isNew && meansMissingImage(refusal)) status = await statusOnceKnown(image);
     const isThere = status === 200 || (await hasImage(image));
-    if (isThere === false) throw lost(image);
+    if (isThere === false) throw lostImage(image);
     // The service may have learnt of the image only after the first request.
     if (status === 404 && isNew && isThere === true) ({ status } = await listRoot(image, refusals));
     if (status === 200) {
@@ -109,7 +117,7 @@ export function createInspectRoutes(
 
     async explainMissing(image, path) {
       // Every image has a root.
-      if (await exist(image)) return path === "/" ? lost(image) : noSuchFile(image, path);
+      if (await exist(image)) return path === "/" ? lostImage(image) : noSuchFile(image, path);
       return capabilities.lacks("inspect")
         ? lacksRoute("list")
         : new NoInspectError(`image ${image} is gone, or the service cannot show files of images`);
@@ -122,14 +130,6 @@ export function lacksRoute(route: string): NoInspectError {
     `the service cannot show files of images: it does not support GET /v1/inspect/{image_uuid}/${route}`,
     { hint: "A command in the image can show them, such as `ls` or `cat`." },
   );
-}
-
-function lost(image: string): NotFoundError {
-  return new NotFoundError(`image ${image} is gone`);
-}
-
-export function noSuchFile(image: string, path: string): NotFoundError {
-  return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
 
 export function createInspector(
@@ -177,7 +177,7 @@ export function createInspector(
       if (noSuchRoute.includes(status)) capabilities.learn("inspect", false);
       if (!(await routes.exist(image))) return "unsupported";
       // Every image has a root.
-      if (status === 404 && path === "/") throw lost(image);
+      if (status === 404 && path === "/") throw lostImage(image);
       return status === 404 ? undefined : "file";
     },
 

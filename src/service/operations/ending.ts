@@ -2,7 +2,7 @@
 
 import { type Clock, steadyTime } from "../../clock.ts";
 import { wording } from "../../messages/wording.ts";
-import { childOf, type IdleTimer, startIdleTimer } from "../http/deadline.ts";
+import { childOf } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import type { EventListener, OperationOutcome } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
@@ -89,26 +89,6 @@ export async function cancel(options: PollingOptions, operation: string): Promis
   }
   await pollUntilEnded(options, operation, cancelMilliseconds);
   return true;
-}
-
-const silenceMilliseconds = 60_000;
-
-/** Reports once a minute that a silent operation is still running. */
-export function reportSilence(
-  { clock, onNotice }: Pick<PollingOptions, "clock" | "onNotice">,
-  operation: string,
-): Pick<IdleTimer, "touch" | "stop"> {
-  const began = clock.now();
-  const onIdle = () => {
-    const minutes = Math.round((clock.now() - began) / 60_000);
-    onNotice({
-      level: "info",
-      text: `operation ${operation} is still running, after ${minutes} min`,
-    });
-    timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
-  };
-  let timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
-  return { touch: () => timer.touch(), stop: () => timer.stop() };
 }
 
 interface OverdueOptions extends Omit<PollingOptions, "transport"> {

@@ -1,8 +1,8 @@
 /** Follows an operation by its events, over as many connections as needed. */
 
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import type { Transport } from "../http/transport.ts";
-import type { EngineInProcess, EventListener, OutputChunk } from "../service.ts";
+import type { EventListener, OutputChunk } from "../service.ts";
 import {
   createFrameReader,
   ExcessiveEventsError,
@@ -81,32 +81,6 @@ export async function followEvents(
     await clock.sleep(wait, signal);
   }
   return "given up";
-}
-
-export type EventsHere = EngineInProcess["events"];
-
-/** Follows an operation of the engine in this process. If its events can't be read, the record has the rest. */
-export async function followEventsHere(
-  events: EventsHere,
-  { signal, onNotice }: PollingOptions,
-  operation: string,
-  log: ReceivedEvents,
-  onOutput: (chunk: OutputChunk) => void,
-): Promise<EventsEnd> {
-  try {
-    for await (const event of events(operation, signal)) {
-      const chunk = log.take(event);
-      if (chunk !== undefined) onOutput(chunk);
-    }
-  } catch (error) {
-    onNotice({
-      level: "debug",
-      text: `the events of operation ${operation} can't be read: ${messageOf(error)}`,
-    });
-    return "given up";
-  }
-  signal.throwIfAborted();
-  return "ended";
 }
 
 /** True if the operation has ended and its record holds all of its output. */

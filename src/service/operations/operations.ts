@@ -3,26 +3,18 @@ import { withDeadline } from "../http/deadline.ts";
 import { isRefusalOfCall, OverdueError } from "../http/errors.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
-import {
-  cancel,
-  cancelMilliseconds,
-  endedView,
-  endingOf,
-  reportSilence,
-  watchHold,
-  withTimeLimit,
-} from "./ending.ts";
-import { type EventsHere, followEvents, followEventsHere } from "./events.ts";
+import { cancel, cancelMilliseconds, endedView, endingOf, watchHold, withTimeLimit } from "./ending.ts";
+import { followEvents } from "./events.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
+import { uniqueRequestId } from "./request-id.ts";
+import { reportSilence } from "./silence.ts";
 import { spawnInstance } from "./spawn.ts";
-import { type SearchOptions, searchSpawned, uniqueRequestId } from "./spawned.ts";
+import { type SearchOptions, searchSpawned } from "./spawned.ts";
 
 interface OperationsOptions extends PollingOptions, SearchOptions {
   onServed: ((time: ServedTime) => void) | undefined;
-  /** Set if the engine runs in this process. */
-  eventsHere: EventsHere | undefined;
   /** Called at the end of each operation that has made an image. */
   onImage: () => void;
   /** Returns numbers in [0, 1). */
@@ -69,7 +61,7 @@ const unknownStatusMilliseconds = 10_000;
 const echoMilliseconds = 500;
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { clock, random, running, capabilities, eventsHere } = options;
+  const { clock, random, running, capabilities } = options;
   const { newIds } = options.transport;
   const expected = new Map<string, ExpectedOperation>();
   /** True after the warning about exit codes, and after that about output. */
@@ -124,9 +116,7 @@ export function createOperations(options: OperationsOptions): Operations {
       try {
         return await withinTime(operation, heldUntil, async (own) => {
           const readEvents = async () => {
-            const end = await (eventsHere === undefined
-              ? followEvents(own, operation, log, report)
-              : followEventsHere(eventsHere, own, operation, log, report));
+            const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
             // An import without events says nothing about instances.
             if (!isImport) capabilities.learn("events", end !== "unsupported");

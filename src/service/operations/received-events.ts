@@ -2,7 +2,7 @@
 import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
-import { bytesOf, mainProcessSpid, type OperationEvent, type OperationKind } from "../wire/operation.ts";
+import { bytesOf, mainProcessSpid, type OperationKind } from "../wire/operation.ts";
 import { createOutputDecoder, type OutputDecoder } from "./record.ts";
 
 type StreamName = OutputChunk["stream"];
@@ -26,8 +26,6 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
    * listener gets all output.
    */
   add(frame: EventFrame): OutputChunk | undefined;
-  /** Adds an event of an engine in this process, which sends each once. */
-  take(event: OperationEvent): OutputChunk | undefined;
   /** Returns the last, unfinished character of each stream. */
   end(): OutputChunk[];
   /** Returns the output so far. */
@@ -173,10 +171,6 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         spid: asNumber(event?.spid) ?? mainProcessSpid,
         ts: asText(event?.ts),
       });
-    },
-    take(event) {
-      beginsWithFirst ||= event.id === 1;
-      return read(event);
     },
     get isWhole() {
       return (

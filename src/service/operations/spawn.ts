@@ -10,13 +10,13 @@ import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
 import type { RepeatedId } from "../service.ts";
 import type { InstanceRequest } from "../wire/instance.ts";
+import { withRequestId } from "./request-id.ts";
 import {
   type SearchOptions,
   type Sent,
   type SpawnSearch,
   searchPatiently,
   searchSpawned,
-  withRequestId,
 } from "./spawned.ts";
 
 interface SpawnOptions extends SearchOptions {

@@ -22,9 +22,9 @@ export interface InstanceFile {
 
 /**
  * A file put in place before an instance's command starts: one of this machine, which must still be what was hashed, or one that
- * the service has. Part of the extension `lent-files`, which bough's own engine has for a client in the same process.
+ * the service has. Only for a service in this process: it never leaves it.
  */
-export type LentFile = {
+export type HostFile = {
   /** An absolute path in the image; for a mount, from its target. "/" is a mount that is a file itself. */
   destination: string;
   sha256: string;
@@ -40,14 +40,6 @@ export type LentFile = {
   /** Absolute paths of further hard links to the file. */
   links?: readonly string[];
 } & ({ path: string } | { uuid: string });
-
-export type LendFiles = (files: Iterable<LentFile>) => Loan;
-
-/** Files that a request can name until the loan ends. */
-export interface Loan {
-  readonly id: string;
-  end(): void;
-}
 
 /**
  * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a

@@ -1,5 +1,5 @@
 import type { HistoryLine } from "../../image/history.ts";
-import type { InstanceEntry, InstanceFile } from "./file.ts";
+import type { HostFile, InstanceEntry, InstanceFile } from "./file.ts";
 import type { InstanceMount } from "./mount.ts";
 
 /** A `COPY --from` of a request. Part of the extension `copies`, which bough's own engine has. */
@@ -60,8 +60,8 @@ export interface InstanceRequest {
   /** Absolute. The service's own default is `/root`, so it is always sent. */
   cwd: string;
   files?: Record<string, InstanceFile>;
-  /** The name of a loan, whose files are placed after `files`. Only with the extension `lent-files`. */
-  lent_files?: string;
+  /** Placed after `files`, and iterated when they are needed. Only for a service in this process, which reads them where they are. */
+  host_files?: Iterable<HostFile>;
   /** Entries by absolute path. Only with the extension `entries`. */
   entries?: Record<string, InstanceEntry>;
   /** Copies are made in order, after the files and before the command. Only with the extension `copies`. */

@@ -1,5 +1,5 @@
 import { sha256Of } from "../../sha256.ts";
-import type { InstanceEntry, InstanceFile } from "./file.ts";
+import type { HostFile, InstanceEntry, InstanceFile } from "./file.ts";
 
 /**
  * A mount that exists while a command runs, and is not in its result. Part of the extension `mounts`, which bough's own engine
@@ -28,8 +28,8 @@ export type InstanceMount = {
     }
   | {
       type: "bind";
-      /** The name of a loan with the mount's files, whose paths begin at the target. Also needs the extension `lent-files`. */
-      lent_files: string;
+      /** The mount's files, whose paths begin at the target. Only for a service in this process. */
+      host_files: Iterable<HostFile>;
       entries?: Record<string, InstanceEntry>;
       readonly: boolean;
     }

@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import type { ResourcesLimits } from "./instance.ts";
 
 export const operationStatuses = [
@@ -27,6 +28,14 @@ export interface WireBytes {
 
 export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
   return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
+}
+
+/** Encodes bytes as `ascii` if all of them are; else as `base64`, which every client decodes. */
+export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return isAscii(buffer)
+    ? { value: buffer.toString("latin1"), encoding: "ascii" }
+    : { value: buffer.toString("base64"), encoding: "base64" };
 }
 
 /** A limit that a command ran into. Part of the extension `resource-limits`. */

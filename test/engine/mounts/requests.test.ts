@@ -71,12 +71,11 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
     404,
     "there is no file x",
   ],
-  ["an unknown loan", [{ type: "bind", target: "/m", lent_files: "x" }], 404, 'there are no lent files "x"'],
   [
-    "files of both kinds",
-    [{ type: "bind", target: "/m", files: {}, lent_files: "x" }],
+    "files of the engine's machine",
+    [{ type: "bind", target: "/m", host_files: [] }],
     400,
-    "mounts[0].lent_files is not a known field",
+    "mounts[0].host_files is not a known field",
   ],
   [
     "a file for the target itself together with others",

@@ -1,4 +1,4 @@
-/** Files of this machine that the engine reads from their paths: the extension `lent-files`. */
+/** Files of this machine that the engine reads from their paths, for a client in the same process. */
 import { afterAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LentFile } from "../../src/service/wire/file.ts";
+import type { HostFile } from "../../src/service/wire/file.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { openSharedEngine } from "../support/shared-engine.ts";
 
@@ -24,13 +24,13 @@ function prepare(root: string): void {
 }
 
 const { engine, base } = await openSharedEngine({ prepare });
-const directory = mkdtempSync(join(tmpdir(), "bough-lent-"));
+const directory = mkdtempSync(join(tmpdir(), "bough-host-files-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 let made = 0;
 
-/** Makes a file with that content, lent for the path `destination`. */
-function lend(destination: string, content: string | Uint8Array, attributes: Partial<LentFile> = {}) {
+/** Makes a file with that content, for the path `destination`. */
+function fileFor(destination: string, content: string | Uint8Array, attributes: Partial<HostFile> = {}) {
   const path = join(directory, `file${made++}`);
   writeFileSync(path, content);
   const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
@@ -41,21 +41,21 @@ function lend(destination: string, content: string | Uint8Array, attributes: Par
 
 const large = Buffer.alloc(3_000_000, "large");
 
-test("lent files have the given attributes, are placed in order through the image's links, and stay unchanged here", async () => {
+test("they have the given attributes, are placed in order through the image's links, and stay unchanged here", async () => {
   const stored = await engine.upload("stored");
-  const own = lend("/a/own", "own");
-  const { path: _, ...described } = lend("/a/stored", "stored");
+  const own = fileFor("/a/own", "own");
+  const { path: _, ...described } = fileFor("/a/stored", "stored");
   const files = [
     own,
     { ...described, uuid: stored.uuid },
-    lend("/a/b/attributes", "#!/bin/sh\n", { uid: 7, gid: 8, mode: 0o6755, mtime: 1_000_000_000.5 }),
-    lend("/a/large", large, { mode: 0o600, mtime: 1_000_000_000 }),
-    lend("/a/empty", ""),
-    lend("/lib/old", "through a link"),
-    lend("/usr/lib/twice", "first"),
-    lend("/lib/twice", "second"),
-    lend("/usr/lib/outward", "no link"),
-    lend("/../a b/\n\\é'\"$x", "odd"),
+    fileFor("/a/b/attributes", "#!/bin/sh\n", { uid: 7, gid: 8, mode: 0o6755, mtime: 1_000_000_000.5 }),
+    fileFor("/a/large", large, { mode: 0o600, mtime: 1_000_000_000 }),
+    fileFor("/a/empty", ""),
+    fileFor("/lib/old", "through a link"),
+    fileFor("/usr/lib/twice", "first"),
+    fileFor("/lib/twice", "second"),
+    fileFor("/usr/lib/outward", "no link"),
+    fileFor("/../a b/\n\\é'\"$x", "odd"),
   ];
   const command = `cd /a; stat -c '%n %a %u:%g' b; for f in [!b]* b/attributes; do stat -c '%n %a %u:%g %s' $f; done; stat -c '%Y' b/attributes large
 cat /a/stored /usr/lib/old /usr/lib/twice /usr/lib/outward '/a b/'*; head -c 4 /etc/passwd; echo more >> own`;
@@ -77,8 +77,8 @@ cat /a/stored /usr/lib/old /usr/lib/twice /usr/lib/outward '/a b/'*; head -c 4 /
   expect(await Bun.file(own.path).text()).toBe("own");
 });
 
-test("4000 lent files, copied on threads: later ones replace earlier ones at the same path", async () => {
-  const [one, other] = [lend("", "first"), lend("", "again")];
+test("4000 files, copied on threads: later ones replace earlier ones at the same path", async () => {
+  const [one, other] = [fileFor("", "first"), fileFor("", "again")];
   const indexes = Array.from({ length: 2000 }, (_, index) => index);
   const files = indexes.map((index) => ({ ...one, destination: `/many/${index % 7}/${index}` }));
   const again = indexes.map((index) => ({ ...other, destination: `/link/${index % 7}/${index}` }));
@@ -131,14 +131,14 @@ describe.each([
   ["large", 3_000_000],
 ])("a %s file that has changed since it was hashed", (_, size) => {
   test.each(changes)("is an error with its path, and there is no image, if it %s", async (_, change) => {
-    const file = lend("/o/changed", Buffer.alloc(size, "x"));
+    const file = fileFor("/o/changed", Buffer.alloc(size, "x"));
     change(file.path, size);
     requireRefused(await engine.runWith(base, [file], "true"), file.path);
   });
 });
 
 test("a thread finds the one changed file of thousands", async () => {
-  const [first, file] = [lend("/o/0", "same"), lend("/o/changed", "x")];
+  const [first, file] = [fileFor("/o/0", "same"), fileFor("/o/changed", "x")];
   rmSync(file.path);
   const others = Array.from({ length: 2000 }, (_, index) => ({ ...first, destination: `/o/${index}` }));
   requireRefused(await engine.runWith(base, [...others, file, ...others], "true"), file.path);
@@ -147,45 +147,45 @@ test("a thread finds the one changed file of thousands", async () => {
 test("a directory at the path, or a file on the way, fails the operation", async () => {
   const errors: unknown[] = [];
   for (const destination of ["/usr/lib/taken", "/usr/lib/old/f"])
-    errors.push((await engine.runWith(base, [lend(destination, "x")], "true")).operation.error);
+    errors.push((await engine.runWith(base, [fileFor(destination, "x")], "true")).operation.error);
   expect(errors).toEqual([
     "cannot put a file at /usr/lib/taken: there is a directory in the image",
     "cannot put a file at /usr/lib/old/f: /usr/lib/old in the image is not a directory",
   ]);
 });
 
-test("a stored file without its bytes, or lent files that have ended, are errors", async () => {
-  const { path: _, ...described } = lend("/f", "never stored");
+test("a stored file without its bytes is an error", async () => {
+  const { path: _, ...described } = fileFor("/f", "never stored");
   const { operation } = await engine.runWith(base, [{ ...described, uuid: crypto.randomUUID() }], "true");
   expect(operation.error).toContain("no longer has the bytes that were uploaded (for /f): upload again");
+});
+
+test("no request can name them", async () => {
+  const request = { image: base, command: "true", shell: false, cwd: "/", disposable: true };
   const response = await engine.fetch("POST", "/v1/instances", {
-    ...{ image: base, command: "true", shell: false, cwd: "/", disposable: true },
-    lent_files: "none",
+    ...request,
+    host_files: [fileFor("/f", "of this machine")],
   });
-  expect([response.status, await response.text()]).toEqual([
-    404,
-    expect.stringContaining('there are no lent files \\"none\\"'),
+  expect([response.status, await response.json()]).toEqual([
+    400,
+    { status: 400, error: "host_files is not a known field" },
   ]);
 });
 
-describe("a mount of lent files", () => {
+describe("a mount of such files", () => {
   /** Runs a command with the files at /m, and returns its output, or the error. */
-  async function mount(files: readonly LentFile[], command: string, readonly = true): Promise<string> {
-    const loan = engine.engine.lend?.(files);
-    const contents = { lent_files: loan?.id ?? "", readonly };
-    const { operation, stdout } = await engine.run(base, command, {
-      mounts: [{ type: "bind", target: "/m", ...contents }],
-    });
-    loan?.end();
+  async function mount(files: readonly HostFile[], command: string, readonly = true): Promise<string> {
+    const mounts = [{ type: "bind" as const, target: "/m", host_files: files, readonly }];
+    const { operation, stdout } = await engine.runWith(base, [], command, { mounts });
     return operation.error ?? stdout;
   }
 
   test.each([true, false])("shows them, read-only: %p", async (readonly) => {
-    const { path: _, ...stored } = lend("/d/stored", "stored\n");
+    const { path: _, ...stored } = fileFor("/d/stored", "stored\n");
     const files = [
-      lend("/own", "own\n", { uid: 7, gid: 8, mode: 0o640, links: ["/d/linked"] }),
+      fileFor("/own", "own\n", { uid: 7, gid: 8, mode: 0o640, links: ["/d/linked"] }),
       { ...stored, uuid: (await engine.upload("stored\n")).uuid },
-      lend("/large", large),
+      fileFor("/large", large),
     ];
     const seen = await mount(
       files,
@@ -196,11 +196,11 @@ describe("a mount of lent files", () => {
   });
 
   test("is a file itself if that is the only path", async () => {
-    expect(await mount([lend("/", "lone\n")], "cat /m")).toBe("lone\n");
+    expect(await mount([fileFor("/", "lone\n")], "cat /m")).toBe("lone\n");
   });
 
   test("fails if a file has changed since it was hashed", async () => {
-    const file = lend("/a", "before");
+    const file = fileFor("/a", "before");
     writeFileSync(file.path, "behind");
     expect(await mount([file], "cat /m/a")).toContain(
       `cannot mount at /m: ${file.path} changed while it was being read`,

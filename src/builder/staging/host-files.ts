@@ -1,47 +1,33 @@
-import type { LendFiles, LentFile, Loan } from "../../service/wire/file.ts";
+import type { HostFile } from "../../service/wire/file.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { type Staged, type StagedEntry, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";
 import { uploadStaged } from "./upload.ts";
 
-/** A loan with the lent files, so that they can be lent again. */
-export interface StagedLoan extends Loan {
-  files: Iterable<LentFile>;
+/** True if the service reads the staged files of this machine where they are: it is in this process. */
+export function readsHostFiles(staged: Staged, { supports }: BuildServices): boolean {
+  return supports.isInThisProcess && staged.values().some(isLocal);
 }
 
-/**
- * Lends staged files to a service in this process, which reads files of this machine in place. `root`: what their paths lack to be
- * absolute.
- */
-export async function lendStaged(
-  staged: Staged,
-  lend: LendFiles,
-  build: BuildJob,
-  root = "",
-): Promise<StagedLoan> {
+/** Returns staged files for a service in this process. Uploads those that are no files of this machine. `root`: what their paths lack to be absolute. */
+export async function hostFilesOf(staged: Staged, build: BuildJob, root = ""): Promise<Iterable<HostFile>> {
   const others = new Map<string, StagedEntry>();
   const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);
   if (staged.values().some(isOther))
     for (const [path, entry] of staged) if (isOther(entry)) others.set(path, entry);
   const ids = await uploadStaged(others, build);
-  const files = { [Symbol.iterator]: () => lentFiles(staged, ids, root) };
-  return { ...lend(files), files };
-}
-
-/** Returns `undefined` if the service is in another process or there is nothing to lend. */
-export async function lenderOf(staged: Staged, { supports }: BuildServices): Promise<LendFiles | undefined> {
-  return staged.values().some(isLocal) ? supports.lending() : undefined;
+  return { [Symbol.iterator]: () => hostFiles(staged, ids, root) };
 }
 
 function isLocal(entry: StagedEntry): boolean {
   return entry.type === "file" && entry.content.kind === "local";
 }
 
-function* lentFiles(
+function* hostFiles(
   staged: Staged,
   ids: ReadonlyMap<string, string>,
   root: string,
-): Generator<LentFile, undefined> {
+): Generator<HostFile, undefined> {
   const furtherPaths = findFurtherPaths(staged);
   for (const [path, entry] of staged) {
     if (entry.type !== "file") continue;

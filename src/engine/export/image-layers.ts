@@ -1,0 +1,175 @@
+import { messageOf } from "../../errors.ts";
+import { hexOf } from "../../image/digest.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
+import type { ImageLayer } from "../../service/wire/image.ts";
+import { streamOf } from "../../streams.ts";
+import { RequestError } from "../http/answers.ts";
+import { contentDigestOf } from "../import/image-config.ts";
+import { absentBlobs, noteForged, placesOf } from "../records/absent-layers.ts";
+import { findImage, requireImage } from "../records/images.ts";
+import { findBlobs } from "../records/imported-blobs.ts";
+import { layerSize } from "../records/layer-sizes.ts";
+import { layerChain, layerDirectory } from "../records/layers.ts";
+import type { EngineState } from "../state.ts";
+import type { LayerArchiveOptions } from "./layer-archive.ts";
+
+/** Returns an image's layers, the lowest first. `measures`: with the sizes of those that are not imported. */
+export function listLayers(state: EngineState, image: string, measures: boolean): ImageLayer[] {
+  return layersOf(state, image).map(({ place: _, number, ...layer }) =>
+    measures && !layer.is_imported ? { ...layer, size: layerSize(state, number) } : layer,
+  );
+}
+
+/** A layer's archive: its blob, or else its files, uncompressed. */
+interface OpenableLayer {
+  mediaType: string;
+  open(): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** `clampTo`: seconds since the epoch, after which an archive that is made here has no time. */
+export function findOpenableLayer(
+  state: EngineState,
+  image: string,
+  layer: string,
+  clampTo: number | undefined,
+): OpenableLayer {
+  const found = layersOf(state, image).find(({ id }) => id === layer);
+  if (found === undefined) throw new RequestError(404, `image ${image} has no layer ${layer}`);
+  const { inUserNamespace, closing: signal } = state;
+  return {
+    mediaType: found.blob?.media_type ?? "application/x-tar",
+    async open() {
+      if (found.is_remote === true) return streamRemote(state, found);
+      if (found.blob !== undefined) return Bun.file(found.place).stream();
+      return streamArchive(found.place, { inUserNamespace, clampTo, signal });
+    },
+  };
+}
+
+/** Returns the directory of a layer that has to be packed; `undefined` for a stored blob, and if there is no such layer. */
+export function directoryOf(state: EngineState, image: string, layer: string): string | undefined {
+  if (findImage(state, image) === undefined) return undefined;
+  const found = layersOf(state, image).find(({ id }) => id === layer);
+  return found === undefined || found.blob !== undefined ? undefined : found.place;
+}
+
+async function streamArchive(
+  directory: string,
+  options: LayerArchiveOptions & { signal: AbortSignal },
+): Promise<ReadableStream<Uint8Array>> {
+  const { streamLayer } = await import("./layer-archive.ts");
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, options.signal]);
+  const chunks = streamLayer(directory, { ...options, signal });
+  return streamOf(chunks, () => ended.abort());
+}
+
+/** Passes the blob of an absent layer on from the first place that has it. */
+async function streamRemote(
+  state: EngineState,
+  { number, source: first = "", blob }: PlacedLayer,
+): Promise<ReadableStream<Uint8Array>> {
+  const { openSource } = await import("../import/fetch-blobs.ts");
+  const { checkContent, ForgedBlobError } = await import("../unpack/checked-blob.ts");
+  const { digest = "", size = 0, diff_id: diffId = "" } = blob ?? {};
+  const others = placesOf(state.database, number)
+    .flat()
+    .flatMap((place) => (place.digest === digest && place.source !== first ? [place.source] : []));
+  let failure: RequestError | undefined;
+  for (const source of [first, ...others]) {
+    const opened = await openSource(state, source);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([ended.signal, state.closing]);
+    const fail = (error: unknown) => {
+      const reason = messageOf(opened.reasonOf(messageOf(error)) ?? error);
+      const text = `layer ${digest} cannot be fetched from ${source}: ${reason}`;
+      // What lists the layers again is told of another place.
+      if (!signal.aborted) state.unreachable.noteBlob({ source, digest }, text);
+      if (error instanceof ForgedBlobError) noteForged(state.database, { digest, diffId });
+      return new RequestError(424, text);
+    };
+    try {
+      const chunks = await opened.store.openBlob({ digest, size }, signal);
+      const layer = { diffId, name: `layer ${digest} of ${source}`, maxBytes: state.importLimits.bytes };
+      return streamOf(rethrowing(checkContent(chunks, layer), fail), () => {
+        ended.abort();
+        opened[Symbol.dispose]();
+      });
+    } catch (error) {
+      opened[Symbol.dispose]();
+      failure ??= fail(error);
+    }
+  }
+  throw failure ?? new RequestError(424, `layer ${digest} cannot be fetched`);
+}
+
+async function* rethrowing(
+  chunks: AsyncIterable<Uint8Array>,
+  as: (error: unknown) => Error,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    throw as(error);
+  }
+}
+
+/** A layer, with the path of its directory or of its imported blob. */
+type PlacedLayer = ImageLayer & { number: number; place: string };
+
+/** A layer by its number, which `layerDirectory` takes. */
+type UnpackedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
+
+/** Returns an image's layers, the lowest first. Leaves out the empty layer that `FROM scratch` starts from. */
+export function unpackedLayers(state: EngineState, reference: string): UnpackedLayer[] {
+  const { database } = state;
+  const query = database.query<{ created_at: number; content: string | null }, [number]>(
+    "SELECT created_at, content FROM layers WHERE id = ?",
+  );
+  const emptyContent = contentDigestOf([]);
+  const chain = layerChain(database, requireImage(state, reference).layer).reverse();
+  return chain.flatMap((number): UnpackedLayer[] => {
+    const row = query.get(number);
+    if (row === null) throw new RequestError(404, `a layer of image ${reference} is missing`);
+    if (row.content === emptyContent) return [];
+    // With the time, the ID differs from that of an earlier layer of the same number.
+    const id = `${number}-${row.created_at}`;
+    const createdAt = new Date(row.created_at).toISOString();
+    return [{ number, id, created_at: createdAt, is_imported: row.content !== null }];
+  });
+}
+
+/** Throws a RequestError (404) if the image has no such layer. */
+export function indexOfLayer(layers: readonly UnpackedLayer[], image: string, layer: string): number {
+  const index = layers.findIndex(({ id }) => id === layer);
+  if (index < 0) throw new RequestError(404, `image ${image} has no layer ${layer}`);
+  return index;
+}
+
+/** Returns an image's layers as they are exported: imported ones as their original blobs, if these were kept. */
+function layersOf(state: EngineState, reference: string): PlacedLayer[] {
+  const { layout } = state;
+  return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {
+    const { number } = layer;
+    const absent = absentBlobs(state, number);
+    if (absent.length > 0)
+      return absent.map(({ source, ...blob }) => ({
+        ...layer,
+        ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: "" },
+      }));
+    const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
+    return (
+      blobs?.map(({ path, source, ...blob }) => ({
+        ...layer,
+        ...(source === undefined ? {} : { source }),
+        id: hexOf(blob.digest),
+        blob: describeBlob(blob),
+        place: path,
+      })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
+    );
+  });
+}
+
+function describeBlob({ mediaType, digest, size, diffId }: LayerBlob): NonNullable<ImageLayer["blob"]> {
+  return { media_type: mediaType, digest, size, diff_id: diffId };
+}

@@ -1,0 +1,88 @@
+/** What every call of a client in this process passes through, as a request passes through the router. */
+import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
+import { abandonable } from "../../service/http/deadline.ts";
+import { NotFoundError, StatusError } from "../../service/http/errors.ts";
+import type { EngineCore } from "../core.ts";
+import { describeFault, findDiskError, isDiskFull, meansUnwritable } from "../faults.ts";
+import { RequestError } from "../http/answers.ts";
+import type { Layout } from "../layout.ts";
+import { UnusableImageError } from "../records/images.ts";
+
+export interface Calls {
+  /** For calls that leave everything as it is. Rejects with the signal's reason once that is aborted. */
+  read<Result>(work: () => Promise<Result> | Result): Promise<Result>;
+  /** Cleans up after killed processes first. Ends only with the work itself. */
+  change<Result>(work: () => Promise<Result> | Result): Promise<Result>;
+}
+
+export function createCalls({ state, prepare }: EngineCore, signal: AbortSignal): Calls {
+  async function call<Result>(
+    work: () => Promise<Result> | Result,
+    before: () => Promise<void> | undefined,
+  ): Promise<Result> {
+    signal.throwIfAborted();
+    try {
+      // Nothing is read from a layer, or built on one, whose loss can't be recorded.
+      state.layerSync.recordFailures();
+      await before();
+      return await work();
+    } catch (error) {
+      throw signal.aborted ? signal.reason : toClientError(error, state.layout);
+    }
+  }
+  return {
+    read: (work) =>
+      abandonable(
+        signal,
+        call(work, () => undefined),
+      ),
+    change: (work) => call(work, prepare),
+  };
+}
+
+/** Passes a stream on. Reading it rejects with the signal's reason once that is aborted. */
+export function interruptible(
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): ReadableStream<Uint8Array> {
+  const reader = stream.getReader();
+  const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener("abort", leave, { once: true });
+  const end = () => signal.removeEventListener("abort", leave);
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value } = await reader.read().catch((error: unknown) => {
+          end();
+          throw error;
+        });
+        signal.throwIfAborted();
+        if (value !== undefined) return controller.enqueue(value);
+        end();
+        controller.close();
+      },
+      cancel(reason) {
+        end();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Returns the error as the client of a server would get it, without the words about requests. */
+export function toClientError(error: unknown, layout: Layout): unknown {
+  const fault = findDiskError(error, layout);
+  if (error instanceof RequestError) {
+    const message = describeFault(fault, layout);
+    const isMissing = [404, 410].includes(error.status) || error instanceof UnusableImageError;
+    return isMissing ? new NotFoundError(message) : new StatusError(error.status, message, {});
+  }
+  // A disk that fails is not full: its message says what to do.
+  const hint = isDiskFull(fault)
+    ? wording`Free some space there: ${{ command: "engine prune" }} removes what the engine does not need.`
+    : undefined;
+  if (meansUnwritable(fault, layout)) return new StatusError(507, describeFault(fault, layout), { hint });
+  return error instanceof BoughError ? error : new BoughError(describeFault(fault, layout), { cause: error });
+}

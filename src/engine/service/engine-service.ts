@@ -1,0 +1,59 @@
+/** The engine as the service of this process: every call is a function call, its values are typed, and nothing is encoded. */
+import type { Clock } from "../../clock.ts";
+import type { Service } from "../../service/client.ts";
+import type { KnownFiles } from "../../service/files/upload.ts";
+import type { ServiceNotice } from "../../service/http/attempt.ts";
+import type { ServedTime } from "../../service/service.ts";
+import { accountOf } from "../account.ts";
+import type { EngineCore } from "../core.ts";
+import { directoryOf } from "../export/image-layers.ts";
+import { createCalls } from "./calls.ts";
+import { createCapabilities } from "./capabilities.ts";
+import { createImageFiles } from "./image-files.ts";
+import { createImages } from "./images.ts";
+import { createLayers } from "./layers.ts";
+import { createOperationRecords } from "./operation-records.ts";
+import { createOperations } from "./operations.ts";
+import { createTerminals } from "./terminals.ts";
+import { createUploads } from "./uploads.ts";
+
+export interface EngineServiceOptions {
+  clock: Clock;
+  /** Aborts everything but `cancel`. */
+  signal: AbortSignal;
+  onNotice?: (notice: ServiceNotice) => void;
+  /** Called at the end of each operation. */
+  onServed?: (time: ServedTime) => void;
+  knownFiles?: KnownFiles;
+  /** Descriptions of the operations under way, for a process that exits without waiting for them. */
+  running?: Set<string>;
+}
+
+export function createEngineService(core: EngineCore, options: EngineServiceOptions): Service {
+  const { state } = core;
+  const { clock, signal, onNotice = () => undefined, onServed, knownFiles, running = new Set() } = options;
+  const calls = createCalls(core, signal);
+  return {
+    address: `embedded engine (${state.layout.directory})`,
+    base: "http://engine/",
+    isInThisProcess: true,
+    capabilities: createCapabilities(state),
+    whoami: async () => {
+      const { permissions } = accountOf(state);
+      return { expires: undefined, permissions: Object.keys(permissions) };
+    },
+    async packLayer(image, layer, job) {
+      const directory = await calls.read(() => directoryOf(state, image, layer));
+      if (directory === undefined) return undefined;
+      const packer = await core.openPacker();
+      return packer.pack({ directory, inUserNamespace: state.inUserNamespace }, { ...job, signal });
+    },
+    ...createImages(state, calls),
+    ...createImageFiles(state, calls, signal),
+    ...createLayers(state, calls, signal),
+    ...createOperations(core, calls, { clock, signal, onNotice, onServed, running }),
+    ...createOperationRecords(state, calls),
+    ...createUploads(state, calls, { signal, knownFiles }),
+    ...createTerminals(state, calls, { clock, signal }),
+  };
+}

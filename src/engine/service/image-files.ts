@@ -1,0 +1,167 @@
+import type { Service } from "../../service/client.ts";
+import { maxFileBytes } from "../../service/http/bounded-body.ts";
+import { ExcessiveAnswerError } from "../../service/http/errors.ts";
+import {
+  fileType,
+  type ImageFile,
+  type ListedEntry,
+  lostImage,
+  noSuchFile,
+} from "../../service/images/image-file.ts";
+import { readSelectionBody } from "../copies/copy-spec.ts";
+import { RequestError } from "../http/answers.ts";
+import { describeEntries, type FileItem } from "../inspect/entries.ts";
+import { streamFile } from "../inspect/file-stream.ts";
+import {
+  type FoundPath,
+  findInView,
+  type UnmountedView,
+  viewImage,
+  viewLayers,
+} from "../inspect/image-path.ts";
+import type { Image } from "../records/images.ts";
+import type { EngineState } from "../state.ts";
+import { type Calls, interruptible } from "./calls.ts";
+import { bringImage } from "./images.ts";
+
+type ImageFiles = Pick<
+  Service,
+  | "pathType"
+  | "listEntries"
+  | "readFile"
+  | "listFiles"
+  | "digestFiles"
+  | "openFile"
+  | "openTree"
+  | "openArchive"
+>;
+
+/** Files of images, read without starting anything. */
+export function createImageFiles(state: EngineState, { read }: Calls, signal: AbortSignal): ImageFiles {
+  /** Rejects with the error of an image that is gone. */
+  const bring = (image: string) =>
+    bringImage(state, image, signal).catch(unlessMissing(() => lostImage(image)));
+
+  async function find(
+    image: string,
+    path: string,
+  ): Promise<{ view: UnmountedView; found: FoundPath } | undefined> {
+    const view = viewLayers(state, await bring(image));
+    try {
+      return { view, found: findInView(view, path) };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async function list(image: string, path: string): Promise<FileItem[] | undefined> {
+    const place = await find(image, path);
+    return place && describeEntries(place.view, place.found);
+  }
+
+  return {
+    pathType: (image, path) =>
+      read(async () => {
+        const stats = (await find(image, path))?.found.stats;
+        if (stats === undefined) return undefined;
+        return stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other";
+      }),
+
+    listEntries: (image, directory) =>
+      read(async () => {
+        const items = await list(image, directory);
+        return items && new Map(items.map((item): [string, ListedEntry] => [item.path, toEntry(item)]));
+      }),
+
+    readFile: (image, path) =>
+      read(async () => {
+        const file = (await find(image, path))?.found;
+        if (!file?.stats.isFile()) return undefined;
+        if (file.stats.size > maxFileBytes)
+          throw new ExcessiveAnswerError(
+            `${path} in image ${image} is larger than ${maxFileBytes / 2 ** 20} MiB`,
+          );
+        return await Bun.file(file.path).bytes();
+      }),
+
+    listFiles: (image, path) =>
+      read(async () => {
+        const items = await list(image, path);
+        if (items === undefined) throw noSuchFile(image, path);
+        return items.map(toFile);
+      }),
+
+    digestFiles: (image, files) =>
+      read(async () => {
+        const selection = readSelectionBody({ ...files });
+        const { digestOfImage } = await import("../copies/digest.ts");
+        return digestOfImage(state, await bring(image), selection, signal).catch(
+          unlessMissing(() => noSuchFile(image, files.sources.join(" "))),
+        );
+      }),
+
+    openFile: (image, path) =>
+      read(async () => {
+        const place = await find(image, path);
+        if (place === undefined) throw noSuchFile(image, path);
+        return place.found.stats.isFile() ? interruptible(streamFile(place.found.path), signal) : undefined;
+      }),
+
+    openTree: (image, path) =>
+      read(async () => {
+        const { openTree } = await import("../inspect/tree-entries.ts");
+        return openTree(state, image, path, signal);
+      }),
+
+    openArchive: (image, path) =>
+      read(async () => {
+        const { streamArchive } = await import("../inspect/archive.ts");
+        return openArchive(await bring(image), path, streamArchive);
+      }),
+  };
+
+  async function openArchive(
+    image: Image,
+    path: string,
+    stream: typeof import("../inspect/archive.ts").streamArchive,
+  ): Promise<ReadableStream<Uint8Array>> {
+    using owned = new DisposableStack();
+    const view = owned.use(await viewImage(state, image));
+    try {
+      const { path: place, stats } = findInView(view, path);
+      const archive = stream(state, place, stats, view);
+      owned.move();
+      return interruptible(archive, signal);
+    } catch (error) {
+      throw isMissing(error) ? noSuchFile(image.uuid, path) : error;
+    }
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof RequestError && error.status === 404;
+}
+
+/** Returns a handler that throws another error in place of that of something missing. */
+function unlessMissing(other: () => Error): (error: unknown) => never {
+  return (error) => {
+    throw isMissing(error) ? other() : error;
+  };
+}
+
+function toEntry(item: FileItem): ListedEntry {
+  return { type: fileType({ ...item }), target: item.symlink_to || undefined };
+}
+
+function toFile(item: FileItem): ImageFile {
+  const { path: name, mode, uid, gid, size, mtime: modified } = item;
+  return {
+    ...{ name, uid, gid, size },
+    type: fileType({ ...item }),
+    mode: mode & 0o7777,
+    // JavaScript's dates end in the year 275760.
+    modified: Math.abs(modified) <= 8.64e12 ? modified : 0,
+    target: item.symlink_to || null,
+  };
+}

@@ -1,0 +1,43 @@
+import type { Service } from "../../service/client.ts";
+import { openCache } from "../export/cache-archive.ts";
+import { findOpenableLayer, indexOfLayer, listLayers, unpackedLayers } from "../export/image-layers.ts";
+import { listChanges, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
+import type { EngineState } from "../state.ts";
+import { type Calls, interruptible } from "./calls.ts";
+import { bringImage } from "./images.ts";
+
+type Layers = Pick<
+  Service,
+  "listLayers" | "layerSizes" | "openLayer" | "summarizeChanges" | "listChanges" | "openCache"
+>;
+
+/** An image's layers, what they change, and the caches of mounts. */
+export function createLayers(state: EngineState, { read, change }: Calls, signal: AbortSignal): Layers {
+  return {
+    listLayers: (image) => read(() => listLayers(state, image, false)),
+
+    layerSizes: (image) =>
+      read(() =>
+        listLayers(state, image, true).flatMap(({ id, size }) => (size === undefined ? [] : [{ id, size }])),
+      ),
+
+    openLayer: (image, layer, clampTo) =>
+      read(async () => interruptible(await findOpenableLayer(state, image, layer, clampTo).open(), signal)),
+
+    summarizeChanges: (image) =>
+      read(async () => {
+        const { uuid } = await bringImage(state, image, signal);
+        return summarizeChanges(unpackedLayers(state, uuid), state);
+      }),
+
+    listChanges: (image, layer, limit = maxListedChanges) =>
+      read(async () => {
+        const index = indexOfLayer(unpackedLayers(state, image), image, layer);
+        await bringImage(state, image, signal);
+        return listChanges(unpackedLayers(state, image), index, limit, state);
+      }),
+
+    // It takes the cache, and gives it back.
+    openCache: (key) => change(async () => interruptible(await openCache(state, key), signal)),
+  };
+}
