@@ -15,7 +15,7 @@ interface DaemonOutput {
 }
 
 /** `kept`: there is no daemon, and the image stays in bough's store. */
-interface FoundOutputs {
+export interface FoundOutputs {
   outputs: readonly BuildOutput[];
   daemon?: DaemonOutput;
   kept?: { say(result: BuildResult, log: Pick<Log, "info">): void };

@@ -1,0 +1,166 @@
+/** Prepares the request of a build to each of its services. */
+import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
+import { createCompanions } from "../../builder/build.ts";
+import { createImageFacts } from "../../builder/cache/image-facts.ts";
+import type { BuildEvent, Emit } from "../../builder/events.ts";
+import type { AskedBuild, BuildRequest, BuildServices, SourceFiles } from "../../builder/job.ts";
+import { supportOf } from "../../builder/service-support.ts";
+import { formatPlatform } from "../../image/platform.ts";
+import { createSingleFlight } from "../../once.ts";
+import type { Store } from "../../store/store.ts";
+import { type Log, prefixLog } from "../../terminal/log.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { isEmbedded } from "../service/choice.ts";
+import { buildTimeout } from "../service/timeout.ts";
+import { type CommandCaches, openBuildCache } from "./build-cache.ts";
+import { type BuildService, type ChosenService, connectTo } from "./build-services.ts";
+import type { BuildInputs } from "./inputs.ts";
+import type { Measures } from "./measures.ts";
+import type { readBuildOptions } from "./options/build-options.ts";
+import type { ScopeOptions } from "./options/scope-options.ts";
+import { machineOf, type PreparedBuild } from "./prepared-build.ts";
+
+/** What several builds of one command share. */
+export interface BuildsTogether {
+  /** Connects to a service once for all of them. */
+  connectTo(service: ChosenService): Promise<Pick<BuildService, "connection" | "companions">>;
+  signal: AbortSignal;
+  /** Aborts the signal. */
+  stop(reason: unknown): void;
+  /** The shared caches, which are written when all builds have ended. */
+  caches: CommandCaches;
+  /** The sessions of the builds. */
+  sessions: Set<string>;
+  /** What is known of the files of each context. */
+  tables: Map<string, FileTables>;
+}
+
+type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
+
+type BuildOptions = ReturnType<typeof readBuildOptions>;
+
+interface Surroundings {
+  invocation: Invocation;
+  log: Log;
+  measures: Measures | undefined;
+  together: BuildsTogether | undefined;
+  signal: AbortSignal;
+}
+
+/** Connects to each of the services. `own` closes the connections that are only of this build. */
+export async function openServices(
+  chosen: readonly [ChosenService, ...ChosenService[]],
+  { dialect, platforms }: Pick<BuildInputs, "dialect" | "platforms">,
+  jobsIn: BuildOptions["jobsIn"],
+  { invocation: { runtime }, log, measures, together, signal }: Surroundings,
+  own: AsyncDisposableStack,
+): Promise<[BuildService, ...BuildService[]]> {
+  const repositories = createSingleFlight<FoundCommit>({ keeps: true });
+  const open = async (each: ChosenService): Promise<BuildService> => {
+    const named = chosen.length > 1 ? prefixLog(log, each.platforms.map(formatPlatform).join(", ")) : log;
+    const alone = async () => ({
+      connection: own.use(await connectTo(each, { runtime: { ...runtime, signal }, log: named }, measures)),
+      companions:
+        platforms.length > 1
+          ? createCompanions(jobsIn(dialect, each.globals), { keepsLayers: true, repositories })
+          : undefined,
+    });
+    const connected = await (together?.connectTo(each) ?? alone());
+    return { ...each, ...connected, supports: supportOf(connected.connection.service, dialect), log: named };
+  };
+  const [first, ...others] = chosen;
+  const services: [BuildService, ...BuildService[]] = [await open(first)];
+  for (const each of others) services.push(await open(each));
+  return services;
+}
+
+/** What a build asks of each of its services. */
+export interface PlannedBuild {
+  inputs: BuildInputs;
+  options: BuildOptions;
+  sharing: ScopeOptions | undefined;
+  shared: CommandCaches;
+  asked: Pick<AskedBuild, "dockerfile" | "linked" | "session" | "secrets" | "cacheRealm" | "pins">;
+  /** What all services use. */
+  common: Pick<BuildServices, "owner" | "signal" | "daemonImages">;
+  lock: BuildRequest["lock"];
+  confirmKey: BuildRequest["confirmKey"];
+  observerOf(platform: ChosenService["platforms"][number] | undefined): BuildRequest["inputs"];
+  /** Ends the build on all services. */
+  stop(service: BuildService, reason: unknown): void;
+  emit(service: BuildService, event: BuildEvent): void;
+}
+
+/** Returns the build on each service. Its shared caches are opened. */
+export async function prepareBuild(
+  services: readonly [BuildService, ...BuildService[]],
+  build: PlannedBuild,
+  { invocation, together }: Pick<Surroundings, "invocation" | "together">,
+): Promise<PreparedBuild[]> {
+  const { inputs, options, sharing, shared, asked, common } = build;
+  const { tags, useCache, pullsImages, measuresLayers, jobsIn, limits, timeout } = options;
+  const { dialect, target, contexts, buildArgs, labels, allowsLocalFrom, maxAddBytes, uncachedStages } =
+    inputs;
+  const { runtime } = invocation;
+  const startsAfresh = !useCache || uncachedStages.length > 0;
+  const cacheGeneration = startsAfresh ? crypto.randomUUID() : undefined;
+  const source = {
+    ...{ context: inputs.context, ignore: inputs.ignore, files: inputs.files },
+    ...openFileTables(services[0].connection.store, inputs, together?.tables),
+  };
+  const prepareOn = async (each: BuildService): Promise<PreparedBuild> => {
+    const { connection, supports, companions, globals, log } = each;
+    const { service } = connection;
+    const sessions = together?.sessions;
+    const { session, cacheRealm } = asked;
+    const choice = { sharing, shared, session, cacheRealm, companions: sessions, log };
+    const cache = await openBuildCache(connection, choice, inputs, invocation);
+    const { store, layers, memory, remoteBases, carriedCaches } = cache;
+    const emit: Emit = (event) => build.emit(each, event);
+    const request: BuildRequest = {
+      asked: {
+        ...{ ...asked, tags, useCache, pullsImages, measuresLayers, cacheGeneration },
+        ...{ dialect, target, contexts, buildArgs, labels, allowsLocalFrom, maxAddBytes, uncachedStages },
+        platform: each.platforms[0],
+        jobs: jobsIn(dialect, globals),
+        commands: {
+          timeoutSeconds: await buildTimeout(timeout, service),
+          network: inputs.network.mode,
+          hosts: inputs.network.hosts,
+          limits,
+        },
+      },
+      services: {
+        ...{ ...common, service, supports, store, layers, memory, remoteBases, carriedCaches },
+        daemonImages: isEmbedded(runtime, globals) ? common.daemonImages : undefined,
+        facts: createImageFacts(service, supports, store.facts),
+        ...machineOf(runtime),
+      },
+      source,
+      inputs: build.observerOf(each.platforms[0]),
+      lock: build.lock,
+      confirmKey: build.confirmKey,
+      stop: (reason) => build.stop(each, reason),
+      companions,
+      emit,
+    };
+    return { service: each, request, cache };
+  };
+  const prepared: PreparedBuild[] = [];
+  for (const each of services) prepared.push(await prepareOn(each));
+  return prepared;
+}
+
+/** Opens what is known of the context's files, once for all builds with that context. */
+function openFileTables(
+  { hashes, fileStates }: Store,
+  { context, fetched, place }: BuildInputs,
+  opened: Map<string, FileTables> = new Map(),
+): FileTables {
+  // The directory of a fetched context differs with each commit.
+  const known = fetched === undefined ? context.realPath : place;
+  return opened.getOrInsertComputed(known, () => ({
+    hashes: hashes.open(known),
+    fileStates: fileStates.open(known),
+  }));
+}
