@@ -17,7 +17,7 @@ export function renderChanges(
   const shown = shownChanges(comparison);
   const began = new Date(earlier.startedAt).toISOString().slice(0, 16).replace("T", " ");
   return html`<section class="changes" aria-labelledby="changes"><h2 id="changes">What changed since the build before</h2>
-<p>Build <code>${earlier.id}</code> of ${began} UTC ${earlier.status} in ${formatDuration(earlier.seconds)}: this one took ${signed(comparison.seconds)}.</p>
+<p>Build <code>${earlier.id}</code> of ${began} UTC ${earlier.status} in ${formatDuration(earlier.seconds)}: this one took ${formatDuration(Math.abs(comparison.seconds))} ${comparison.seconds < 0 ? "less" : "more"}.</p>
 ${shown.length === 0 ? html`<p>No step has changed noticeably.</p>` : html`<div class="wide"><table class="stack"><thead><tr><th scope="col">Step</th><th scope="col">Instruction</th><th scope="col" class="num">Before</th><th scope="col" class="num">Now</th><th scope="col" class="num">Change</th><th scope="col">Because</th></tr></thead><tbody>${shown.slice(0, maxRows).map((change) => renderChange(change, misses))}</tbody></table></div>`}
 ${shown.length > maxRows ? html`<p class="more">and ${shown.length - maxRows} more: <code>bough history diff ${earlier.id} ${record.id}</code></p>` : undefined}</section>`;
 }

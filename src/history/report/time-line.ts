@@ -22,7 +22,7 @@ export function renderTimeLine(record: BuildRecord, path: CriticalPath): Markup 
   )}</div><svg class="lines" width="100%" height="${height}" role="img" aria-label="${describe(record, stages)}"><g aria-hidden="true">
 ${ticks.map(
   (tick) =>
-    html`<line class="grid" x1="${percent(tick, total)}" x2="${percent(tick, total)}" y1="0" y2="${height - axisHeight}"/><text class="tick${tick > total * 0.95 ? " end" : ""}" x="${percent(tick, total)}" y="${height - 8}">${formatTick(tick)}</text>`,
+    html`<line class="grid" x1="${percent(tick, total)}" x2="${percent(tick, total)}" y1="0" y2="${height - axisHeight}"/><text class="tick${tick > total * 0.92 ? " end" : ""}" x="${percent(tick, total)}" y="${height - 8}">${formatTick(tick)}</text>`,
 )}
 ${path.steps.map((step, at) => renderJoin(path.steps[at - 1], step, places, total))}
 ${stages.map((stage, lane) =>

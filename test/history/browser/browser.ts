@@ -1,6 +1,6 @@
 /** A headless Chromium that opens pages about builds, and notices whatever they must not do. */
 import { afterAll } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -50,16 +50,22 @@ export async function startBrowser(): Promise<TestBrowser> {
   };
 }
 
-/** The fonts of one package and no hints of the machine's settings: so that a page looks the same on each machine. */
+/** Four fonts and none of the machine's settings, so that a page looks the same on each machine. */
 function writeFontSettings(): string {
   const directory = temporaryDirectory();
+  mkdirSync(join(directory, "fonts"));
+  for (const font of ["Sans", "Sans-Bold", "SansMono", "SansMono-Bold"])
+    symlinkSync(
+      `/usr/share/fonts/truetype/dejavu/DejaVu${font}.ttf`,
+      join(directory, "fonts", `${font}.ttf`),
+    );
   const file = join(directory, "fonts.conf");
   const alias = (family: string, font: string) =>
     `<match><test name="family"><string>${family}</string></test><edit name="family" mode="assign" binding="strong"><string>${font}</string></edit></match>`;
   writeFileSync(
     file,
     `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
-<dir>/usr/share/fonts/truetype/dejavu</dir><cachedir>${directory}/cache</cachedir>
+<dir>${directory}/fonts</dir><cachedir>${directory}/cache</cachedir>
 ${alias("system-ui", "DejaVu Sans")}${alias("sans-serif", "DejaVu Sans")}${alias("monospace", "DejaVu Sans Mono")}
 <match target="font"><edit name="antialias" mode="assign"><bool>true</bool></edit><edit name="hinting" mode="assign"><bool>false</bool></edit><edit name="rgba" mode="assign"><const>none</const></edit></match>
 </fontconfig>

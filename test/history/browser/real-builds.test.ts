@@ -69,7 +69,7 @@ COPY --from=api /server /server
   const image = page.getByRole("listitem").filter({ hasText: "of it in /" });
   expect(await image.getByRole("link").innerText()).toMatch(/^\d\d% of it in \/app\/modules\/large$/);
   const changes = page.getByRole("region", { name: "What changed since the build before" });
-  expect(await changes.innerText()).toMatch(/ in \d+\.\d s: this one took [+−]/);
+  expect(await changes.innerText()).toMatch(/ in \d+\.\d s: this one took \d+\.\d+ s (less|more)\./);
   expect(noticed).toEqual([]);
 });
 
