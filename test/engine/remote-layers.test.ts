@@ -646,7 +646,11 @@ async function openIn(directory: string) {
 test.each<[string, Record<string, unknown>, string]>([
   ["a source of an unknown kind", { source: "oci:/x" }, "source must be"],
   ["a source with a query", { source: "docker://host/name?x" }, "source must be"],
-  ["a layer that is no archive", { layers: [{ media_type: "text/plain" }] }, "layers[0].media_type is not"],
+  [
+    "a layer that is no archive",
+    { layers: [{ media_type: "text/plain", size: 1 }] },
+    "layers[0].media_type is not",
+  ],
   [
     "a digest of another kind",
     { layers: [{ media_type: gzip, size: 1, digest: "md5:1" }] },
