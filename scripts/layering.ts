@@ -222,6 +222,7 @@ const shared = [
   "account-rows.ts",
   "system-error.ts",
   "errors.ts",
+  "go/boolean.ts",
   "go/duration.ts",
   "go/json.ts",
   "home-directory.ts",

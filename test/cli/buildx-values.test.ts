@@ -35,7 +35,9 @@ test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
   ["--attest type=provenance --provenance=false --sbom", { provenance: undefined, sbom: true }],
   ["--attest type=provenance,disabled=true", undefined],
   ["--attest type=provenance,inline-only=true", { provenance: { ...max, isInlineOnly: true }, sbom: false }],
-])("build %s", (line, options) => expect(readAttestationOptions(valuesOf(line))).toEqual(options));
+])("build %s", (line, options) =>
+  expect(readAttestationOptions(valuesOf(line), { environment: {} })).toEqual(options),
+);
 
 test.each([
   ["--provenance=mode=most", 'mode must be min or max, not "most"'],
@@ -45,7 +47,29 @@ test.each([
   ["--provenance=yes", "takes true, false or KEY=VALUE"],
   ["--provenance=colour=red", "unknown field colour"],
 ])("build %s is refused", (line, message) => {
-  expect(() => readAttestationOptions(valuesOf(line))).toThrow(message);
+  expect(() => readAttestationOptions(valuesOf(line), { environment: {} })).toThrow(message);
+});
+
+const inline = { hasArguments: false, builderId: undefined, isInlineOnly: true };
+test.each([
+  ["", {}, { provenance: inline, sbom: false }],
+  ["--sbom=false", {}, { provenance: inline, sbom: false }],
+  ["--sbom", {}, { provenance: inline, sbom: true }],
+  ["--provenance=mode=max", {}, { provenance: max, sbom: false }],
+  ["--provenance=false", {}, undefined],
+  ["--attest type=provenance,disabled=true", {}, undefined],
+  ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "1" }, undefined],
+  ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "false" }, { provenance: inline, sbom: false }],
+  ["--provenance", { BUILDX_NO_DEFAULT_ATTESTATIONS: "true" }, { provenance: max, sbom: false }],
+])("docker build %s with %j", (line, environment, options) =>
+  expect(readAttestationOptions(valuesOf(line), { isPlugin: true, environment })).toEqual(options),
+);
+
+test("a word in BUILDX_NO_DEFAULT_ATTESTATIONS that is no boolean is refused, as by buildx", () => {
+  const runtime = { isPlugin: true, environment: { BUILDX_NO_DEFAULT_ATTESTATIONS: "yes" } };
+  expect(() => readAttestationOptions(valuesOf(""), runtime)).toThrow(
+    'invalid BUILDX_NO_DEFAULT_ATTESTATIONS: strconv.ParseBool: parsing "yes": invalid syntax',
+  );
 });
 
 const runtime = {

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { redactUrl } from "./source-url.ts";
 
 /** The address of a git repository, with the options in it. */
@@ -144,16 +145,9 @@ function readTimes(values: ReadonlyMap<string, string>, refuse: Refuse): boolean
 function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
   const value = values.get(name);
   if (value === undefined) return undefined;
-  const isOn = value === "" ? true : parseBoolean(value);
+  const isOn = value === "" ? true : parseGoBoolean(value);
   if (isOn !== undefined) return isOn;
   throw refuse(`invalid ${name} value: ${JSON.stringify(value)}`);
-}
-
-/** Parses a boolean as Go's `strconv.ParseBool` does; `undefined` for anything else. */
-export function parseBoolean(value: string): boolean | undefined {
-  if (/^(1|t|T|TRUE|true|True)$/.test(value)) return true;
-  if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;
-  return undefined;
 }
 
 function qualified(prefix: string, name: string | undefined): string | undefined {

@@ -249,7 +249,7 @@ function metadataText(results: ReadonlyMap<string, Built>, called: readonly Reso
   const all = Object.fromEntries(
     names.map((name) => {
       const result = results.get(name);
-      return [name, result === undefined ? {} : metadataOf(result)];
+      return [name, result === undefined ? {} : metadataOf(result, result.buildx)];
     }),
   );
   return `${jsonText(all, { indent: 2 })}\n`;

@@ -1,8 +1,10 @@
 /** What is asked of targets instead of building them: `--call` and `--check`, or the field `call`. */
+
 import { usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
-import { parseBoolean } from "./names.ts";
+
 import type { ResolvedTarget } from "./resolve.ts";
 
 const methods = ["check", "outline", "targets"] as const;
@@ -33,7 +35,7 @@ export function readBakeCall(values: Invocation["values"]): Call {
   return {
     method: method === "" || method === "build" ? undefined : method.replace(/^check$/, "lint"),
     isJson: fields.get("format") === "json",
-    ignoresStatus: parseBoolean(fields.get("ignorestatus") ?? "") === true,
+    ignoresStatus: parseGoBoolean(fields.get("ignorestatus") ?? "") === true,
   };
 }
 

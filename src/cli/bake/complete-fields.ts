@@ -1,9 +1,11 @@
 /** What buildx checks and adds once it has all fields of a target, also for `--print`. */
+
 import { messageOf, usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { requireAnnotationType } from "../export/annotations.ts";
 import { parseUlimit } from "../run/limit-options.ts";
 import type { Entry } from "./entries.ts";
-import { parseBoolean } from "./names.ts";
+
 import type { Fields, Target } from "./target.ts";
 
 /** Returns the fields with the destinations that go without saying. Throws a usage BoughError for what no build could do. */
@@ -44,7 +46,7 @@ function isSize(text: string): boolean {
 }
 
 function isDirectory({ type, tar }: Entry): boolean {
-  return type === "local" || (type === "oci" && parseBoolean(String(tar ?? "")) === false);
+  return type === "local" || (type === "oci" && parseGoBoolean(String(tar ?? "")) === false);
 }
 
 function isFile(entry: Entry): boolean {

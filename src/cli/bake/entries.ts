@@ -1,5 +1,6 @@
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
-import { parseBoolean } from "./names.ts";
+
 import { type Place, placeError } from "./place.ts";
 
 /** One output, cache, secret, attestation or SSH agent of a target. `paths` of `ssh` is a list, `disabled` of `attest` is true. */
@@ -49,12 +50,12 @@ function fromObject(field: EntryField, given: Record<string, unknown>, place: Pl
   if (field === "secret") return secretFrom(fields, place);
   if (!fields.type) throw placeError(place, "type is missing");
   const { disabled, ...others } = fields;
-  if (field === "attest" && disabled !== undefined && parseBoolean(disabled) === undefined)
+  if (field === "attest" && disabled !== undefined && parseGoBoolean(disabled) === undefined)
     throw placeError(place, `disabled: true or false is required, not ${JSON.stringify(disabled)}`);
   const kept: Record<string, unknown> =
     field !== "attest" || disabled === undefined
       ? fields
-      : { ...others, ...(parseBoolean(disabled) === true && { disabled: true }) };
+      : { ...others, ...(parseGoBoolean(disabled) === true && { disabled: true }) };
   return Object.fromEntries(Object.entries(kept).sort(([one], [other]) => (one < other ? -1 : 1))) as Entry;
 }
 

@@ -1,3 +1,4 @@
+import { parseGoBoolean } from "../../go/boolean.ts";
 /** What texts mean in all files: names and patterns, addresses, true and false. */
 
 /** True if a name matches a pattern with `*`, `?` and `[...]`, as Go's path.Match has them. */
@@ -34,15 +35,9 @@ export function isAddress(text: string): boolean {
   return /^[\w+.-]+:\/\/|^git@/.test(text);
 }
 
-/** Parses a boolean as Go does, in any case; `undefined` for other texts. */
-export function parseBoolean(text: string): boolean | undefined {
-  if (/^(true|1|t)$/i.test(text)) return true;
-  return /^(false|0|f)$/i.test(text) ? false : undefined;
-}
-
 /** Returns the entry of `attest` that a value of `provenance` or `sbom` stands for. */
 export function attestationText(type: string, value: string): string {
-  const isOn = parseBoolean(value);
+  const isOn = parseGoBoolean(value);
   if (isOn === true) return `type=${type}`;
   return `type=${type},${isOn === false ? "disabled=true" : value}`;
 }

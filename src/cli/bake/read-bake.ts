@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
 import type { BakeText } from "./bake-text.ts";
@@ -7,7 +8,7 @@ import { readBakeCall } from "./call.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
 import type { Allowed } from "./entitlements.ts";
-import { attestationText, parseBoolean } from "./names.ts";
+import { attestationText } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
 import type { Place } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
@@ -38,7 +39,7 @@ export async function readDefinition(
   const { values, runtime, log } = invocation;
   const { environment } = runtime;
   const given = readVariables(values.list("var"));
-  const isShared = parseBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
+  const isShared = parseGoBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
   const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
   const readFile = createReader(allowed);
   const files = await readFiles(invocation, remote, readFile);

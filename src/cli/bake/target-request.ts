@@ -79,7 +79,7 @@ function requestFor(
   const caches = (field: "cache-from" | "cache-to") =>
     fields[field]?.filter((entry) => reasonAgainstCache(entry, environment) === undefined).map(entryText);
   const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
-  const attests = (fields.attest ?? []).filter((entry) => entry.disabled !== true && hasIndex);
+  const attests = (fields.attest ?? []).filter((entry) => entry.disabled === true || hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
     const other = /^target:(.*)$/s.exec(value)?.[1];
     const path = remote?.contexts.get(context);

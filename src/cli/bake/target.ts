@@ -1,5 +1,6 @@
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { type Entry, readEntries } from "./entries.ts";
-import { parseBoolean } from "./names.ts";
+
 import { type Place, placeError } from "./place.ts";
 
 /** A target of a bake file or a service of a compose file, as one file has it. A field that is not given is absent. */
@@ -213,7 +214,7 @@ export function readText(value: unknown, place: Place): string {
 
 export function readFlag(value: unknown, place: Place): boolean {
   if (typeof value === "boolean") return value;
-  const parsed = typeof value === "string" ? parseBoolean(value) : undefined;
+  const parsed = typeof value === "string" ? parseGoBoolean(value) : undefined;
   if (parsed !== undefined) return parsed;
   throw placeError(place, `true or false is required, not ${describe(value)}`);
 }

@@ -36,7 +36,11 @@ import { imagesOf, remember, runAndSave } from "./prepared-build.ts";
 import { type Recording, startRecording } from "./recording.ts";
 import { openLock } from "./result-files.ts";
 
-type Performed = BuildResult & { printsImage: boolean };
+/** `buildx`: the keys of docker buildx about the build, if a metadata file is written. */
+export type Performed = BuildResult & {
+  printsImage: boolean;
+  buildx: Readonly<Record<string, unknown>> | undefined;
+};
 
 /** Performs a build and records it for `bough history`. The caller displays it. */
 export async function performBuild(
@@ -89,6 +93,8 @@ async function prepareAndRun(
     session,
     service: serviceName(chooseServiceFor(invocation.runtime, chosen[0].globals)),
   });
+  if (runtime.isPlugin === true)
+    (await import("./metadata/local-state.ts")).noteForDocker(recording, inputs, invocation, log);
   const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
   destination.daemon?.requireKeeps({
     "images of several platforms": platforms.length > 1,
@@ -104,7 +110,8 @@ async function prepareAndRun(
   const sign = await readBuildSigner(invocation, outputs, log);
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
-  if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputsFor(platforms[0]));
+  if (inputs.fetched !== undefined)
+    reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = together?.signal ?? AbortSignal.any([runtime.signal, stopping.signal]);
@@ -173,7 +180,16 @@ async function prepareAndRun(
     for (const { uuid, service } of imagesIn(result)) await service.connection.requireKept(uuid);
     // Builds at once wait for each other, so that none loses what another one adds.
     if (opened !== undefined) main.connection.store.atomically(() => opened.save(inputs, log));
-    return { ...result, exported, printsImage: !takesStandardOutput(outputs) };
+    const writesMetadata = together?.writesMetadata ?? invocation.values.text("metadata-file") !== undefined;
+    const buildx = writesMetadata
+      ? await (await import("./metadata/buildx-metadata.ts")).describeForBuildx(
+          inputs,
+          recording,
+          invocation,
+          opened,
+        )
+      : undefined;
+    return { ...result, exported, printsImage: !takesStandardOutput(outputs), buildx };
   } catch (error) {
     throw await conclude(error, session, failed ?? main, invocation);
   } finally {

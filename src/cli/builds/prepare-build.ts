@@ -33,6 +33,7 @@ export interface BuildsTogether {
   sessions: Set<string>;
   /** What is known of the files of each context. */
   tables: Map<string, FileTables>;
+  writesMetadata: boolean;
 }
 
 type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;

@@ -26,6 +26,10 @@ import type { BakedTarget, BuildInputs } from "./inputs.ts";
 
 /** A build as it will be seen afterwards. Nothing that fails here fails the build. */
 export interface Recording {
+  /** The name of the build in the history. */
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
   /** Begins the record once it is known what is built. Before that, a failure is not recorded. */
   begin(inputs: BuildInputs, about: { session: string; service: string }): void;
   /** Masks the values of secrets wherever they occur. */
@@ -42,6 +46,10 @@ export interface Recording {
   fail(error: unknown): Promise<void>;
   /** Returns the record of a build that has ended, with `keepsOutput` also its output; `undefined` if it has not begun. */
   read(): BuildWithOutput | undefined;
+  /** Returns what is known of the build before its first step; `undefined` if it has not begun. */
+  origin(): BuildOrigin | undefined;
+  /** Returns what the build has used so far. */
+  inputs(): BuildInput[];
 }
 
 /** The fewest milliseconds between two notes of a running build, for whoever finds it killed. */
@@ -153,6 +161,7 @@ export function startRecording(
   }
 
   return {
+    ...{ id, startedAt },
     begin(built, { session, service }) {
       buildArgs = built.buildArgs;
       const known = secretsAmong(buildArgs);
@@ -233,6 +242,8 @@ export function startRecording(
       await end({ status: isInterrupted ? "interrupted" : "failed", error: described });
     },
     read: () => finished,
+    origin: () => origin,
+    inputs: () => [...inputs.values()],
   };
 }
 

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { usageError } from "../../errors.ts";
+import { indexTypes } from "../../image/oci-layout.ts";
 import { wording } from "../../messages/wording.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { jsonText } from "../../terminal/json-text.ts";
@@ -21,7 +22,7 @@ import type { OpenedLock } from "./lock/open-lock.ts";
 /** Files that a build writes: `--metadata-file` and `--iidfile` if it succeeds, `--trace` and `--report` in any case. */
 export interface ResultFiles {
   /** @throws BoughError if one of them can't be written: then neither exists */
-  write(result: BuildResult): void;
+  write(result: BuildResult, buildx: BuildxKeys): void;
   /** @throws BoughError if it can't be written */
   writeTrace(text: string): void;
   /** @throws BoughError if it can't be written */
@@ -40,7 +41,8 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
   for (const place of all) requireWritable(place);
   for (const place of all) removeOld(place);
   return {
-    write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
+    write: (result, buildx) =>
+      writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result, buildx) }))),
     writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
     writeReport: (text) => writeAllOrNone(reports.map((place) => ({ ...place, text }))),
   };
@@ -89,40 +91,39 @@ function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): 
   );
 }
 
+/** Keys of docker buildx about the build, which only `--metadata-file` has. */
+type BuildxKeys = Readonly<Record<string, unknown>> | undefined;
+
 /** Contents by option. */
-const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
-  "metadata-file": (result) => `${jsonText(metadataOf(result), { indent: 2 })}\n`,
+const contents: Readonly<Record<string, (result: BuildResult, buildx: BuildxKeys) => string>> = {
+  "metadata-file": (result, buildx) => `${jsonText(metadataOf(result, buildx), { indent: 2 })}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
   // docker build writes no line end either.
   iidfile: dockerIdOf,
 };
 
 /**
- * Returns docker's id of an image: the digest of its configuration, which is known of an image that was written; for several platforms,
- * that of their index. Else its UUID.
+ * Returns docker's id of an image: the digest of its configuration, which is known of an image that was written; that of its index, if
+ * it has several platforms or a provenance. Else its UUID.
  */
 export function dockerIdOf({
   image,
   platforms,
   exported: [first],
 }: Pick<BuildResult, "image" | "platforms" | "exported">): string {
-  return (platforms === undefined ? first?.configDigest : first?.descriptor.digest) ?? image;
+  const isIndex = platforms !== undefined || indexTypes.includes(first?.descriptor.mediaType ?? "");
+  return (isIndex ? first?.descriptor.digest : first?.configDigest) ?? image;
 }
 
 /** Returns what `--metadata-file` has of a build. */
-export function metadataOf({
-  image,
-  platforms,
-  tags,
-  session,
-  steps,
-  uploaded,
-  seconds,
-  exported,
-}: BuildResult): Record<string, unknown> {
+export function metadataOf(
+  { image, platforms, tags, session, steps, uploaded, seconds, exported }: BuildResult,
+  buildx: BuildxKeys,
+): Record<string, unknown> {
   return {
     ...{ image, ...(platforms && { platforms }), tag: tags[0] ?? null, tags },
     ...{ session, seconds, uploaded, steps, exported },
+    ...buildx,
     ...asInBuildx(tags, platforms !== undefined, exported),
   };
 }
@@ -140,7 +141,10 @@ function asInBuildx(
   const names = pushed.length > 0 ? pushed : tags;
   return {
     ...(first && {
-      ...(!isIndex && { "containerimage.config.digest": first.configDigest }),
+      ...(!isIndex &&
+        !indexTypes.includes(first.descriptor.mediaType) && {
+          "containerimage.config.digest": first.configDigest,
+        }),
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),

@@ -36,7 +36,7 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
       recording = startRecording(invocation, { keepsOutput: hasReport });
     }
     measures = await startMeasures(invocation, progress, files);
-    const { printsImage, ...result } = await performBuild(
+    const { printsImage, buildx, ...result } = await performBuild(
       measures?.progress ?? progress,
       invocation,
       measures,
@@ -44,7 +44,7 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
       recording,
     );
     try {
-      files.write(result);
+      files.write(result, buildx);
       if (hasReport) await writeReport(recording, files, invocation);
       measures?.end(result.seconds);
       if (invocation.values.flag("explain") && result.steps.every(({ cached }) => cached !== false))

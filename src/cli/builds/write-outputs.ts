@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { ExportedAs } from "../../builder/result.ts";
-import type { ImageToWrite } from "../../image/image-writer.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { partsFor } from "../export/annotations.ts";
-import type { BuildOutput } from "../export/build-outputs.ts";
+import type { AttestOutput } from "../export/attest.ts";
+import { type BuildOutput, isInline } from "../export/build-outputs.ts";
 import type { Daemon } from "../export/daemon.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { nameDestination } from "../export/destination.ts";
@@ -17,8 +17,9 @@ import type { Connection } from "../service/connection.ts";
 import type { SignImage } from "../signing/open-signer.ts";
 
 /** A built image, and what is written with it. */
-export interface BuiltImage extends Pick<ImageToWrite, "attest"> {
+export interface BuiltImage {
   uuid: string;
+  attest: AttestOutput | undefined;
   /** The service that has it. */
   from: Pick<Connection, "service" | "store">;
 }
@@ -61,7 +62,11 @@ export async function writeBuildOutputs(
         await writeFiles(destination.path, { images, isSplit, fileTime }, invocation, log);
         continue;
       }
-      const delivery = { ...options, images: written, destination, daemon, fileTime, sign };
+      const output = { isInline: isInline(destination) };
+      const [one, ...more] = written;
+      const attested = (image: typeof one) => ({ ...image, attest: image.attest?.(output) });
+      const attestedImages = [attested(one), ...more.map(attested)] as const;
+      const delivery = { ...options, images: attestedImages, destination, daemon, fileTime, sign };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });

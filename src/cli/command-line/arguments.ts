@@ -1,4 +1,5 @@
 import { CommandLineError, usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, isUndefined, readTokens } from "./definitions.ts";
 import { type ForeignOptions, noForeignOptions, refuseUnknown } from "./foreign-options.ts";
 import type { Token } from "./tokens.ts";
@@ -85,7 +86,7 @@ function collectOptions(command: string) {
   return {
     ...{ flags, off, texts },
     addFlag({ name, rawName, value, inlineValue }: OptionToken): void {
-      const isSet = inlineValue === true ? parseBoolean(value) : true;
+      const isSet = inlineValue === true ? parseGoBoolean(value) : true;
       if (isSet === undefined)
         throw new CommandLineError(
           `${command}: ${rawName} takes no value but true or false, not ${JSON.stringify(value)}`,
@@ -145,12 +146,6 @@ export function hasUndefinedOption(
   return readTokens(splitRest(raw, definitions, takesRest).own, definitions).some((token) =>
     isUndefined(token, definitions),
   );
-}
-
-/** Parses `--flag=true` as docker does (Go, `strconv.ParseBool`). */
-export function parseBoolean(text: string | undefined): boolean | undefined {
-  if (/^(1|t|T|true|TRUE|True)$/.test(text ?? "")) return true;
-  return /^(0|f|F|false|FALSE|False)$/.test(text ?? "") ? false : undefined;
 }
 
 function splitRest(

@@ -1,16 +1,13 @@
 import { lutimesSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type FoundCommit,
-  parseBoolean,
-  type RepositoryAddress,
-} from "../../builder/addresses/repository-address.ts";
+import type { FoundCommit, RepositoryAddress } from "../../builder/addresses/repository-address.ts";
 import { redactUrl } from "../../builder/addresses/source-url.ts";
 import { keepGitDirectoryArgument } from "../../builder/interpreter/variable-warnings.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
 import { createGitClient } from "../../builder/repositories/git-client.ts";
 import { adviceIfGone, findCommit } from "../../builder/repositories/resolve-repository.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -65,7 +62,7 @@ export async function fetchRepository(
 
 /** Applies BuildKit's build argument that keeps `.git`. The address has precedence. */
 function withOptions(address: RepositoryAddress, { buildArgs }: RemoteAccess): RepositoryAddress {
-  const given = parseBoolean(buildArgs.get(keepGitDirectoryArgument) ?? "");
+  const given = parseGoBoolean(buildArgs.get(keepGitDirectoryArgument) ?? "");
   const keepsGitDirectory = address.keepsGitDirectory ?? given ?? false;
   return { ...address, keepsGitDirectory };
 }

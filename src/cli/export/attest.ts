@@ -10,11 +10,14 @@ import { describePackages } from "./sbom.ts";
 /** A build for one platform of several, or the only one. */
 type TargetPlatform = Platform | undefined;
 
+/** Returns what attests an image in one of the outputs; `undefined` if it gets no attestation there. */
+export type AttestOutput = (output: { isInline: boolean }) => Attest | undefined;
+
 interface Attesting {
   /** Returns the observer for a build. */
   inputsFor(platform: TargetPlatform): InputObserver | undefined;
   /** Call it once the build is over. `image`: its UUID; `names`: its names. */
-  attest(service: Service, image: string, names: readonly string[], platform: TargetPlatform): Attest;
+  attest(service: Service, image: string, names: readonly string[], platform: TargetPlatform): AttestOutput;
 }
 
 /** Prepares the attestations of an image that `--provenance` and `--sbom` ask for. */
@@ -27,12 +30,17 @@ export function prepareAttestations(
   const keyOf = (platform: TargetPlatform) => (platform === undefined ? "" : formatPlatform(platform));
   return {
     inputsFor: (platform) => provenance?.inputsFor(keyOf(platform)),
-    attest: (service, uuid, names, platform) => async (image, digest) => {
-      const subject = { image, digest, names };
-      return [
-        ...(wanted.sbom ? [await describePackages(service, uuid, subject)] : []),
-        ...(provenance === undefined ? [] : [await provenance.describe(service, subject, keyOf(platform))]),
-      ];
+    attest: (service, uuid, names, platform) => (output) => {
+      const isLeftOut = wanted.provenance?.isInlineOnly === true && !output.isInline;
+      const own = isLeftOut ? undefined : provenance;
+      if (own === undefined && !wanted.sbom) return undefined;
+      return async (image, digest) => {
+        const subject = { image, digest, names };
+        return [
+          ...(wanted.sbom ? [await describePackages(service, uuid, subject)] : []),
+          ...(own === undefined ? [] : [await own.describe(service, subject, keyOf(platform))]),
+        ];
+      };
     },
   };
 }

@@ -1,5 +1,7 @@
-import { usageError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import type { Values } from "../command-line/arguments.ts";
+import type { Runtime } from "../process/runtime.ts";
 
 /** `--provenance`, `--sbom` and `--attest`. */
 export interface AttestationOptions {
@@ -12,7 +14,7 @@ export interface ProvenanceOptions {
   /** True for `mode=max`: with the values of build arguments. */
   hasArguments: boolean;
   builderId: string | undefined;
-  /** True if nothing is recorded where the output has no place for it, as docker/build-push-action asks. */
+  /** True if it is left out of outputs other than pushed and loaded images. */
   isInlineOnly: boolean;
 }
 
@@ -20,10 +22,14 @@ export interface ProvenanceOptions {
 type Given = { option: string; fields: ReadonlyMap<string, string> };
 
 /**
- * Reads docker buildx's options. A later one replaces an earlier one of its kind. `undefined` if nothing is to be recorded.
+ * Reads docker buildx's options. A later one replaces an earlier one of its kind. `undefined` if nothing is to be recorded. In the
+ * place of docker's builder, images that are pushed or loaded have a provenance unless something says otherwise.
  * https://docs.docker.com/build/metadata/attestations/
  */
-export function readAttestationOptions(values: Values): AttestationOptions | undefined {
+export function readAttestationOptions(
+  values: Values,
+  runtime: Pick<Runtime, "isPlugin" | "environment">,
+): AttestationOptions | undefined {
   const given = values.list("attest").map((text): [string, Given] => {
     const fields = readFields(text, "--attest");
     const type = fields.get("type");
@@ -42,10 +48,25 @@ export function readAttestationOptions(values: Values): AttestationOptions | und
   const last = (type: string) => given.findLast(([name]) => name === type)?.[1];
   const [provenance, sbom] = [last("provenance"), last("sbom")];
   const options = {
-    provenance: provenance && readProvenance(provenance),
+    provenance: provenance === undefined ? defaultProvenance(runtime) : readProvenance(provenance),
     sbom: sbom !== undefined && readSbom(sbom),
   };
   return options.provenance === undefined && !options.sbom ? undefined : options;
+}
+
+/** https://docs.docker.com/build/building/variables/#buildx_no_default_attestations */
+function defaultProvenance({
+  isPlugin,
+  environment,
+}: Pick<Runtime, "isPlugin" | "environment">): ProvenanceOptions | undefined {
+  const { BUILDX_NO_DEFAULT_ATTESTATIONS: none } = environment;
+  if (isPlugin !== true) return undefined;
+  const isOff = none !== undefined && parseGoBoolean(none);
+  if (isOff === undefined)
+    throw new BoughError(
+      `invalid BUILDX_NO_DEFAULT_ATTESTATIONS: strconv.ParseBool: parsing ${JSON.stringify(none)}: invalid syntax`,
+    );
+  return isOff ? undefined : { hasArguments: false, builderId: undefined, isInlineOnly: true };
 }
 
 function readProvenance({ option, fields }: Given): ProvenanceOptions | undefined {

@@ -121,8 +121,17 @@ export function isForDaemon(outputs: readonly BuildOutput[]): boolean {
   return outputs.some(({ destinations }) => destinations.some(({ kind }) => kind === "daemon"));
 }
 
+/** True for an image that is pushed or loaded: docker's builder has provenances of its own accord only there. */
+export function isInline({ kind }: Pick<OutputDestination, "kind">): boolean {
+  return kind === "registry" || kind === "daemon";
+}
+
+export function isAnyInline(outputs: readonly BuildOutput[]): boolean {
+  return outputs.some(({ destinations }) => destinations.some(isInline));
+}
+
 /** True if every output has an index, and there is one. */
-export function haveIndexes(outputs: readonly BuildOutput[]): boolean {
+function haveIndexes(outputs: readonly BuildOutput[]): boolean {
   return outputs.some(({ destinations }) => destinations.length > 0) && withoutIndex(outputs) === undefined;
 }
 

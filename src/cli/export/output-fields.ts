@@ -1,6 +1,8 @@
 /** The fields of one `--output`, as docker buildx reads them. */
+
 import { BoughError } from "../../errors.ts";
-import { parseBoolean } from "../command-line/arguments.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
+
 import { splitCsv } from "../command-line/option-values.ts";
 
 export interface OutputFields {
@@ -86,7 +88,7 @@ function parseFields(text: string): Map<string, string> {
 }
 
 function parseFlag(value: string, name: string, text: string): boolean {
-  const flag = parseBoolean(value);
+  const flag = parseGoBoolean(value);
   if (flag !== undefined) return flag;
   throw unusable(text, `${name} must be true or false, not ${JSON.stringify(value)}`);
 }

@@ -10,6 +10,9 @@ import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type FormattedRow, formatted } from "./format.ts";
 
+/** What programs compare with a release of BuildKit: the one whose builds bough's are compared with, and bough's own. */
+const buildkitVersion = `v0.25.2+bough.${version}`;
+
 const common: ArgumentDefinitions = {
   builder: { type: "string", description: "A profile of bough; other names are taken, and mean the engine" },
   debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
@@ -75,7 +78,7 @@ function rowsOf({ name, isCurrent, driver, endpoint, platforms }: Builder): Form
     {
       plain: {
         ...{ ...nothing, Name: name, DriverEndpoint: endpoint, Status: "running" },
-        ...{ Buildkit: `bough ${version}`, Platforms: platforms.join(", ") },
+        ...{ Buildkit: buildkitVersion, Platforms: platforms.join(", ") },
       },
       inTable: { Name: ` \\_ ${name}`, DriverEndpoint: ` \\_ ${endpoint}` },
     },
@@ -98,7 +101,7 @@ export async function inspect(words: readonly string[], { name, runtime }: Build
     ["Name:", builder.name],
     ["Endpoint:", builder.endpoint],
     ["Status:", "running"],
-    ["BuildKit version:", `bough ${version}`],
+    ["BuildKit version:", buildkitVersion],
     ["Platforms:", builder.platforms.join(", ")],
   ];
   const width = 18;
@@ -253,7 +256,7 @@ function asInBuildx({ name, isCurrent, driver, endpoint, platforms }: Builder): 
         Name: name,
         Platforms: platforms,
         Status: "running",
-        Version: `bough ${version}`,
+        Version: buildkitVersion,
       },
     ],
   };

@@ -1,6 +1,8 @@
 /** The words of buildx's commands: what of them is left to bough's. */
+
 import { CommandLineError, usageError } from "../../errors.ts";
-import { parseBoolean } from "../command-line/arguments.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
+
 import type { Command } from "../command-line/command.ts";
 import {
   type ArgumentDefinition,
@@ -134,7 +136,7 @@ function withLongNames(words: readonly string[], tokens: readonly Token[]): stri
 
 function isDebug({ rawName, value }: Option): boolean {
   const isNamed = rawName === "-D" || rawName === "--debug";
-  return isNamed && (value === undefined || parseBoolean(value) !== undefined);
+  return isNamed && (value === undefined || parseGoBoolean(value) !== undefined);
 }
 
 /** True for a value that stands for none. Throws for one that buildx refuses. */

@@ -98,7 +98,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const reason = hasReason ? historyReasons[command] : undefined;
       if (reason !== undefined) throw usageError(`docker buildx history ${command}: ${reason}`);
       if (command !== undefined) throw unknownCommand(command, Object.keys(historyCommands));
-      call.runtime.stdout.write("Usage:  docker buildx history inspect|logs|ls|rm [OPTIONS]\n");
+      call.runtime.stdout.write("Usage:  docker buildx history export|inspect|logs|ls|rm [OPTIONS]\n");
       return 0;
     },
   },
@@ -159,7 +159,6 @@ const synonyms = new Map([
 /** Commands of `docker buildx history` that are about docker's desktop program, and what bough has. */
 const historyReasons: Readonly<Record<string, string>> = {
   open: "`bough history report` writes a page about a build, for any browser",
-  export: "`bough history report` writes a page about a build, `bough -f json history show` what is recorded",
   import: "records of other machines can't be added",
   trace: "`bough build --trace FILE` writes when each step ran",
 };
@@ -261,7 +260,8 @@ async function runAsPlugin(command: Command, asked: Asked, call: Call): Promise<
     command,
     values,
     { name, before, isAsInDocker: true, helpsFully: true, commands: {} },
-    runtime,
+    // The option and the variable mean the same. A build is named by it.
+    { ...runtime, environment: withVariables(runtime.environment, { BUILDX_BUILDER: builder ?? "" }) },
     onGlobals,
   );
 }

@@ -186,7 +186,7 @@ export function renderLog({ steps }: BuildRecord, read: (step: number) => string
       const output = step.output === null ? undefined : read(step.step);
       const lines = output === undefined ? [] : sanitizeLines(output.trimEnd(), false).split("\n");
       return [
-        `${number} [${labelOf(step)}] ${visible(step.title)}`,
+        `${number} ${nameOfStep(step)}`,
         ...lines.map((line) => `${number} ${visible(line.replaceAll("\t", "    "))}`),
         `${number} ${endOf(step)}`,
         "",
@@ -195,6 +195,11 @@ export function renderLog({ steps }: BuildRecord, read: (step: number) => string
         .join("");
     })
     .join("");
+}
+
+/** `[2/5] RUN make` */
+export function nameOfStep(step: BuildStep): string {
+  return `[${labelOf(step)}] ${visible(step.title)}`;
 }
 
 function endOf({ outcome, start, end }: BuildStep): string {

@@ -1,9 +1,9 @@
 /** `docker buildx history`: bough's history of builds, in the words of buildx. */
 import { CommandLineError, usageError } from "../../errors.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
+import { buildRefOf, formatBuildRef } from "../builds/metadata/build-ref.ts";
 import { parseArguments } from "../command-line/arguments.ts";
-import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { findBuilds, requireRecord, withHistory } from "../history/find-build.ts";
+import { requireRecord, withHistory } from "../history/find-build.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { formatted } from "./format.ts";
 import { readFilters } from "./history-filters.ts";
@@ -17,23 +17,14 @@ import {
   secondsAsInDocker,
   statusAsInDocker,
 } from "./history-record.ts";
-
-const common: ArgumentDefinitions = {
-  builder: { type: "string", description: "Taken, and makes no difference" },
-  debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
-  help: { type: "boolean", alias: "h", description: "Print help and exit" },
-};
-const reference: ArgumentDefinitions = { ref: { type: "positional", required: false, multiple: true } };
-
-interface HistoryCall {
-  /** `docker buildx history ls` */
-  name: string;
-  runtime: Runtime;
-}
+import { common, findKnown, type HistoryCall, reference, requireKnown } from "./history-words.ts";
 
 type HistoryCommand = (words: readonly string[], call: HistoryCall) => Promise<number>;
 
-export const historyCommands: Readonly<Record<string, HistoryCommand>> = { inspect, logs, ls, rm };
+export const historyCommands: Readonly<Record<string, HistoryCommand>> = {
+  ...{ inspect, logs, ls, rm },
+  export: async (words, call) => (await import("./history-export.ts")).exportRecords(words, call),
+};
 
 /** Lists builds, the newest first. */
 async function ls(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
@@ -51,7 +42,7 @@ async function ls(words: readonly string[], { name, runtime }: HistoryCall): Pro
   const format = values.text("format") ?? "table";
   runtime.stdout.write(
     format === "json"
-      ? builds.map((build) => `${JSON.stringify(jsonOf(build))}\n`).join("")
+      ? builds.map((build) => `${JSON.stringify(jsonOf(build, runtime))}\n`).join("")
       : formatted(
           format === "table" ? defaultTable : format,
           headers,
@@ -78,7 +69,7 @@ function rowOf(build: BuildSummary, now: number): Record<string, string> {
   };
 }
 
-function jsonOf(build: BuildSummary): object {
+function jsonOf(build: BuildSummary, runtime: Runtime): object {
   const { id, startedAt, seconds, status, layers, cached } = build;
   const time = (milliseconds: number) => new Date(milliseconds).toISOString();
   return {
@@ -87,7 +78,7 @@ function jsonOf(build: BuildSummary): object {
     completed_steps: layers,
     created_at: time(startedAt),
     name: nameAsInDocker(build),
-    ref: `default/default/${id}`,
+    ref: formatBuildRef(buildRefOf(id, runtime)),
     status: statusAsInDocker(status),
     total_steps: layers,
   };
@@ -149,22 +140,4 @@ function one(positionals: readonly string[]): string | undefined {
   if (positionals.length > 1)
     throw new CommandLineError(`accepts at most 1 arg(s), received ${positionals.length}`);
   return positionals[0];
-}
-
-/** Returns the build that a reference names; the last one if it is not given. */
-function requireKnown(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
-  const found = findKnown(ref, builds);
-  if (found !== undefined) return found;
-  throw usageError(ref === undefined ? "no records found" : `no record found for ref ${JSON.stringify(ref)}`);
-}
-
-/** Finds a build by its ID, `^1` or `default/default/ID`. */
-function findKnown(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary | undefined {
-  const found = findBuilds(ref?.replace(/^.*\//, ""), builds);
-  if (found.length < 2) return found[0];
-  const ids = found.slice(0, 5).map(({ id }) => id);
-  throw usageError(
-    `ref ${JSON.stringify(ref)} is ambiguous: ${found.length} records begin with it`,
-    `Give more characters: ${ids.join(", ")}`,
-  );
 }

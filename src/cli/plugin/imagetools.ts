@@ -1,14 +1,16 @@
 /** `docker buildx imagetools`: indexes of registries, as `bough index` makes and shows them. */
+
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { isDigest } from "../../image/digest.ts";
 import { type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { mentionedFields } from "../../templates/nodes.ts";
 import { createLog } from "../../terminal/log.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
-import { parseBoolean } from "../bake/names.ts";
+
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { readPlatforms } from "../command-line/option-values.ts";
@@ -70,7 +72,7 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
         sources: [...base, ...readSources(given, tags)],
         replaces: "digest",
         annotations: values.list("annotation").flatMap(readIndexAnnotation),
-        prefersIndex: parseBoolean(values.text("prefer-index") ?? "") !== false,
+        prefersIndex: parseGoBoolean(values.text("prefer-index") ?? "") !== false,
         platforms: readPlatforms(values.list("platform").join(",") || undefined),
       },
       (address) => destinations.find(({ to }) => to.address === address)?.to ?? openSource(address, runtime),

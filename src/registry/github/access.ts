@@ -1,3 +1,4 @@
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { Secret } from "../../secret.ts";
 import { asInteger, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -35,7 +36,7 @@ export function findAccess(fields: AccessFields, environment: Environment): Foun
   const isSecond =
     fields.version === undefined
       ? fields.url_v2 !== undefined ||
-        isTrue(environment.ACTIONS_CACHE_SERVICE_V2) ||
+        parseGoBoolean(environment.ACTIONS_CACHE_SERVICE_V2) === true ||
         URL.parse(first)?.host === knownHost
       : fields.version !== "1";
   const second = fields.url_v2 ?? (ACTIONS_RESULTS_URL || fields.url);
@@ -47,11 +48,6 @@ export function findAccess(fields: AccessFields, environment: Environment): Foun
   if (missing.length > 0) return { kind: "missing", missing };
   if (!isSecond) return { kind: "outdated", url };
   return { kind: "found", url: url.endsWith("/") ? url : `${url}/`, token: Secret.of(token) };
-}
-
-/** https://pkg.go.dev/strconv#ParseBool */
-function isTrue(text: string | undefined): boolean {
-  return ["1", "t", "T", "TRUE", "true", "True"].includes(text ?? "");
 }
 
 /** A branch or pull request whose entries a token opens: `refs/heads/main`. Empty for a token that names none. */

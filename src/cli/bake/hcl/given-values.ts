@@ -1,3 +1,4 @@
+import { parseGoBoolean } from "../../../go/boolean.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
 import { fromDouble } from "../../../hcl/values/big-float.ts";
 import { parseNumber } from "../../../hcl/values/big-float-text.ts";
@@ -15,7 +16,6 @@ import {
   type Value,
 } from "../../../hcl/values/value.ts";
 import { splitCsv } from "../../command-line/option-values.ts";
-import { parseBoolean } from "../names.ts";
 
 /** Returns the value of a variable from the environment: of its type or, if it has none, of that of its default. */
 export function valueOfText(
@@ -50,7 +50,7 @@ function primitiveOf(name: string, text: string, type: Type): Value {
   if (type.kind === "bool") {
     // As Go parses them: other than elsewhere, tRUE is none.
     const value = /^(?:[10tfTF]|true|false|True|False|TRUE|FALSE)$/.test(text)
-      ? parseBoolean(text)
+      ? parseGoBoolean(text)
       : undefined;
     if (value === undefined) throw new HclError(`${name} must be true or false, not ${JSON.stringify(text)}`);
     return boolValue(value);

@@ -2,7 +2,6 @@ import { availableParallelism } from "node:os";
 import type { FoundCommit } from "../../../builder/addresses/repository-address.ts";
 import { createCompanions } from "../../../builder/build.ts";
 import { AbandonedError } from "../../../builder/events.ts";
-import type { BuildResult } from "../../../builder/result.ts";
 import { steadyTime } from "../../../clock.ts";
 import type { BoughError } from "../../../errors.ts";
 import { createSingleFlight } from "../../../once.ts";
@@ -13,7 +12,7 @@ import type { Progress } from "../../../terminal/progress.ts";
 import { createCommandCaches } from "../../builds/build-cache.ts";
 import { type ChosenService, connectTo } from "../../builds/build-services.ts";
 import { readProgressMode } from "../../builds/options/result-definitions.ts";
-import { performBuild } from "../../builds/perform-build.ts";
+import { type Performed, performBuild } from "../../builds/perform-build.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { startRecording } from "../../builds/recording.ts";
 import type { Invocation } from "../../command-line/command.ts";
@@ -26,7 +25,7 @@ import { type FailedTarget, failureOfAll, listed } from "./failed-targets.ts";
 import { createLastOutput } from "./last-output.ts";
 import type { EndedTarget, FailureDetails, TargetEnd } from "./target-end.ts";
 
-export type Built = BuildResult & { printsImage: boolean };
+export type Built = Performed;
 
 export interface BuildAll {
   progress: Progress;
@@ -69,6 +68,7 @@ export async function buildAll(
   };
   const together: BuildsTogether = {
     ...{ signal, caches, sessions: new Set(), tables: new Map() },
+    writesMetadata: invocation.values.text("metadata-file") !== undefined,
     connectTo(service) {
       // What names it.
       const profile = service.option === undefined ? undefined : service.globals.profile;
@@ -137,7 +137,7 @@ export async function buildAll(
         record = recording.read()?.record;
       });
       results.set(name, result);
-      const { printsImage: _, ...finished } = result;
+      const { printsImage: _, buildx: __, ...finished } = result;
       display.emit({ type: "finished", result: finished });
       end({ status: "built", result });
     } catch (error) {

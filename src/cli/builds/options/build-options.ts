@@ -13,7 +13,7 @@ import { readAnnotations } from "../../export/annotations.ts";
 import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
 import {
   type BuildOutput,
-  haveIndexes,
+  isAnyInline,
   readBuildOutputs,
   requireIndexes,
 } from "../../export/build-outputs.ts";
@@ -61,11 +61,11 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       "--digest-file needs an image that is written or pushed",
       "Give --push, or -o type=oci,dest=PATH.",
     );
-  const asked = readAttestationOptions(values);
-  const isLeftOut = asked?.provenance?.isInlineOnly === true && !haveIndexes(given);
+  const asked = readAttestationOptions(values, runtime);
+  const isLeftOut = asked?.provenance?.isInlineOnly === true && !isAnyInline(given);
   const attestations = isLeftOut ? (asked.sbom ? { ...asked, provenance: undefined } : undefined) : asked;
-  if (attestations !== undefined)
-    requireIndexes(given, attestations.provenance === undefined ? "--sbom" : "--provenance");
+  if (attestations?.sbom === true || attestations?.provenance?.isInlineOnly === false)
+    requireIndexes(given, attestations.provenance?.isInlineOnly === false ? "--provenance" : "--sbom");
   const outputs = withAnnotations(given, invocation);
   const annotations = outputs.flatMap((output) => output.annotations);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");

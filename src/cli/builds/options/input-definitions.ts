@@ -1,5 +1,6 @@
 import { usageError } from "../../../errors.ts";
-import { parseBoolean, type Values } from "../../command-line/arguments.ts";
+import { parseGoBoolean } from "../../../go/boolean.ts";
+import type { Values } from "../../command-line/arguments.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../../command-line/definitions.ts";
 import { oneOf, splitPair } from "../../command-line/option-values.ts";
 import { limitDefinitions } from "../../run/limit-options.ts";
@@ -271,8 +272,8 @@ export function readCall(values: Values): Call {
   for (const field of fields) {
     const [name, value = ""] = splitPair(field);
     if (name === "format") call.isJson = value === "json";
-    else if (name === "ignorestatus" && parseBoolean(value) !== undefined)
-      call.ignoresStatus = parseBoolean(value) === true;
+    else if (name === "ignorestatus" && parseGoBoolean(value) !== undefined)
+      call.ignoresStatus = parseGoBoolean(value) === true;
     else throw usageError(`--call ${given}: invalid field ${JSON.stringify(field)}`, callHint);
   }
   if (readCheck(values) === true) return { ...call, method: "check" };

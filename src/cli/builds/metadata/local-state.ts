@@ -1,0 +1,38 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../../errors.ts";
+import { homeDirectory } from "../../../home-directory.ts";
+import type { Log } from "../../../terminal/log.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import type { BuildInputs } from "../inputs.ts";
+import { buildRefOf } from "./build-ref.ts";
+import { readMetadataOptions } from "./options.ts";
+
+/**
+ * Notes what a build is made of where docker buildx does, if warnings are asked for: docker's action for GitHub finds the last build
+ * there, also one that has failed, and the Dockerfile beside whose lines it shows them.
+ */
+export function noteForDocker(
+  build: { id: string },
+  { place, target, fetched, dockerfile }: BuildInputs,
+  { runtime, values }: Pick<Invocation, "runtime" | "values">,
+  log: Pick<Log, "debug">,
+): void {
+  if (!readMetadataOptions(runtime).hasWarnings) return;
+  const { builder, node, id } = buildRefOf(build.id, runtime);
+  const { BUILDX_CONFIG, DOCKER_CONFIG } = runtime.environment;
+  const docker = DOCKER_CONFIG || join(homeDirectory(runtime.environment), ".docker");
+  const directory = join(BUILDX_CONFIG || join(docker, "buildx"), "refs", builder, node);
+  const path = fetched === undefined ? dockerfile.absolutePath : dockerfile.path;
+  const state = {
+    ...{ Target: target ?? "default", LocalPath: place },
+    DockerfilePath: values.text("dockerfile") === "-" ? "-" : path,
+  };
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    writeFileSync(join(directory, id), JSON.stringify(state));
+  } catch (error) {
+    // A directory that can't be written costs the annotations only.
+    log.debug(`the build is not noted for docker: ${messageOf(error)}`);
+  }
+}
