@@ -1,7 +1,8 @@
 import { usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { findTokenSource, type TokenSource } from "../../signatures/identity-token.ts";
 import { requireServiceAddress } from "../../signatures/signing-service.ts";
-import { parseBoolean, type Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
 import { listWords, splitCsv, splitPair } from "../command-line/option-values.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { signFields } from "./sign-definition.ts";
@@ -92,7 +93,7 @@ function readFields(text: string): { isKeyless: boolean; fields: Map<Field, stri
 
 function readFlag(fields: ReadonlyMap<Field, string>, field: Field): boolean | undefined {
   const value = fields.get(field);
-  const flag = value === undefined ? undefined : parseBoolean(value);
+  const flag = value === undefined ? undefined : parseGoBoolean(value);
   if (value === undefined || flag !== undefined) return flag;
   throw usageError(`--sign: ${field} must be true or false, not ${JSON.stringify(value)}`);
 }
