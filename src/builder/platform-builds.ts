@@ -122,6 +122,7 @@ function shiftMemory(memory: StepMemory, at: number): StepMemory {
     explains: memory.explains,
     explain: (step, titles) => memory.explain(shift(step), titles),
     compareShared: (step, hash, titles) => memory.compareShared(shift(step), hash, titles),
+    earlierHash: (ordinal) => memory.earlierHash(ordinal + from),
     needsInputs: (step, hash) => memory.needsInputs(shift(step), hash),
     remember: (step, hash) => memory.remember(shift(step), hash),
     forgetOthers: () => undefined,

@@ -173,4 +173,16 @@ export const migrations: readonly string[] = [
      diff_id TEXT NOT NULL,
      PRIMARY KEY (digest, diff_id)
    ) STRICT, WITHOUT ROWID;`,
+  // What files a layer was made of, and the later version that shares some of them; see `placed-files.ts`.
+  `CREATE TABLE placed_files (
+     layer INTEGER PRIMARY KEY REFERENCES layers (id) ON DELETE CASCADE,
+     digests BLOB NOT NULL
+   ) STRICT;
+   ALTER TABLE layers ADD COLUMN heir INTEGER;
+   ALTER TABLE layers ADD COLUMN heir_bytes INTEGER;
+   CREATE INDEX layers_by_heir ON layers (heir) WHERE heir IS NOT NULL;
+   CREATE TRIGGER next_heir AFTER DELETE ON layers BEGIN
+     UPDATE layers SET heir = OLD.heir, heir_bytes = iif(OLD.heir IS NULL, NULL, min(heir_bytes, OLD.heir_bytes))
+       WHERE heir = OLD.id;
+   END;`,
 ];

@@ -88,6 +88,51 @@ test("4000 files, copied on threads: later ones replace earlier ones at the same
   expect(stdout.trim().split(/\s+/)).toEqual(["2000", "again"]);
 });
 
+test("a file that was replaced while the layer was made is not taken from it again", async () => {
+  const given = { mtime: 1_000_000_000 };
+  const [one, other] = [fileFor("", "first", given), fileFor("", "again", given)];
+  const indexes = Array.from({ length: 2000 }, (_, index) => index);
+  const files = indexes.map((index) => ({ ...one, destination: `/many/${index % 7}/${index}` }));
+  const again = { ...other, destination: "/link/0/0" };
+  const request = { entries: { "/link": { type: "symlink" as const, target: "/many", uid: 0, gid: 0 } } };
+  const earlier = (await engine.runWith(base, [...files, again], "", request)).image ?? "";
+  expect((await engine.run(earlier, "cat /many/0/0")).stdout).toBe("again");
+  await engine.engine.settle?.(earlier);
+  const image = (await engine.runWith(base, files, "", { ...request, earlier_image: earlier })).image ?? "";
+  expect((await engine.run(image, "cat /many/0/0")).stdout).toBe("first");
+});
+
+test.each<[what: string, change: Partial<HostFile>, isTaken: boolean]>([
+  ["the same", {}, true],
+  ["another owner", { uid: 5 }, false],
+  ["another mode", { mode: 0o600 }, false],
+  ["another time", { mtime: 1_000_000_001 }, false],
+  ["an attribute", { attributes: { "user.a": "eA==" } }, false],
+  ["a second name", { links: ["/many/other"] }, false],
+  ["other content", fileFor("", "other"), false],
+])("a file of the layer before that is %s", async (_, change, isTaken) => {
+  const one = fileFor("", "first", { mtime: 1_000_000_000 });
+  const files = Array.from({ length: 1200 }, (_, index) => ({ ...one, destination: `/many/${index}` }));
+  const first = await engine.runWith(base, files, "", { entries: {} });
+  await engine.engine.settle?.(first.image ?? "");
+  const [changed = one, ...others] = files;
+  const last = { ...changed, ...change, destination: changed.destination };
+  const second = await engine.runWith(base, [last, ...others], "", {
+    entries: {},
+    earlier_image: first.image ?? "",
+  });
+  const inodes = async (path: string) =>
+    Promise.all(
+      [first, second].map(
+        async ({ image = "" }) => (await engine.run(image ?? "", `stat -c %i ${path}`)).stdout,
+      ),
+    );
+  const [before, after] = await inodes("/many/0");
+  expect(before === after).toBe(isTaken);
+  const [otherBefore, otherAfter] = await inodes("/many/1");
+  expect(otherBefore).toBe(otherAfter);
+});
+
 /** Changes of a file after it was hashed. */
 const changes: [what: string, change: (path: string, size: number) => void][] = [
   ["was written over", (path, size) => writeFileSync(path, Buffer.alloc(size, "y"))],

@@ -16,6 +16,8 @@ export interface LayerCache {
   put(layer: NewLayer): Layer;
   /** Removes what is stored of an image that the service no longer has. */
   forget(lost: LosableImage): void;
+  /** The image of a layer that this session has. */
+  imageHere(hash: string): string | undefined;
   /** The title of the instruction that made a layer, to show. */
   titleOf(hash: string): string | undefined;
 }
@@ -119,6 +121,7 @@ export function createLayerCache(
       imports.forgetImage(image);
     },
 
+    imageHere: (hash) => entryOf(hash)?.image,
     titleOf: (hash) => entryOf(hash)?.title,
   };
 }

@@ -13,6 +13,8 @@ export interface StepMemory {
     hash: string,
     titles: readonly string[],
   ): { scope: string; difference: Difference } | undefined;
+  /** The chain hash that a step had in the latest build, until it is remembered again. */
+  earlierHash(ordinal: number): string | undefined;
   /** Returns true if `remember` needs the step's inputs. */
   needsInputs(step: Pick<RememberedStep, "ordinal">, hash: string): boolean;
   /** Remembers the step once its layer exists. */
@@ -59,6 +61,8 @@ export function createStepMemory(
     },
 
     compareShared: () => undefined,
+
+    earlierHash: (ordinal) => hashes.get(ordinal),
 
     needsInputs: ({ ordinal }, hash) => hashes.get(ordinal) !== hash,
 

@@ -19,14 +19,19 @@ import { allFeatures, entriesToMake, featuresFor, instanceEntries, instanceFiles
 import { uploadStaged } from "./upload.ts";
 
 /** The image that the next operation starts from, and the fields that its request needs. */
-type Placement = Pick<InstanceRequest, "image" | "files" | "host_files" | "entries">;
+type Placement = Pick<InstanceRequest, "image" | "files" | "host_files" | "earlier_image" | "entries">;
 
 /**
  * Uploads what is staged. The API puts regular files in place and makes their parents. One small operation before that makes
  * symbolic links, hard links, empty directories, and directories with their own owner or mode. `hash`: the chain hash of the
- * resulting layer.
+ * resulting layer. `earlier`: the image that the same step has made before.
  */
-export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
+export async function placeStaged(
+  hash: string,
+  stage: StageState,
+  build: BuildJob,
+  earlier: string | undefined,
+): Promise<Placement> {
   const { image } = stage.layer;
   if (readsHostFiles(stage.staged, build.services)) {
     const pace = createPace(build.services.signal);
@@ -35,7 +40,8 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
     const hostFiles = await hostFilesOf(stage.staged, build);
     // Collected before threads copy files, which need memory themselves.
     collectGarbage(stage.staged.size);
-    return { image, files: {}, host_files: hostFiles, entries };
+    const before = earlier === undefined ? {} : { earlier_image: earlier };
+    return { image, files: {}, host_files: hostFiles, ...before, entries };
   }
   const packed = await packImageFiles(stage, build);
   const staged =

@@ -52,7 +52,7 @@ export async function makeLayer(
   const mounting = await prepareMounts(step.mounts, { hash, stage, user }, build);
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
-    const placed = await placeStaged(hash, mounting.stage, build);
+    const placed = await placeStaged(hash, mounting.stage, build, earlierImage(given, build));
     const copies = await step.copies?.();
     const placing = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
     const asked = requestOf({ ...step, env }, user, placing);
@@ -81,6 +81,12 @@ export async function makeLayer(
       bytes,
     });
   });
+}
+
+/** Returns the image that this step had in the latest build of this Dockerfile: most of its files may be the same. */
+function earlierImage({ ordinal }: Step, { services: { layers, memory } }: BuildJob): string | undefined {
+  const hash = memory.earlierHash(ordinal);
+  return hash === undefined ? undefined : layers.imageHere(hash);
 }
 
 /** Whoever made a part of it could have put anything into it. An image that is only copied from is named by its contents. */

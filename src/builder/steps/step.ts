@@ -60,7 +60,10 @@ export function requestOf(
   {
     image,
     ...placed
-  }: Pick<InstanceRequest, "image" | "files" | "host_files" | "entries" | "copies" | "timeout">,
+  }: Pick<
+    InstanceRequest,
+    "image" | "files" | "host_files" | "earlier_image" | "entries" | "copies" | "timeout"
+  >,
 ): InstanceRequest {
   const process = processFields(command, user);
   return { image, ...process, env, cwd, ...placed, disposable: false, ...network };

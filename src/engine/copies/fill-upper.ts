@@ -3,6 +3,7 @@ import type { HostFile } from "../../service/wire/file.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
+import type { PlacedLayer } from "../records/placed-files.ts";
 import type { EngineState } from "../state.ts";
 import { withinPathLimit } from "../system/path.ts";
 import { copyFromImage } from "./copy-from-image.ts";
@@ -12,6 +13,7 @@ import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { createLinker, LinkPolicies, linkedFiles } from "./linker.ts";
 import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
+import { createReuse } from "./reuse.ts";
 import { UpperTree } from "./upper-tree.ts";
 
 /** What a request puts into a layer, over its image. */
@@ -21,14 +23,21 @@ interface Filling {
     entries: readonly PlacedEntry[];
     files: readonly PlacedUpload[];
     hostFiles: Iterable<HostFile>;
+    earlier?: string | undefined;
   };
   copies: readonly { spec: ImageCopySpec; image: Image }[];
+}
+
+/** What has become of an upper directory. */
+export interface Filled {
+  /** The layers whose files are hard-linked in it. */
+  linkedLayers: ReadonlySet<number>;
+  placed: PlacedLayer | undefined;
 }
 
 /**
  * Fills an upper directory over the instance's image: first directories and links, then files, then copies from images.
  *
- * @returns the layers whose files are hard-linked in it
  * @param runsCommand true if a command will write to the upper directory: then no layer's file may be hard-linked there
  */
 export async function fillUpper(
@@ -36,14 +45,18 @@ export async function fillUpper(
   upper: string,
   { image, spec, copies }: Filling,
   { runsCommand, signal }: { runsCommand: boolean; signal: AbortSignal },
-): Promise<{ linkedLayers: ReadonlySet<number> }> {
+): Promise<Filled> {
   const pace = createPace(signal);
   const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
   const setTimes = await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
-  await placeFiles(to, spec.files, pace, early);
-  await placeFiles(to, placedFiles(spec.hostFiles, state.layout), pace, early);
+  await placeFiles(to, spec.files, pace, { early });
+  const layers = base.root.map(({ layer }) => layer);
+  // Other files, and a command, could replace what has been placed.
+  const isAll = !runsCommand && copies.length + spec.files.length === 0;
+  const reuse = isAll ? await createReuse(state, spec.earlier, layers, pace) : undefined;
+  await placeFiles(to, placedFiles(spec.hostFiles, state.layout), pace, { early, reuse });
   setTimes();
   const trees = new Map<number, LayerTree>();
   const selected = [];
@@ -52,11 +65,10 @@ export async function fillUpper(
     trees.set(image.layer, from);
     for (const source of await selectSources(spec, imageTreeOf(from))) selected.push({ from, source, spec });
   }
-  const layers = base.root.map(({ layer }) => layer);
   const policies = new LinkPolicies({
     isAllowed: !runsCommand,
     shared: new Set(layers),
-    taken: await linkedFiles(state, runsCommand ? [] : layers, pace),
+    taken: await linkedFiles(state, runsCommand || selected.length === 0 ? [] : layers, pace),
     isSingle: selected.length === 1,
   });
   await using linker = createLinker(pace);
@@ -65,7 +77,7 @@ export async function fillUpper(
       copyFromImage(source, spec, { from, to, links: { policy: policies.forSource(), linker }, pace, early }),
     );
   early.end();
-  return { linkedLayers: policies.linkedLayers };
+  return { linkedLayers: policies.linkedLayers, placed: reuse?.placed() };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

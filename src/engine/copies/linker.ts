@@ -148,13 +148,17 @@ export async function linkedFiles(
 /** A hard link to make: the file, and its new name. */
 type LinkJob = readonly [existing: Path, path: Path];
 
-/** Makes a hard link. Returns false if the file system allows no more links to this file, or none at all. */
+/**
+ * Makes a hard link. Returns false if the file system allows no more links to this file, or none at all, or if a copy has more to do:
+ * to replace what is there, or to report that the file is gone.
+ */
 export function tryLink(existing: Path, path: Path): boolean {
   try {
     linkSync(existing, path);
     return true;
   } catch (error) {
-    if (["EMLINK", "EPERM", "EXDEV", "ENOTSUP"].includes(errorCode(error) ?? "")) return false;
+    if (["EMLINK", "EPERM", "EXDEV", "ENOTSUP", "EEXIST", "ENOENT"].includes(errorCode(error) ?? ""))
+      return false;
     throw error;
   }
 }

@@ -5,9 +5,10 @@ import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
 import type { EarlySync } from "../records/layer-sync.ts";
+import type { Path } from "../system/path.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
-import { tryLink } from "./linker.ts";
+import { createLinker, tryLink } from "./linker.ts";
 import {
   createDirectoryMaker,
   giveExtendedAttributes,
@@ -34,7 +35,7 @@ export async function placeFiles(
   to: UpperTree,
   files: Iterable<PlacedFile>,
   pace: Pace,
-  early?: EarlySync,
+  { early, reuse }: { early?: EarlySync; reuse?: FileReuse | undefined } = {},
 ): Promise<void> {
   let directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
@@ -44,6 +45,11 @@ export async function placeFiles(
     damaged.push(file);
   };
   await using copier = createFileCopier(pace, report, early);
+  await using linker = createLinker(pace);
+  const drain = async () => {
+    await linker.drain();
+    await copier.drain();
+  };
   /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";
@@ -60,6 +66,7 @@ export async function placeFiles(
     to.materialize(directory);
     const before = ways.get(directory) ?? parent;
     ways.set(directory, parent);
+    if (before !== parent) reuse?.invalidate();
     return before !== parent;
   };
   const pathOf = (destination: string, { replaces }: PlacedFile): string => {
@@ -79,16 +86,20 @@ export async function placeFiles(
   for (const file of files) {
     const { destination, links = [], attributes } = file;
     // The later one of two files with one name must win.
-    if (enter(destination)) await copier.drain();
+    if (enter(destination)) await drain();
     const path = pathOf(destination, file);
+    const existing = reuse?.find(`${directory.inside}/${basename(destination)}`, file);
     if (attributes !== undefined) attributed.push({ file, path });
     if (links.length > 0) linked.push({ file, path });
-    const copying = copier.copy(file, path);
-    if (copying !== undefined) await copying;
+    const placing =
+      existing === undefined
+        ? copier.copy(file, path)
+        : linker.link(existing, path, () => copier.copy(file, path));
+    if (placing !== undefined) await placing;
     count++;
     if (count % filesBetween === 0) edenGC();
   }
-  await copier.drain();
+  await drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
   for (const { file, path } of attributed) giveExtendedAttributes(path, file);
   for (const { file, path } of linked) {
@@ -104,6 +115,14 @@ export async function placeFiles(
     }
   }
   await copier.drain();
+}
+
+/** Finds files of an earlier layer, and remembers those of this one. */
+export interface FileReuse {
+  /** Returns the path of a file that may be hard-linked in place of a copy; `undefined`: the file has to be copied. */
+  find(inside: string, file: PlacedFile): Path | undefined;
+  /** Call it when a file may replace an earlier one: what is remembered of the layer is not true any more. */
+  invalidate(): void;
 }
 
 /** Files between two garbage collections. Each leaves some hundred bytes, which would pile up otherwise. */

@@ -105,7 +105,7 @@ function* entryBlocks(
     const target = readlinkSync(path, "buffer");
     yield layerHeader({ ...entry, name: inside, flag: "2", mode: 0o777, target });
   } else if (stats.isFile()) {
-    const key = stats.nlink > 1 ? String(lstatSync(path, { bigint: true }).ino) : undefined;
+    const key = stats.nlink > 1 ? inodeOf(path, stats) : undefined;
     const target = key === undefined ? undefined : linked.get(key);
     if (target !== undefined) {
       // With its attributes: Docker sets the owner of a link again, which removes the file's capabilities.
@@ -120,6 +120,11 @@ function* entryBlocks(
     const flag = stats.isFIFO() ? "6" : stats.isBlockDevice() ? "4" : "3";
     yield layerHeader({ ...entry, name: inside, flag, device: deviceOf(stats.rdev) });
   }
+}
+
+/** Large numbers are not exact in the statistics of JavaScript's own numbers. */
+function inodeOf(path: Path, { ino }: Stats): string {
+  return String(Number.isSafeInteger(ino) ? ino : lstatSync(path, { bigint: true }).ino);
 }
 
 function* contentBlocks(path: Path, size: number): Generator<Uint8Array> {

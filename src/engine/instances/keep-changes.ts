@@ -6,6 +6,7 @@ import { withVariables } from "../../image/config.ts";
 import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
 import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
+import type { Filled } from "../copies/fill-upper.ts";
 import { addImage, type Image } from "../records/images.ts";
 import { countMarks, noMarks } from "../records/layer-marks.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
@@ -38,7 +39,8 @@ export async function keepChanges(
   state: EngineState,
   image: Image,
   spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env" | "history"> & {
-    linkedLayers?: ReadonlySet<number>;
+    /** `undefined` if a command ran. */
+    filled?: Filled;
     /** `undefined` if no command ran: files and copies alone mark nothing as deleted. */
     exitCode: number | undefined;
   },
@@ -68,7 +70,7 @@ export async function keepChanges(
           directory: upper,
           marks,
           parent,
-          linkedLayers: spec.linkedLayers ?? new Set(),
+          ...spec.filled,
           unsyncedIn: { boot: state.boot, operation: run.uuid },
           createdAt,
         }).id;

@@ -5,6 +5,7 @@ import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/conf
 import { startDeadline } from "../../programs/helper.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
 import { createSlots } from "../../slots.ts";
+import type { Filled } from "../copies/fill-upper.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine, signalOf } from "../processes/exec-spec.ts";
@@ -171,20 +172,20 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   const startedAt = steadyTime(state.clock);
   const upper = join(run.directory, "upper");
   makeUpper(upper, layerDirectory(state.layout, image.layer));
-  let linkedLayers: ReadonlySet<number> = new Set();
+  let filled: Filled;
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies were not in place");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
     const { fillUpper } = await loadCopies();
-    ({ linkedLayers } = await fillUpper(state, upper, instance, { runsCommand: false, signal }));
+    filled = await fillUpper(state, upper, instance, { runsCommand: false, signal });
   } catch (error) {
-    forgetDamaged(state, error);
+    return forgetDamaged(state, error);
   } finally {
     deadline.end();
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
   const env = environmentOf(image.config, spec);
-  const keep = await keepChanges(state, image, { ...spec, env, linkedLayers, exitCode: undefined }, run);
+  const keep = await keepChanges(state, image, { ...spec, env, filled, exitCode: undefined }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
     state: { exit_code: 0, signal: -1, timed_out: false },

@@ -4,7 +4,7 @@ import { type InstanceSpec, readInstanceSpec } from "./spec.ts";
 
 /** Checks the request of a client in this process. */
 export async function specOf(
-  { host_files: hostFiles, mounts = [], ...request }: InstanceRequest,
+  { host_files: hostFiles, earlier_image: earlier, mounts = [], ...request }: InstanceRequest,
   { database, layout }: Pick<EngineState, "database" | "layout">,
 ): Promise<InstanceSpec> {
   const listed = mounts.map((mount) => {
@@ -15,7 +15,7 @@ export async function specOf(
   const spec = await readInstanceSpec({ ...request, mounts: listed }, database, layout);
   return {
     ...spec,
-    ...(hostFiles && { hostFiles }),
+    ...(hostFiles && { hostFiles, earlier }),
     mounts: spec.mounts.map((mount, index) => {
       const given = mounts[index];
       return mount.type === "files" && given !== undefined && "host_files" in given

@@ -32,6 +32,8 @@ export interface InstanceSpec extends ExecSpec {
   files: PlacedUpload[];
   /** Files of this machine, of a client in the same process, placed after the files. */
   hostFiles: Iterable<HostFile>;
+  /** An image with earlier versions of them. */
+  earlier?: string | undefined;
   /** Extension `entries`: directories and links, placed before the files. */
   entries: PlacedEntry[];
   /** Extension `copies`: copies from images, made after the files. */

@@ -4,7 +4,7 @@ import { cacheDirectory } from "../records/caches.ts";
 import { eventPath } from "../records/event-files.ts";
 import { filePath } from "../records/files.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
-import { layerSize } from "../records/layer-sizes.ts";
+import { ownSize } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { isOperationId } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
@@ -238,7 +238,7 @@ class LayerUses {
 export function createSizes(records: Records, inventory: Inventory): Sizes {
   const { layout } = records;
   const sizes: Sizes = {
-    layer: (id) => layerSize(records, id) + diskUsage(blobsDirectory(layout, id)),
+    layer: (id) => ownSize(records, id) + diskUsage(blobsDirectory(layout, id)),
     file: (sha256) => diskUsage(filePaths(layout, [sha256])),
     cache: (name) => diskUsage(cacheDirectory(layout, name)),
     operation: (uuid) => diskUsage(eventPaths(layout, [uuid])),

@@ -1,7 +1,7 @@
 import { withEngineDirectory } from "../engine-directory.ts";
 import { cachePaths } from "../records/caches.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
-import { layerSize } from "../records/layer-sizes.ts";
+import { ownSize } from "../records/layer-sizes.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
@@ -53,11 +53,12 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
       layersWithLinks(
         database,
         inventory.layers.map(({ id }) => id),
+        "counted",
       ),
     );
     const measureLinked = createDiskUsage();
     const sizeOfLayer = (id: number) =>
-      linked.has(id) ? measureLinked(layerDirectory(layout, id)) : layerSize(records, id);
+      linked.has(id) ? measureLinked(layerDirectory(layout, id)) : ownSize(records, id);
     const doomed = new Set(selected.layers);
     const layers = inventory.layers.map(({ id }) => ({
       ...{ id, bytes: sizeOfLayer(id), blobs: diskUsage(blobsDirectory(layout, id)) },

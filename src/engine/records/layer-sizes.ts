@@ -33,6 +33,14 @@ export function layerSize({ database, layout }: Records, id: number): number {
   return size;
 }
 
+/** Returns the bytes of a layer without those that a later version of it has, too. */
+export function ownSize(records: Records, id: number): number {
+  const row = records.database
+    .query<{ bytes: number | null }, [number]>("SELECT heir_bytes AS bytes FROM layers WHERE id = ?")
+    .get(id);
+  return Math.max(0, layerSize(records, id) - (row?.bytes ?? 0));
+}
+
 /** Creates a function that returns the layers of an image that no other image with a tag has: those that only it needs. */
 export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
   const users = new Map<number, Set<string>>();

@@ -7,6 +7,7 @@ import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { type AbsentBlob, noteAbsent, noteHere } from "./absent-layers.ts";
 import { type LayerMarks, recordMarks } from "./layer-marks.ts";
+import { notePlacedFiles, type PlacedLayer } from "./placed-files.ts";
 import type { Records } from "./records.ts";
 import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
@@ -44,6 +45,8 @@ export interface NewLayer extends LayerContent {
   content?: string;
   /** Layers with which it shares hard-linked files. */
   linkedLayers?: ReadonlySet<number>;
+  /** See `notePlacedFiles`. */
+  placed?: PlacedLayer | undefined;
   createdAt: number;
 }
 
@@ -55,6 +58,7 @@ export function addLayer(database: Database, layout: Layout, layer: NewLayer): L
   const { linkedLayers = new Set() } = layer;
   const added = insertLayer(database, layer, linkedLayers.size > 0);
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
+  if (layer.placed !== undefined) notePlacedFiles(database, added.id, layer.placed);
   placeLayer(database, layout, added.id, layer);
   return added;
 }
@@ -159,10 +163,18 @@ export function layerNames(database: Database): string[] {
     .map(({ id }) => id.toString(36));
 }
 
-/** Returns those of the layers that share hard-linked files with others. */
-export function layersWithLinks(database: Database, ids: readonly number[]): number[] {
+/**
+ * Returns those of the layers that share hard-linked files with others. `counted`: those of which it is not known how much they
+ * share, as it is of versions of one layer.
+ */
+export function layersWithLinks(
+  database: Database,
+  ids: readonly number[],
+  which: "all" | "counted" = "all",
+): number[] {
   const query = database.query<{ has_links: number }, [number]>("SELECT has_links FROM layers WHERE id = ?");
-  return ids.filter((id) => query.get(id)?.has_links === 1);
+  const least = which === "all" ? [1, 2] : [1];
+  return ids.filter((id) => least.includes(query.get(id)?.has_links ?? 0));
 }
 
 /** Finds the layer that, with those below it, has the content of an imported image or of its lowest layers. */

@@ -62,6 +62,8 @@ export interface InstanceRequest {
   files?: Record<string, InstanceFile>;
   /** Placed after `files`, and iterated when they are needed. Only for a service in this process, which reads them where they are. */
   host_files?: Iterable<HostFile>;
+  /** The image that the client has made of earlier versions of `host_files`, most of which may be the same there. */
+  earlier_image?: string;
   /** Entries by absolute path. Only with the extension `entries`. */
   entries?: Record<string, InstanceEntry>;
   /** Copies are made in order, after the files and before the command. Only with the extension `copies`. */

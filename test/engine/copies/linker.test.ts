@@ -49,13 +49,13 @@ test.each([10, count - 10])("an error of link %d is reported", async (broken) =>
   await using linker = createLinker(createPace(undefined));
   const linking = async () => {
     for (let index = 0; index < count; index++) {
-      const existing = index === broken ? join(directory, "missing") : here;
+      const existing = index === broken ? join(here, "not in a directory") : here;
       await linker.link(existing, join(target, String(index)), () => undefined);
     }
     await linker.drain();
   };
   // `rejects` would take seconds: it slows down the event loop.
-  expect(await linking().catch((error: unknown) => error)).toMatchObject({ code: "ENOENT" });
+  expect(await linking().catch((error: unknown) => error)).toMatchObject({ code: "ENOTDIR" });
 });
 
 test("nothing is linked after an abort", async () => {

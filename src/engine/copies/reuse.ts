@@ -1,0 +1,59 @@
+import { lstatSync } from "node:fs";
+import type { Pace } from "../../pace.ts";
+import { findImage } from "../records/images.ts";
+import { layerDirectory } from "../records/layers.ts";
+import { type PlacedLayer, placedFilesOf } from "../records/placed-files.ts";
+import type { EngineState } from "../state.ts";
+import { LinkPolicies, linkedFiles } from "./linker.ts";
+import type { FileReuse } from "./place-files.ts";
+import { type EarlierLayer, PlacedFiles } from "./placed-files.ts";
+
+interface Reuse extends FileReuse {
+  placed(): PlacedLayer;
+}
+
+/**
+ * Finds, in the version of a layer before this one, the files that have not changed: a hard link takes a quarter of a copy's time.
+ * No layer ever changes, and a command that writes to such a file gets a copy of its own from overlayfs.
+ *
+ * @param image the one of the version before
+ * @param below the layers that the new one is put on
+ */
+export async function createReuse(
+  state: EngineState,
+  image: string | undefined,
+  below: readonly number[],
+  pace: Pace,
+): Promise<Reuse> {
+  const earlier = image === undefined ? undefined : findEarlier(state, image);
+  const files = new PlacedFiles(earlier);
+  const policies = new LinkPolicies({
+    isAllowed: true,
+    shared: new Set(below),
+    taken: earlier === undefined ? new Set() : await linkedFiles(state, below, pace),
+    isSingle: true,
+  });
+  const policy = policies.forSource();
+  let linkedBytes = 0;
+  return {
+    find(inside, file) {
+      const path = files.add(inside, file);
+      if (path === undefined || earlier === undefined) return undefined;
+      if (!policy.allows({ layer: earlier.id }, () => lstatSync(path))) return undefined;
+      linkedBytes += file.size;
+      return path;
+    },
+    invalidate: () => files.invalidate(),
+    placed() {
+      const isLinked = earlier !== undefined && policies.linkedLayers.size > 0;
+      return { digests: files.digests(), earlier: isLinked ? { id: earlier.id, linkedBytes } : undefined };
+    },
+  };
+}
+
+function findEarlier(state: EngineState, uuid: string): EarlierLayer | undefined {
+  const layer = findImage(state, uuid)?.layer;
+  const digests = layer === undefined ? undefined : placedFilesOf(state.database, layer);
+  if (layer === undefined || digests === undefined) return undefined;
+  return { id: layer, directory: layerDirectory(state.layout, layer), digests };
+}

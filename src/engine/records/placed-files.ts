@@ -1,0 +1,37 @@
+import type { Database } from "bun:sqlite";
+
+/** The bytes of the digest of a file that was put into a layer. */
+export const digestBytes = 16;
+
+/** What a layer was made of. */
+export interface PlacedLayer {
+  /** The digests of its files, in no particular order; `undefined` if they are few. */
+  digests: Uint8Array | undefined;
+  /** The version of the layer before it, and the bytes of the files that are hard-linked from there. */
+  earlier: { id: number; linkedBytes: number } | undefined;
+}
+
+/**
+ * Records the files that a layer was made of: the next version of the layer can then hard-link those that have not changed. Shared
+ * files count as the later version's, since its removal would not free them before that of the earlier one.
+ */
+export function notePlacedFiles(database: Database, layer: number, { digests, earlier }: PlacedLayer): void {
+  if (digests !== undefined)
+    database.run("INSERT INTO placed_files (layer, digests) VALUES (?, ?)", [layer, digests]);
+  if (earlier === undefined) return;
+  database.run("UPDATE layers SET heir = ?, heir_bytes = ? WHERE id = ?", [
+    ...[layer, earlier.linkedBytes, earlier.id],
+  ]);
+  for (const id of [layer, earlier.id])
+    database.run("UPDATE layers SET has_links = 2 WHERE id = ? AND has_links = 0", [id]);
+}
+
+/** Returns the digests of a layer; `undefined` if they are unknown, or if the layer may not be on the disk yet. */
+export function placedFilesOf(database: Database, layer: number): Uint8Array | undefined {
+  return database
+    .query<{ digests: Uint8Array }, [number]>(
+      `SELECT digests FROM placed_files
+       WHERE layer = ? AND NOT EXISTS (SELECT 1 FROM unsynced_layers WHERE layer = placed_files.layer)`,
+    )
+    .get(layer)?.digests;
+}
