@@ -23,6 +23,8 @@ import type { OpenedLock } from "./lock/open-lock.ts";
 export interface ResultFiles {
   /** @throws BoughError if one of them can't be written: then neither exists */
   write(result: BuildResult, buildx: BuildxKeys): void;
+  /** Writes `--digest-file` for an image that is in its registry already. */
+  writeDigest(digest: string): void;
   /** @throws BoughError if it can't be written */
   writeTrace(text: string): void;
   /** @throws BoughError if it can't be written */
@@ -43,6 +45,8 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
   return {
     write: (result, buildx) =>
       writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result, buildx) }))),
+    writeDigest: (text) =>
+      writeAllOrNone(files.flatMap((file) => (file.name === "digest-file" ? [{ ...file, text }] : []))),
     writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
     writeReport: (text) => writeAllOrNone(reports.map((place) => ({ ...place, text }))),
   };
@@ -56,7 +60,7 @@ export function findResultFiles(invocation: Invocation) {
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   };
   const files = Object.entries(contents).flatMap(([name, textOf]) =>
-    placeOf(name).map((place) => ({ ...place, textOf })),
+    placeOf(name).map((place) => ({ ...place, name, textOf })),
   );
   const traces = placeOf("trace");
   const reports = placeOf("report");

@@ -30,10 +30,18 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
   let files: ResultFiles | undefined;
   try {
     files = prepareResultFiles(invocation);
-    if (usesKey(given.values, given.runtime)) {
-      const { withOwnKey } = await import("./keys/own-key.ts");
-      invocation = { ...(await withOwnKey({ ...given, log: progress.log })), log: given.log };
+    if (usesKey(given.values, given.runtime) || given.values.flag("skip-existing")) {
+      const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
+      const own = await findOwnKey({ ...given, log: progress.log });
+      invocation = { ...own.invocation, log: given.log };
       recording = startRecording(invocation, { keepsOutput: hasReport });
+      if (own.existing !== undefined) {
+        files.writeDigest(own.existing);
+        progress.log.info(`already in the registry, as ${own.existing}: it is not built`);
+        progress.close();
+        printExisting(own);
+        return 0;
+      }
     }
     measures = await startMeasures(invocation, progress, files);
     const { printsImage, buildx, ...result } = await performBuild(

@@ -1,13 +1,26 @@
+import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
+import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { printResult } from "../../command-line/result.ts";
 import type { BakedTarget } from "../inputs.ts";
 import { readBuildOptions } from "../options/build-options.ts";
 import { besideBuild } from "./beside-image.ts";
 import { createKeyFinder, openConnections } from "./build-key.ts";
+import { createExistingImages } from "./existing-image.ts";
 import { placeholderKey, withKey } from "./key-in-tags.ts";
 import { type ConnectTo, keyedBuild } from "./keyed-build.ts";
+import { skippableBuild } from "./skippable.ts";
+
+interface OwnKey {
+  invocation: Invocation & BakedTarget;
+  key: string;
+  /** With `--skip-existing`: the digest of the image that is there already. */
+  existing: string | undefined;
+}
 
 /** Finds the content key of `bough build`, and puts it into the options. The build itself connects again. */
-export async function withOwnKey(invocation: Invocation): Promise<Invocation & BakedTarget> {
+export async function findOwnKey(invocation: Invocation): Promise<OwnKey> {
   const { values, runtime } = invocation;
   // An invalid option is the same error as without a key.
   readBuildOptions({ ...invocation, values: withKey(values, placeholderKey, runtime) });
@@ -18,5 +31,48 @@ export async function withOwnKey(invocation: Invocation): Promise<Invocation & B
   const log = { ...invocation.log, info: () => undefined };
   await using connections = openConnections({ runtime, log });
   const found = await find(connections.connectTo);
-  return { ...invocation, values: withKey(values, found.key, runtime), keyed: keyedBuild(found, find) };
+  const own = { ...invocation, values: withKey(values, found.key, runtime) };
+  const skippable = values.flag("skip-existing") ? requireSkippable(own, found.key) : undefined;
+  const existing =
+    skippable === undefined || values.flag("no-cache")
+      ? undefined
+      : await createExistingImages(runtime, runtime.signal).find(skippable.places, found.key);
+  const keyed = keyedBuild(found, find);
+  return {
+    invocation: { ...own, values: skippable?.values ?? own.values, keyed },
+    key: found.key,
+    existing: asksForMore(values) ? undefined : existing,
+  };
+}
+
+function requireSkippable(invocation: Invocation, key: string) {
+  const skippable = skippableBuild(invocation, key);
+  if (skippable !== undefined || isForced(invocation.values)) return skippable;
+  throw usageError(
+    wording`${{ option: "skip-existing" }}: the image is not pushed, or not only`,
+    wording`It skips what the registries of the tags have: give ${{ option: "push" }}.`,
+  );
+}
+
+function isForced(values: Values): boolean {
+  return values.flag("no-cache") || values.list("no-cache-filter").length > 0;
+}
+
+/** True if somebody wants to know of the build what only a build knows. */
+function asksForMore(values: Values): boolean {
+  const files = ["iidfile", "metadata-file", "trace", "report"];
+  return values.flag("timings") || files.some((name) => values.text(name) !== undefined);
+}
+
+/** Prints what is known of an image that is there already. */
+export function printExisting({ invocation, key, existing: digest = "" }: OwnKey): void {
+  const tags = invocation.values.list("tag");
+  printResult(invocation, {
+    id: digest,
+    json: { image: null, tag: tags[0] ?? null, tags, session: null, digest, exported: [], key },
+    table: () => ({
+      header: ["DIGEST", "TAG"],
+      rows: (tags.length === 0 ? [null] : tags).map((tag) => [{ whole: digest }, tag && { whole: tag }]),
+    }),
+  });
 }

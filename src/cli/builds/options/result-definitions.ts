@@ -47,6 +47,11 @@ export const resultDefinitions = {
   "registry-mirror": mirrorDefinition,
   push: { type: "boolean", description: "Send the image to the registries of its tags" },
   sign: signDefinition,
+  "skip-existing": {
+    type: "boolean",
+    description:
+      "With --push: build and send nothing if the tags have an image with this content key (--print-key) already",
+  },
   load: {
     type: "boolean",
     description: "Give the image to docker's daemon, if there is one; the same as -o type=docker",
