@@ -47,6 +47,11 @@ export const bake = command({
       type: "boolean",
       description: "Send the images to the registries of their tags, except those with other outputs",
     },
+    "skip-existing": {
+      type: "boolean",
+      description:
+        "With --push: neither build nor pull a target whose tags have an image with its content key (--print-keys) already",
+    },
     load: { type: "boolean", description: "Add the output type=docker where an image has none for files" },
     "no-cache": { type: "boolean", description: "Build all layers again" },
     pull: {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
+import { wholeName } from "../../registry/repository.ts";
 import { withLatest } from "../../service/images/reference.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
@@ -29,7 +30,7 @@ import { methodOf } from "./call.ts";
 import { callTargets } from "./call-targets.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { type BuildAll, type Built, buildAll } from "./sets/build-all.ts";
+import { type BuildAll, type Built, buildAll, type SkippedTarget } from "./sets/build-all.ts";
 import { openResults, type ResultsPlace, readResultsPlace } from "./sets/results-file.ts";
 import { resultOf } from "./sets/target-end.ts";
 import {
@@ -67,19 +68,20 @@ export async function buildTargets(
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   });
   const results = new Map<string, Built>();
+  const skipped = new Map<string, SkippedTarget>();
   const keepsGoing = values.flag("keep-going");
   const lines = readResultsPlace(invocation);
   const written = [...metadata, ...(typeof lines === "object" ? [lines] : [])];
   for (const place of written) requireWritable(place);
   const writeMetadata = () =>
-    writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results, called) })));
+    writeAllOrNone(metadata.map((place) => ({ ...place, text: metadataText(results, skipped, called) })));
   if (targets.size === 0 && called.length > 0) {
     writeMetadata();
     return callTargets(called, bake, invocation);
   }
   const print = () => {
-    if (results.size > 0 && runtime.isPlugin !== true && lines !== "stdout")
-      printTargets(targets, results, invocation);
+    if (results.size + skipped.size > 0 && runtime.isPlugin !== true && lines !== "stdout")
+      printTargets(targets, results, skipped, invocation);
   };
   const progress = await createProgress(invocation, { hasOneDockerfile: false });
   try {
@@ -100,7 +102,7 @@ export async function buildTargets(
     const failure =
       targets.size === 0
         ? undefined
-        : await buildAll(targets, { progress, results, jobs, keepsGoing, onEnd }, invocation);
+        : await buildAll(targets, { progress, results, skipped, jobs, keepsGoing, onEnd }, invocation);
     writeMetadata();
     file?.requireWritten();
     progress.close();
@@ -244,12 +246,21 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
 }
 
 /** A map by target, as docker buildx bake writes it. */
-function metadataText(results: ReadonlyMap<string, Built>, called: readonly ResolvedTarget[]): string {
-  const names = [...new Set([...results.keys(), ...called.map(({ name }) => name)])].sort();
+function metadataText(
+  results: ReadonlyMap<string, Built>,
+  skipped: ReadonlyMap<string, SkippedTarget>,
+  called: readonly ResolvedTarget[],
+): string {
+  const names = [
+    ...new Set([...results.keys(), ...skipped.keys(), ...called.map(({ name }) => name)]),
+  ].sort();
   const all = Object.fromEntries(
     names.map((name) => {
       const result = results.get(name);
-      return [name, result === undefined ? {} : metadataOf(result, result.buildx)];
+      if (result !== undefined) return [name, metadataOf(result, result.buildx)];
+      const { digest, tags } = skipped.get(name) ?? {};
+      const named = tags && { "image.name": tags.map(wholeName).join(",") };
+      return [name, digest === undefined ? {} : { "containerimage.digest": digest, ...named }];
     }),
   );
   return `${jsonText(all, { indent: 2 })}\n`;
@@ -258,17 +269,20 @@ function metadataText(results: ReadonlyMap<string, Built>, called: readonly Reso
 function printTargets(
   targets: ReadonlyMap<string, ResolvedTarget>,
   results: ReadonlyMap<string, Built>,
+  skipped: ReadonlyMap<string, SkippedTarget>,
   invocation: Invocation,
 ): void {
-  const all = [...results].sort(([one], [other]) => (one < other ? -1 : 1));
-  const shown = all.filter(([name, { printsImage }]) => printsImage && targets.get(name)?.isLinked !== true);
   // An image goes to standard output, where nothing else may be printed then.
-  if (all.some(([, { printsImage }]) => !printsImage)) return;
+  if (results.values().some(({ printsImage }) => !printsImage)) return;
+  const built = [...results].filter(([name]) => targets.get(name)?.isLinked !== true);
+  const shown = [
+    ...built.map(([name, result]) => [name, shownOf(result)] as const),
+    ...[...skipped].map(([name, target]) => [name, shownOfSkipped(target)] as const),
+  ].sort(([one], [other]) => (one < other ? -1 : 1));
   printResult(invocation, {
-    id: shown.flatMap(([, { image, platforms }]) => platforms?.map((each) => each.image) ?? image),
+    id: shown.flatMap(([, { image, platforms }]) => platforms?.map((each) => each.image) ?? image ?? []),
     json: Object.fromEntries(
-      shown.map(([name, { image, tags, session, exported, platforms }]) => {
-        const digest = exported[0]?.descriptor.digest ?? null;
+      shown.map(([name, { image, tags, session, exported, platforms, digest }]) => {
         const chosen = platforms && { platforms };
         return [name, { image, tag: tags[0] ?? null, tags, session, ...chosen, digest, exported }];
       }),
@@ -293,4 +307,18 @@ function printTargets(
       };
     },
   });
+}
+
+type Shown = Pick<Built, "tags" | "exported" | "platforms"> & {
+  image: string | null;
+  session: string | null;
+  digest: string | null;
+};
+
+function shownOf(result: Built): Shown {
+  return { ...result, digest: result.exported[0]?.descriptor.digest ?? null };
+}
+
+function shownOfSkipped({ tags, digest }: SkippedTarget): Shown {
+  return { image: null, session: null, tags, digest, exported: [] };
 }

@@ -16,16 +16,10 @@ interface Surroundings {
   signal: AbortSignal;
 }
 
-/** A target whose turn has come. */
-interface TargetRequest {
-  invocation: Invocation & BakedTarget;
-  /** Its content key, if one is needed. */
-  key?: string;
-}
-
 /** What is asked of the targets of a bake, with their content keys. */
 export interface TargetRequests {
-  requestOf(target: ResolvedTarget): Promise<TargetRequest>;
+  /** Returns the request of a target whose turn has come. */
+  requestOf(target: ResolvedTarget): Promise<Invocation & BakedTarget>;
   /** With `--skip-existing`: the targets that are not built. One that was not asked for has no image of its own. */
   skipped: ReadonlyMap<string, ExistingTarget | undefined>;
 }
@@ -43,7 +37,7 @@ export async function prepareRequests(
   const skips = values.flag("skip-existing");
   if (runtime.isPlugin === true || !(skips || targets.values().some(isKeyed)))
     return {
-      requestOf: async (target) => ({ invocation: buildOf(target, imageOf, invocation) }),
+      requestOf: async (target) => buildOf(target, imageOf, invocation),
       skipped: new Map(),
     };
   const keys = createTargetKeys(targets, connectTo, invocation);
@@ -62,7 +56,7 @@ export async function prepareRequests(
       const own = buildOf({ ...target, key, fields }, imageOf, invocation);
       const options = skips && !isThere ? (skippableBuild(own, key)?.values ?? own.values) : own.values;
       const keyed = keyedBuild(found, () => keys.findAgain(target));
-      return { invocation: { ...own, values: options, keyed }, key };
+      return { ...own, values: options, keyed };
     },
   };
 }

@@ -17,7 +17,8 @@ import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { startRecording } from "../../builds/recording.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { isEmbedded } from "../../service/choice.ts";
-import { createRequests } from "../keys/keyed-requests.ts";
+import type { ExistingTarget } from "../keys/existing-targets.ts";
+import { prepareRequests, tagsOf } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { createTargetDisplays } from "../target-progress.ts";
 import { type ImageOf, placeholder, withTarget } from "../target-request.ts";
@@ -25,12 +26,19 @@ import { type FailedTarget, failureOfAll, listed } from "./failed-targets.ts";
 import { createLastOutput } from "./last-output.ts";
 import type { EndedTarget, FailureDetails, TargetEnd } from "./target-end.ts";
 
+/** A target whose image was in its registry. */
+export interface SkippedTarget extends ExistingTarget {
+  tags: readonly string[];
+}
+
 export type Built = Performed;
 
 export interface BuildAll {
   progress: Progress;
   /** Gets the results of the targets that are built. */
   results: Map<string, Built>;
+  /** Gets those that were not built, because of `--skip-existing`. */
+  skipped: Map<string, SkippedTarget>;
   /** `--jobs`. */
   jobs: number | undefined;
   /** True to build all targets that can be built after one has failed. */
@@ -49,7 +57,7 @@ const targetsPerJob = 4;
  */
 export async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { progress, results, jobs: given, keepsGoing, onEnd }: BuildAll,
+  { progress, results, skipped, jobs: given, keepsGoing, onEnd }: BuildAll,
   invocation: Invocation,
 ): Promise<BoughError | undefined> {
   const { runtime } = invocation;
@@ -88,11 +96,14 @@ export async function buildAll(
   const places = createSlots(Math.max(minTargetsAtOnce, targetsPerJob * (given ?? availableParallelism())));
   const lastOutput = createLastOutput();
   const imageOf: ImageOf = (name) => results.get(name) ?? placeholder;
-  const requestOf = createRequests(targets, { imageOf, connectTo: together.connectTo }, invocation);
+  const { connectTo: connected } = together;
+  const surroundings = { imageOf, connectTo: connected, log: progress.log, signal };
+  const requests = await prepareRequests(targets, surroundings, invocation);
 
   async function build(target: ResolvedTarget): Promise<void> {
     await Promise.all(target.needs.map((name) => building.get(name)));
     if (signal.aborted) return;
+    if (requests.skipped.has(target.name)) return skip(target);
     const needs = target.needs.filter((name) => !results.has(name));
     if (needs.length > 0) return block(target, needs);
     const leave = await places.take(signal).catch(() => undefined);
@@ -122,7 +133,7 @@ export async function buildAll(
     const scope = keepsGoing ? alone(together) : undefined;
     try {
       const display = isAlone ? progress : displayOf(name);
-      const own = { ...(await requestOf(target)), log: display.log };
+      const own = { ...(await requests.requestOf(target)), log: display.log };
       key = own.keyed?.key;
       const recording = startRecording(own, { isBaked: true });
       mask = recording.mask;
@@ -155,6 +166,20 @@ export async function buildAll(
     } finally {
       scope?.release();
     }
+  }
+
+  /** Ends a target whose image is in its registry, or that only such targets need. */
+  function skip(target: ResolvedTarget): void {
+    const { name } = target;
+    const existing = requests.skipped.get(name);
+    if (existing === undefined) return;
+    const { key, digest } = existing;
+    skipped.set(name, { key, digest, tags: tagsOf(target, key) });
+    displayOf(name).log.info(`already in the registry, as ${digest}: it is not built`);
+    onEnd(
+      { target, key, end: { status: "skipped", digest }, seconds: 0, endedAt: clock.now() },
+      { mask: (text) => text, outputOf: lastOutput.of },
+    );
   }
 
   /** Ends a target that is made of one that was not built. */

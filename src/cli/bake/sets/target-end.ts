@@ -4,6 +4,7 @@ import type { BuildResult } from "../../../builder/result.ts";
 import { DockerfileError } from "../../../dockerfile/problems/problem.ts";
 import { type BuildRecord, countCached } from "../../../history/build-record.ts";
 import { failureOf } from "../../../terminal/failure.ts";
+import { tagsOf } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 
 /** Names of how a target ends. `blocked`: a target that it is made of was not built. `cancelled`: something else ended it. */
@@ -51,7 +52,7 @@ export function resultOf(
     status: end.status,
     image: result?.image ?? null,
     ...(result?.platforms && { platforms: result.platforms }),
-    tags: result?.tags ?? target.fields.tags ?? [],
+    tags: result?.tags ?? tagsOf(target, key),
     digest: exported[0]?.descriptor.digest ?? ofSkipped ?? null,
     key: key ?? null,
     seconds: Math.round(seconds * 1000) / 1000,

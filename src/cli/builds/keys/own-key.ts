@@ -1,4 +1,4 @@
-import { usageError } from "../../../errors.ts";
+import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
@@ -36,7 +36,14 @@ export async function findOwnKey(invocation: Invocation): Promise<OwnKey> {
   const existing =
     skippable === undefined || values.flag("no-cache")
       ? undefined
-      : await createExistingImages(runtime, runtime.signal).find(skippable.places, found.key);
+      : await createExistingImages(runtime, runtime.signal)
+          .find(skippable.places, found.key)
+          .catch((error: unknown) => {
+            runtime.signal.throwIfAborted();
+            if (!(error instanceof BoughError)) throw error;
+            invocation.log.warn(`the image is built: it can't be looked for: ${error.message}`);
+            return undefined;
+          });
   const keyed = keyedBuild(found, find);
   return {
     invocation: { ...own, values: skippable?.values ?? own.values, keyed },
