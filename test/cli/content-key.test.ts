@@ -120,6 +120,7 @@ describe("differs after a change of", () => {
       "dir=dir",
     ],
     ["an annotation", () => ({}), "--push", "--tag", "127.0.0.1:1/app:1", "--annotation", "a=b"],
+    ["a signature", () => ({}), "--push", "--tag", "127.0.0.1:1/app:1", "--sign", "key=a.key"],
     ["compression", () => ({}), "-o", "type=registry,name=127.0.0.1:1/app:1,compression=zstd"],
   ])("%s", async (_, changed, ...options) => {
     expect(await keyOf(changed(), ...options)).not.toBe(await keyOf());

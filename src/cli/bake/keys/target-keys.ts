@@ -33,7 +33,11 @@ export function createTargetKeys(
     }
     try {
       const own = buildOf(target, (name) => ({ image: standIn(name) }), invocation);
-      return await finder.find(own, { connectTo, linked, beside: besideTarget(target) });
+      return await finder.find(own, {
+        connectTo,
+        linked,
+        beside: besideTarget(target, invocation.values.text("sign")),
+      });
     } catch (error) {
       throw withTarget(error, target);
     }
@@ -51,12 +55,13 @@ export function createTargetKeys(
 }
 
 /** Whether the target is pushed makes no difference: its key is found before. */
-function besideTarget({ fields }: ResolvedTarget): string[] {
+function besideTarget({ fields }: ResolvedTarget, sign: string | undefined): string[] {
   const { annotations = [], attest = [], output = [] } = fields;
   const attests = attest.filter(({ disabled }) => disabled !== true);
   return besideImage({
     annotations,
     attests: attests.map(entryText),
+    sign,
     outputs: output.map((entry: Entry) =>
       Object.entries(entry).map(([name, value]) => [name, String(value)] as const),
     ),

@@ -6,6 +6,8 @@ interface Beside {
   annotations: readonly string[];
   /** `--attest` */
   attests: readonly string[];
+  /** `--sign`. A signature is in the registry before the tag. */
+  sign: string | undefined;
   /** The fields of each `--output`. */
   outputs: readonly (readonly (readonly [name: string, value: string])[])[];
 }
@@ -19,6 +21,7 @@ export function besideBuild(values: Values): string[] {
   return besideImage({
     annotations: values.list("annotation"),
     attests: [...values.list("attest"), ...attests],
+    sign: values.text("sign"),
     outputs: values.list("output").map((text) =>
       splitCsv(text).map((field) => {
         const [name, value = ""] = splitPair(field);
@@ -32,11 +35,13 @@ export function besideBuild(values: Values): string[] {
 const writing = /^(compression|force-compression|oci-mediatypes|rewrite-timestamp|annotation.*)$/;
 
 /** Returns what a content key covers beside the image itself: what is written with it. */
-export function besideImage({ annotations, attests, outputs }: Beside): string[] {
+export function besideImage({ annotations, attests, sign, outputs }: Beside): string[] {
   const fields = outputs.flat().filter(([name]) => writing.test(name));
   return [
     ...annotations.map((text) => `annotation ${text}`),
     ...attests.map((text) => `attest ${text}`),
+    // The path of a key is another one on each machine.
+    ...(sign === undefined ? [] : [`sign ${sign.replace(/=.*/s, "")}`]),
     ...fields.map(([name, value]) => `output ${name}=${value}`),
   ];
 }
