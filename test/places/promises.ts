@@ -276,6 +276,31 @@ export const promises: Readonly<Record<string, (trial: Trial) => Promise<void>>>
     }
   },
 
+  async "past builds"({ place, word }) {
+    const directory = place.makeDirectory({ Dockerfile: `FROM ${place.base}\n${marks(word)}\n` });
+    const build = ["build", "-t", `${word}:1`, "."];
+    await succeed(place, directory, build);
+    await succeed(place, directory, build);
+    writeFileSync(join(directory, "Dockerfile"), `FROM ${place.base}\nRUN echo why-${word}; exit 3\n`);
+    await run(place, directory, build);
+    const list = await succeed(place, directory, ["history", "ls", "--name", word, "-f", "json"]);
+    const builds: { id: string; status: string; cached: number; layers: number }[] = JSON.parse(list.stdout);
+    expect(builds.map(({ status, cached, layers }) => [status, `${cached}/${layers}`])).toEqual([
+      ["failed", "0/1"],
+      ["succeeded", "1/1"],
+      ["succeeded", "0/1"],
+    ]);
+    const [failed = "", cached = "", first = ""] = builds.map(({ id }) => id);
+    const { stdout: log } = await succeed(place, directory, ["history", "logs", failed, "2"]);
+    expect(log).toBe(`why-${word}\n`);
+    const { stdout: table } = await succeed(place, directory, ["history", "diff", first, cached]);
+    expect(table).toContain(`after   ${cached}`);
+    await succeed(place, directory, ["history", "report", failed, "-o", place.path("page.html")]);
+    const page = readFileSync(join(directory, "page.html"), "utf8");
+    expect(page).toContain("What went wrong");
+    expect(page).toContain(`why-${word}</pre>`);
+  },
+
   async "completion of an interrupted build"({ place, word }) {
     const directory = place.makeDirectory({
       Dockerfile: `FROM ${place.base}\n${marks(word)}\nRUN echo ${word} && sleep 300\n`,
