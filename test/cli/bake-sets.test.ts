@@ -249,3 +249,127 @@ describe("--shard", () => {
     expect(existsSync(join(directory, "results.jsonl"))).toBe(false);
   });
 });
+
+describe("targets as JSON lines", () => {
+  const printed = async (directory: string, ...words: string[]) => {
+    const { exitCode, stdout, stderr } = await bough(directory, "bake", "--print", ...words);
+    expect({ exitCode, stderr: exitCode === 0 ? "" : stderr }).toEqual({ exitCode: 0, stderr: "" });
+    return JSON.parse(stdout);
+  };
+
+  test("are built with what they inherit from a bake file, in the place of its default group", async () => {
+    const directory = makeProject({
+      ...bakeFile({
+        _base: { context: ".", args: { WHO: "nobody", WHAT: "base" } },
+        other: inline("FROM base:1\n"),
+      }),
+      Dockerfile: "FROM base:1\nARG WHO WHAT\nRUN echo $WHO $WHAT > /who\n",
+      "set.jsonl": [
+        '{"name": "one", "inherits": "_base", "args": {"WHO": "one"}, "tags": ["lines:one"]}',
+        "",
+        '{"name": "two", "inherits": ["_base"], "args": {"WHO": "two"}, "tags": ["lines:two"], "repo": "x"}\r',
+      ].join("\n"),
+    });
+    const files = ["-f", "docker-bake.json", "-f", "set.jsonl"];
+    const { exitCode, stderr } = await bough(directory, "bake", ...files, "--results", "results.jsonl");
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain("[WARN] set.jsonl:3: unknown field repo: it is ignored");
+    expect([...resultsIn(directory)].map(([name, { origin }]) => [name, origin]).sort()).toEqual([
+      ["one", "set.jsonl:1"],
+      ["two", "set.jsonl:3"],
+    ]);
+    expect((await bough(directory, "cat", "lines:two:/who")).stdout).toBe("two base\n");
+    expect((await printed(directory, ...files)).group.default.targets).toEqual(["one", "two"]);
+    expect((await printed(directory, ...files, "other")).group.default.targets).toContain("other");
+  });
+
+  test("are recognized without a name that says it", async () => {
+    const directory = makeProject({
+      one: '{"name": "one"}',
+      two: '{"name": "one"}\n{"name": "two", "context": "sub"}\n',
+      compose: '{"name": "project", "services": {"web": {"build": "."}}}',
+    });
+    expect((await printed(directory, "-f", "one")).group.default.targets).toEqual(["one"]);
+    expect(Object.keys((await printed(directory, "-f", "two")).target)).toEqual(["one", "two"]);
+    expect(Object.keys((await printed(directory, "-f", "compose")).target)).toEqual(["web"]);
+  });
+
+  test.each([
+    ["no JSON", '{"name": "a"}\n{"name": "b"', "bad.jsonl:2: the line is not JSON"],
+    ["a list", "[]", "bad.jsonl:1: a line must be an object"],
+    [
+      "no name",
+      '{"context": "."}',
+      "bad.jsonl:1: name must be a text of letters, digits, _ and -, not missing",
+    ],
+    [
+      "a name of other characters",
+      '{"name": "a b"}',
+      'bad.jsonl:1: name must be a text of letters, digits, _ and -, not "a b"',
+    ],
+    ["a name twice", '{"name": "a"}\n\n{"name": "a"}', "bad.jsonl:3: bad.jsonl:1 has a target a, too"],
+    ["a field of another kind", '{"name": "a", "tags": 3}', "bad.jsonl:1: target a.tags: "],
+    ["nothing", "\n", "bad.jsonl: there is no target in it"],
+  ])("with %s are refused with their line", async (_, text, message) => {
+    const directory = makeProject({ "bad.jsonl": text });
+    const { exitCode, stderr } = await bough(directory, "bake", "-f", "bad.jsonl", "--print");
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
+  });
+});
+
+describe("a matrix of a file", () => {
+  const hcl = `
+    variable "rows" { default = [] }
+    target "env" {
+      matrix = { row = rows }
+      name = "env-\${row.id}"
+      args = { WHAT = row.what }
+    }`;
+  const argsWith = async (files: Record<string, string>, option: string) => {
+    const directory = makeProject({ "docker-bake.hcl": hcl, ...files });
+    const { exitCode, stdout, stderr } = await bough(
+      directory,
+      "bake",
+      "env",
+      "--print",
+      "--var-file",
+      option,
+    );
+    if (exitCode !== 0) return { exitCode, stderr };
+    const targets: [string, { args: object }][] = Object.entries(JSON.parse(stdout).target);
+    return Object.fromEntries(targets.map(([name, { args }]) => [name, args]));
+  };
+
+  test.each([
+    ["rows.json", '[{"id": "a", "what": "x, y"}, {"id": "b", "what": "\\"q\\""}]'],
+    ["rows.jsonl", '{"id": "a", "what": "x, y"}\n\n{"id": "b", "what": "\\"q\\""}\n'],
+    ["rows.csv", '\uFEFFid,what\r\na,"x, y"\r\nb,"""q"""\r\n'],
+    ["rows", '{"id": "a", "what": "x, y"}\n{"id": "b", "what": "\\"q\\""}\n'],
+  ])("%s has a target for each row", async (name, text) => {
+    expect(await argsWith({ [name]: text }, `rows=${name}`)).toEqual({
+      "env-a": { WHAT: "x, y" },
+      "env-b": { WHAT: '"q"' },
+    });
+  });
+
+  test.each([
+    ["rows=none.csv", {}, "--var-file rows=none.csv: "],
+    ["rows", {}, '--var-file takes NAME=FILE, not "rows"'],
+    [
+      "rows=a.csv",
+      { "a.csv": "id,what\na,b\nc,d,e\n" },
+      "--var-file rows=a.csv: line 3 has 3 fields, and the first line 2",
+    ],
+    [
+      "rows=a.csv",
+      { "a.csv": 'id,what\n"a\nb",c\n"d"e,f\n' },
+      "--var-file rows=a.csv: line 4: a quote is not where",
+    ],
+    ["rows=a.csv", { "a.csv": 'id,what\na,"b\n' }, "--var-file rows=a.csv: line 2: a quote is not where"],
+    ["rows=a.jsonl", { "a.jsonl": '{"id": "a"}\n{\n' }, "--var-file rows=a.jsonl: line 2: "],
+    ["other=a.json", { "a.json": "[]" }, "--var-file other=...: there is no variable other"],
+    ["rows=a.json", { "a.json": '"text"' }, "matrix: row must be a list"],
+  ])("%s is refused: %j", async (option, files: Record<string, string>, message) => {
+    expect(await argsWith(files, option)).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
+  });
+});

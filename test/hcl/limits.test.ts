@@ -131,6 +131,7 @@ function functionText(name: string, result: string): string {
 function read(name: string, text: string) {
   return readBakeSources([{ name, text, isJson: name.endsWith(".json") }], {
     valueOf: () => undefined,
+    tables: new Map(),
     warn: () => undefined,
     builtIn: {},
     now: () => new Date(0),

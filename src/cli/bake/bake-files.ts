@@ -14,6 +14,7 @@ import { type Allowed, hintOf } from "./entitlements.ts";
 import { placeError } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { readInTree } from "./remote/tree.ts";
+import { isJsonLines } from "./sets/json-lines.ts";
 import { isMap } from "./target.ts";
 
 /** The files that are read if none is named, as many as there are, in this order. */
@@ -87,7 +88,7 @@ function readRemote(remote: RemoteDefinition, paths: readonly string[]): ReadFil
   });
 }
 
-export type FileKind = "compose" | "json" | "hcl";
+export type FileKind = "compose" | "json" | "json lines" | "hcl";
 
 /** Tells what a file is by its name or, if that does not say it, by its text. */
 function kindOf({ file, text }: BakeText): FileKind {
@@ -95,6 +96,7 @@ function kindOf({ file, text }: BakeText): FileKind {
   if (extension === ".yml" || extension === ".yaml") return "compose";
   if (extension === ".json") return "json";
   if (extension === ".hcl") return "hcl";
+  if (extension === ".jsonl" || extension === ".ndjson" || isJsonLines(text)) return "json lines";
   if (/^\s*\{/.test(text.replace(/^\uFEFF/, ""))) {
     try {
       return isCompose(JSON.parse(text)) ? "compose" : "json";

@@ -27,7 +27,7 @@ export const bake = command({
       completes: "file",
       valueHint: "PATH",
       description:
-        "Bake file or compose file, or - for standard input (default: compose.yaml, docker-bake.hcl and the other usual names)",
+        "Bake file, compose file, or targets as JSON lines; - for standard input (default: compose.yaml, docker-bake.hcl and the other usual names)",
     },
     set: {
       type: "string",
@@ -42,6 +42,15 @@ export const bake = command({
       multiple: true,
       valueHint: "NAME=VALUE",
       description: "Set a variable of the files",
+    },
+    "var-file": {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      completes: "file",
+      valueHint: "NAME=FILE",
+      description:
+        "Set a variable of bake files to what a JSON, JSON lines or CSV file has: a list of objects for a matrix",
     },
     push: {
       type: "boolean",

@@ -46,3 +46,6 @@ export function attestationText(type: string, value: string): string {
 export function isTargetName(name: string): boolean {
   return /^[a-zA-Z0-9_-]+$/.test(name);
 }
+
+/** The name of the target or group that is built if none is named. */
+export const byDefault = "default";

@@ -8,6 +8,7 @@ import { readBakeCall } from "./call.ts";
 import { readProject } from "./compose-file.ts";
 import { targetsOf } from "./compose-target.ts";
 import type { Allowed } from "./entitlements.ts";
+import type { VariableInput } from "./hcl/variables.ts";
 import { attestationText } from "./names.ts";
 import { readOverrides } from "./overrides.ts";
 import type { Place } from "./place.ts";
@@ -15,7 +16,9 @@ import type { RemoteDefinition } from "./remote/definition.ts";
 import { type RemoteTree, readInTree } from "./remote/tree.ts";
 import type { BakeWords } from "./remote/words.ts";
 import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
+import { readJsonLines } from "./sets/json-lines.ts";
 import { readShard } from "./sets/shard.ts";
+import { readVariableFiles } from "./sets/variable-files.ts";
 import type { Definition } from "./target.ts";
 
 /** What the bake files are read with, if they come from elsewhere. */
@@ -46,7 +49,12 @@ export async function readDefinition(
   const tree = treeOf(remote);
   const read = new Set(files.flatMap(({ file, isHere }) => (isHere ? [file] : [])));
   const composeFiles = files.filter(({ kind }) => kind === "compose");
-  const bakeFiles = files.filter(({ kind }) => kind !== "compose");
+  const lines = files.filter(({ kind }) => kind === "json lines");
+  const bakeFiles = files.filter(({ kind }) => kind === "json" || kind === "hcl");
+  const variables = await readVariableFiles(values.list("var-file"), runtime);
+  for (const file of variables.files) read.add(file);
+  if (variables.files.length > 0 && bakeFiles.length === 0)
+    throw usageError("--var-file is for variables of bake files in HCL or JSON, and there is none");
   const warned = new Set<string>();
   const input = {
     readFile(path: string, at: Place | undefined) {
@@ -66,7 +74,9 @@ export async function readDefinition(
       ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
       ...(bakeFiles.length === 0
         ? []
-        : [await readBake(bakeFiles, { ...input, ...words, valueOf }, runtime)]),
+        : [await readBake(bakeFiles, { ...input, ...words, valueOf, tables: variables.values }, runtime)]),
+      // Last, as they are what is to be built.
+      ...(lines.length === 0 ? [] : [readJsonLines(lines, input.warn)]),
     ]),
   );
   return { definition, files: read };
@@ -76,21 +86,16 @@ export async function readDefinition(
 async function readBake(
   files: readonly (BakeText & { kind: FileKind })[],
   {
-    valueOf,
-    warn,
     commandContext,
-  }: Pick<BakeWords, "commandContext"> & {
-    valueOf(name: string): string | undefined;
-    warn(message: string): void;
-  },
+    ...input
+  }: Pick<BakeWords, "commandContext"> & Pick<VariableInput, "valueOf" | "tables" | "warn">,
   { environment, clock }: Invocation["runtime"],
 ): Promise<Definition> {
   const { readBakeSources } = await import("./hcl/read-files.ts");
   return readBakeSources(
     files.map(({ file, text, kind }) => ({ name: file, text, isJson: kind === "json" })),
     {
-      valueOf,
-      warn,
+      ...input,
       builtIn: {
         BAKE_CMD_CONTEXT: commandContext,
         BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,

@@ -5,7 +5,7 @@ import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import { readPlatforms } from "../command-line/option-values.ts";
 import { completeFields } from "./complete-fields.ts";
-import { isAddress, isPattern, matchesName, targetName } from "./names.ts";
+import { byDefault, isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
 import { placesIn, type RemotePlaces, type RemoteTree } from "./remote/tree.ts";
 import { isInShard, type Shard } from "./sets/shard.ts";
@@ -40,9 +40,6 @@ export interface ResolvedTarget {
   /** Which contexts came with the bake file, if that came from elsewhere. */
   remote?: RemotePlaces | undefined;
 }
-
-/** The name of the target or group that is built if none is named. */
-export const byDefault = "default";
 
 /** Combines the definitions of all files: of targets with one name the later fields win. Groups of later definitions win. */
 export function combine(definitions: readonly Definition[]): Definition {

@@ -6,7 +6,7 @@ import { HclError, located } from "../../../hcl/hcl-error.ts";
 import { type References, referencesOf } from "../../../hcl/syntax/references.ts";
 import type { Block, Expression } from "../../../hcl/syntax/tree.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
-import { jsonText, jsonTextOfType } from "../../../hcl/values/json-text.ts";
+import { type Json, jsonText, jsonTextOfType, valueOfJson } from "../../../hcl/values/json-text.ts";
 import {
   constraintName,
   dynamicType,
@@ -30,6 +30,8 @@ import { valueOfText } from "./given-values.ts";
 export interface VariableInput {
   /** Returns the value that a variable has instead of its default. */
   valueOf(name: string): string | undefined;
+  /** Values that are not texts: `--var-file`. They come before all others. */
+  tables: ReadonlyMap<string, Json>;
   /** Variables that all files have. */
   builtIn: Readonly<Record<string, string>>;
   warn(message: string): void;
@@ -50,7 +52,7 @@ const variableFields = ["default", "type", "description", "validation"];
 /** Variables are computed when they are needed. `scope` is that of their defaults. */
 export function createVariables(
   { constants, variables }: Declarations,
-  { valueOf, builtIn, warn }: VariableInput,
+  { valueOf, tables, builtIn, warn }: VariableInput,
   scope: () => Scope,
 ): Variables {
   const values = new Map<string, Value>(
@@ -95,6 +97,11 @@ export function createVariables(
     const constant = constants.get(name);
     const type = constant === undefined ? typeOfVariable(block) : undefined;
     const expression = constant?.expression ?? block?.body.attributes.get("default")?.expression;
+    const table = tables.get(name);
+    if (table !== undefined && block !== undefined)
+      return located(block.labels[0]?.range ?? block.typeRange, () =>
+        convert(valueOfJson(table), type ?? dynamicType),
+      );
     const given = overrideOf(name, type !== undefined);
     if (expression === undefined && given === undefined)
       return type === undefined ? stringValue("") : nullOf(type);
@@ -136,6 +143,13 @@ export function createVariables(
     resolve,
     names: () => new Set([...values.keys(), ...constants.keys(), ...variables.keys()]),
     check() {
+      for (const name of tables.keys())
+        if (!variables.has(name))
+          throw new HclError(
+            `--var-file ${name}=...: there is no variable ${name}`,
+            undefined,
+            `Declare it in the bake file, as in variable "${name}" { default = [] }`,
+          );
       for (const block of variables.values()) warnOfUnknown(block, variableFields, warn);
       const list = [...variables].map(([name, block]) => shown(name, block));
       for (const block of variables.values())

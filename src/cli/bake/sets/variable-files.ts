@@ -1,0 +1,87 @@
+/** `--var-file NAME=FILE`: variables of bake files from JSON, JSON lines or CSV, as for a matrix. */
+import { resolve } from "node:path";
+import { BoughError, usageError } from "../../../errors.ts";
+import { HclError } from "../../../hcl/hcl-error.ts";
+import { type Json, parseJson } from "../../../hcl/values/json-text.ts";
+import { reasonOf } from "../../../system-error.ts";
+import type { Runtime } from "../../process/runtime.ts";
+import { parseCsv } from "./csv.ts";
+
+/** The maximum that is read of a file. */
+const maxBytes = 64 * 1024 * 1024;
+
+export interface VariableFiles {
+  values: ReadonlyMap<string, Json>;
+  files: readonly string[];
+}
+
+/** Reads the files. Throws a usage BoughError for one that can't be read. */
+export async function readVariableFiles(
+  given: readonly string[],
+  { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
+): Promise<VariableFiles> {
+  const values = new Map<string, Json>();
+  const files: string[] = [];
+  for (const option of given) {
+    const [, name, file] = /^([^=]+)=(.+)$/s.exec(option) ?? [];
+    if (name === undefined || file === undefined)
+      throw usageError(
+        `--var-file takes NAME=FILE, not ${JSON.stringify(option)}`,
+        "For example: --var-file rows=instances.csv",
+      );
+    try {
+      const path = file === "-" ? file : resolve(workingDirectory, file);
+      const text = (await inputs.read(path, { maxBytes, signal })).toString();
+      values.set(name, valueOf(file, text));
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = error instanceof HclError ? error.message : reasonOf(error);
+      throw new BoughError(`--var-file ${option}: ${message}`, { kind: "usage", cause: error });
+    }
+    files.push(file);
+  }
+  return { values, files };
+}
+
+/** Returns a list of objects for rows of a table and for JSON lines, by the name of the file. */
+function valueOf(file: string, text: string): Json {
+  if (/\.csv$/i.test(file)) return recordsOf(text);
+  if (/\.(jsonl|ndjson)$/i.test(file)) return linesOf(text);
+  try {
+    return parseJson(text);
+  } catch (error) {
+    // A pipe has no name that says it.
+    if (/\.json$/i.test(file) || !/^\s*[{[].*[}\]]\s*\n\s*[{[]/.test(text)) throw error;
+    return linesOf(text);
+  }
+}
+
+function linesOf(text: string): Json {
+  return text
+    .replace(/^\uFEFF/, "")
+    .split("\n")
+    .flatMap((line, at) => {
+      if (line.trim() === "") return [];
+      try {
+        return [parseJson(line)];
+      } catch (error) {
+        if (!(error instanceof HclError)) throw error;
+        throw new HclError(`line ${at + 1}: ${error.message}`);
+      }
+    });
+}
+
+/** The first record names the columns. */
+function recordsOf(text: string): Json {
+  const [header, ...records] = parseCsv(text, (line) => {
+    throw new HclError(`line ${line}: a quote is not where a field begins or ends`);
+  });
+  if (header === undefined) throw new HclError("it is empty: the first line names the columns");
+  return records.map(({ line, fields }) => {
+    if (fields.length !== header.fields.length)
+      throw new HclError(
+        `line ${line} has ${fields.length} fields, and the first line ${header.fields.length}`,
+      );
+    return new Map(header.fields.map((name, at) => [name, fields[at] ?? ""]));
+  });
+}
