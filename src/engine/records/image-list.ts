@@ -29,10 +29,16 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   const { database } = records;
   const rows = selectImages(records, filter);
   const isWhole = createLayerCheck(records);
-  const sizeOf = createImageSizes(records);
+  const sizeOf = filter.sizes ? createImageSizes(records) : () => 0;
   const ownLayers = filter.sizes ? createOwnLayers(records) : () => [];
+  const layerBytes = new Map<number, number>();
+  const sizeOfLayer = (id: number) => {
+    const bytes = layerBytes.get(id) ?? layerSize(records, id);
+    layerBytes.set(id, bytes);
+    return bytes;
+  };
   const ownSizeOf = (row: { uuid: string; layer: number }) =>
-    ownLayers(row).reduce((sum, id) => sum + layerSize(records, id), 0);
+    ownLayers(row).reduce((sum, id) => sum + sizeOfLayer(id), 0);
   const page: ImageRecord[] = [];
   let skipped = 0;
   for (const row of rows) {

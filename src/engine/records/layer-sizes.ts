@@ -1,19 +1,45 @@
+import type { Database } from "bun:sqlite";
 import { diskUsage } from "../system/disk.ts";
 import { isAbsent } from "./absent-layers.ts";
-import { layerChain, layerDirectory } from "./layers.ts";
+import { layerDirectory, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 
-/** Creates a function that returns the bytes of all layers of an image. A layer never changes: it is measured once. */
+/**
+ * Creates a function that returns the bytes of all layers of an image. A layer never changes: it is measured once. All records are
+ * read at once: of thousands of images, each has hundreds of layers, most of them in common.
+ */
 export function createImageSizes(records: Records): (layer: number) => number {
-  const sizes = new Map<number, number>();
+  const layersDown = createLayerWalk(records.database);
+  const totals = new Map<number, number>();
   return (layer) => {
+    const above: number[] = [];
     let bytes = 0;
-    for (const id of layerChain(records.database, layer)) {
-      const size = sizes.get(id) ?? layerSize(records, id);
-      sizes.set(id, size);
-      bytes += size;
+    for (const id of layersDown(layer)) {
+      const below = totals.get(id);
+      if (below !== undefined) {
+        bytes = below;
+        break;
+      }
+      above.push(id);
+    }
+    for (const id of above.reverse()) {
+      bytes += layerSize(records, id);
+      totals.set(id, bytes);
     }
     return bytes;
+  };
+}
+
+/** Creates a function that yields a layer and those below it, the uppermost first. Edited records form no endless loop. */
+function createLayerWalk(database: Database): (layer: number) => Generator<number> {
+  const rows = database.query<{ id: number; parent: number | null }, []>("SELECT id, parent FROM layers");
+  const parents = new Map(rows.all().map(({ id, parent }) => [id, parent]));
+  return function* (layer) {
+    let id: number | null | undefined = layer;
+    for (let depth = 0; depth < maxDepth && id != null; depth++) {
+      yield id;
+      id = parents.get(id);
+    }
   };
 }
 
@@ -43,17 +69,28 @@ export function ownSize(records: Records, id: number): number {
 
 /** Creates a function that returns the layers of an image that no other image with a tag has: those that only it needs. */
 export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
-  const users = new Map<number, Set<string>>();
+  const layersDown = createLayerWalk(database);
+  /** The image with a tag that has a layer; `null`: several. What is below a layer has all of its images, too. */
+  const users = new Map<number, string | null>();
   const tagged = database
     .query<OwnedImage, []>("SELECT DISTINCT uuid, layer FROM images JOIN all_tags ON image = uuid")
     .all();
-  for (const { uuid, layer } of tagged)
-    for (const id of layerChain(database, layer)) users.set(id, (users.get(id) ?? new Set()).add(uuid));
-  return ({ uuid, layer }) =>
-    layerChain(database, layer).filter((id) => {
-      const own = users.get(id);
-      return own === undefined || (own.size === 1 && own.has(uuid));
-    });
+  for (const { uuid, layer } of tagged) {
+    for (const id of layersDown(layer)) {
+      const user = users.get(id);
+      if (user === null) break;
+      users.set(id, user === undefined || user === uuid ? uuid : null);
+    }
+  }
+  return ({ uuid, layer }) => {
+    const own: number[] = [];
+    for (const id of layersDown(layer)) {
+      const user = users.get(id);
+      if (user !== undefined && user !== uuid) break;
+      own.push(id);
+    }
+    return own;
+  };
 }
 
 interface OwnedImage {

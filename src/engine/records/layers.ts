@@ -155,6 +155,11 @@ export function layersDownFrom(database: Database, id: number): CheckedLayer[] {
     .all(id);
 }
 
+/** Returns all layers, in no particular order. */
+export function allLayers(database: Database): CheckedLayer[] {
+  return database.query<CheckedLayer, []>("SELECT id, parent, depth, marks FROM layers").all();
+}
+
 /** Returns the names of layers' directories in `layout.layers`; any other is a leftover. */
 export function layerNames(database: Database): string[] {
   return database

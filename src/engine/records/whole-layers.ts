@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { isAbsent, unreachableLayers } from "./absent-layers.ts";
 import { findLostMarks } from "./layer-marks.ts";
-import { type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./layers.ts";
+import { allLayers, type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
 
@@ -14,8 +14,13 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
   const missing = [...lostLayers(records), ...unreachableLayers(records)];
   const known = new Map<number, boolean>(missing.map((id) => [id, false]));
   const read = new Map<number, CheckedLayer>();
+  let reads = 0;
   const find = (id: number): CheckedLayer | undefined => {
-    if (!read.has(id)) for (const layer of layersDownFrom(records.database, id)) read.set(layer.id, layer);
+    if (!read.has(id) && reads <= maxReads) {
+      reads++;
+      const layers = reads > maxReads ? allLayers(records.database) : layersDownFrom(records.database, id);
+      for (const layer of layers) read.set(layer.id, layer);
+    }
     return read.get(id);
   };
   const isWhole = (layer: CheckedLayer | undefined): boolean => {
@@ -33,6 +38,9 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
   };
   return (id) => isWhole(find(id));
 }
+
+/** Whoever asks for so many chains of layers lists images: one query for all layers takes less time than a hundred for some. */
+const maxReads = 50;
 
 /** Returns what is wrong with the layer itself, if anything. `countsUnknown`: see `findLostMarks`. */
 export function findLayerProblem(
