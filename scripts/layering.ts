@@ -227,6 +227,7 @@ const shared = [
   "go/json.ts",
   "home-directory.ts",
   "paths/local-path.ts",
+  "paths/path-resolution.ts",
   "paths/rename-over.ts",
   "clock.ts",
   "database.ts",

@@ -9,6 +9,7 @@ import {
   patternStart,
 } from "../context/patterns/path-pattern.ts";
 import { BoughError } from "../errors.ts";
+import { namesOf, PathResolution } from "../paths/path-resolution.ts";
 
 /** Paths are absolute and clean. */
 export interface ImageTree {
@@ -33,9 +34,6 @@ export interface ResolvedSource {
   type: TreeEntry["type"];
 }
 
-/** BuildKit's limit for one path. */
-const maxLinks = 255;
-
 /**
  * Returns the sources that BuildKit copies for these words. Words are relative to `/` and are cleaned first, so none leads above
  * the root. Names before the first wildcard are literal and must exist. From there on, wildcards match single names (including
@@ -59,32 +57,29 @@ export async function resolveCopySources(
 }
 
 async function follow(path: string, tree: ImageTree): Promise<Pick<ResolvedSource, "path" | "type">> {
-  let pending = namesIn(path);
-  let at = "/";
+  const tooManyLinks = () =>
+    new BoughError(`"${path}": too many links`, { hint: "Symbolic links there form a loop." });
+  const resolution = new PathResolution(path, { tooManyLinks });
   let type: TreeEntry["type"] = "directory";
-  let links = 0;
-  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
+  for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+    const at = `/${resolution.reached.join("/")}`;
     const next = posix.join(at, name);
     const entry: TreeEntry | undefined = type === "directory" ? await tree.lookUp(next) : undefined;
-    if (entry === undefined) throw missing(path, next, links > 0);
+    if (entry === undefined) throw missing(path, next, resolution.isThroughLink);
     if (entry.type !== "symlink") {
-      at = next;
+      resolution.enter(name);
       type = entry.type;
       continue;
     }
-    if (++links > maxLinks)
-      throw new BoughError(`"${path}": too many links`, {
-        hint: "Symbolic links there form a loop.",
-      });
-    pending = [...namesIn(posix.resolve(at, entry.target ?? "")), ...pending];
-    at = "/";
+    // As in BuildKit, `..` in a target leads back by name, not through the links before it.
+    resolution.follow(posix.resolve(at, entry.target ?? ""));
   }
-  return { path: at, type };
+  return { path: `/${resolution.reached.join("/")}`, type };
 }
 
 /** Returns the matching paths, whose last name may be a link. */
 async function expand(path: string, word: string, tree: ImageTree): Promise<string[]> {
-  const names = namesIn(path);
+  const names = namesOf(path);
   const first = names.findIndex(hasWildcard);
   const pattern = validPattern(
     JSON.stringify(word),
@@ -112,10 +107,6 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
 function missing(path: string, at: string, isThroughLink: boolean): BoughError {
   const hint = isThroughLink ? `A symbolic link leads to ${at}, which is missing.` : undefined;
   return new BoughError(`${JSON.stringify(path)}: not found`, { hint });
-}
-
-export function namesIn(path: string): string[] {
-  return path.split("/").filter((name) => name !== "");
 }
 
 function compareBytes(one: string, other: string): number {

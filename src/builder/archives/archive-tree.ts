@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
+import { PathResolution } from "../../paths/path-resolution.ts";
 import type { SpecialKind } from "../../service/wire/file.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 
@@ -12,9 +13,6 @@ interface ArchiveTree {
   /** Each entry comes after the directory that it is in. */
   entries(): CopiedEntry[];
 }
-
-/** The limit of Linux. */
-const maxLinksOnTheWay = 40;
 
 /**
  * Creates the tree of an archive as Docker unpacks it, with the directory as the root: `..`, absolute names and links resolve
@@ -35,25 +33,15 @@ export function createArchiveTree(
     if (name.length > maxPathLength) throw refuse(`contains a name of ${name.length} characters`);
     if (name.includes("\ufffd") || name.includes("\0"))
       throw refuse(`contains a name that is not UTF-8: ${JSON.stringify(name)}`);
-    const waiting = partsOf(name).reverse();
-    const path: string[] = [];
-    let links = 0;
-    for (let part = waiting.pop(); part !== undefined; part = waiting.pop()) {
-      if (part === "..") {
-        path.pop();
-        continue;
-      }
-      path.push(part);
-      if (waiting.length === 0) break;
-      const entry = found.get(path.join("/"));
+    const tooManyLinks = () => refuse(`contains ${name}: too many levels of symbolic links`);
+    const resolution = new PathResolution(name, { tooManyLinks });
+    for (let part = resolution.next(); part !== undefined; part = resolution.next()) {
+      const entry = resolution.isLast ? undefined : found.get([...resolution.reached, part].join("/"));
       if (entry?.type === "file") throw refuse(`contains ${name}, but ${entry.path} is not a directory`);
-      if (entry?.type !== "symlink") continue;
-      if (++links > maxLinksOnTheWay) throw refuse(`contains ${name}: too many levels of symbolic links`);
-      path.pop();
-      if (entry.target.startsWith("/")) path.length = 0;
-      waiting.push(...partsOf(entry.target).reverse());
+      if (entry?.type === "symlink") resolution.follow(entry.target);
+      else resolution.enter(part);
     }
-    return path.join("/");
+    return resolution.reached.join("/");
   }
 
   function makeParents(path: string): void {
@@ -152,8 +140,4 @@ function attributesOf({ attributes }: TarEntry): Pick<CopiedEntry, "attributes">
   if (attributes.length === 0) return {};
   const values = attributes.map(({ name, value }): [string, string] => [name, value.toString("base64")]);
   return { attributes: Object.fromEntries(values) };
-}
-
-function partsOf(name: string): string[] {
-  return name.split("/").filter((part) => part !== "" && part !== ".");
 }

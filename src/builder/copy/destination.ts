@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { SourceMatch } from "../../context/sources/entry-list.ts";
 import { BoughError } from "../../errors.ts";
+import { PathResolution } from "../../paths/path-resolution.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import { isStagedBelow } from "../state/staged.ts";
 
@@ -29,9 +30,6 @@ export interface DestinationPlace {
   /** The target of a link in the image; `undefined` for anything else. */
   readLinkInImage(path: string): Promise<string | undefined>;
 }
-
-/** Linux's limit for one path. */
-const maxLinks = 40;
 
 /**
  * Returns the destination of a COPY or ADD. A link is followed, as BuildKit writes through it. A directory in the image behind a
@@ -102,32 +100,19 @@ export async function followLinks(
   };
   // Links of the image on the way are followed when the file is put in place.
   if (!leadsThroughStaged(path, staged) && (await targetOf(path)) === undefined) return path;
-  let pending = namesIn(path);
-  let at = "/";
-  let links = 0;
-  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
-    const next = posix.join(at, name);
-    const target = await targetOf(next);
-    if (target === undefined) {
-      at = next;
-      continue;
-    }
-    links += 1;
-    if (links > maxLinks)
-      throw new BoughError(`${path}: too many links`, {
-        hint: "Symbolic links there form a loop.",
-      });
-    if (target.startsWith("/")) at = "/";
-    pending = [...namesIn(target), ...pending];
+  const tooManyLinks = () =>
+    new BoughError(`${path}: too many links`, { hint: "Symbolic links there form a loop." });
+  const resolution = new PathResolution(path, { tooManyLinks });
+  const { reached } = resolution;
+  for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+    const target = await targetOf(posix.join("/", ...reached, name));
+    if (target === undefined) resolution.enter(name);
+    else resolution.follow(target);
   }
-  return at;
+  return posix.join("/", ...reached);
 }
 
 /** Returns true if `path` or a directory on the way to it is a staged link. */
 function leadsThroughStaged(path: string, staged: StagedTypes): boolean {
   return [path, ...parentDirectories(path)].some((at) => staged.get(at)?.type === "symlink");
-}
-
-function namesIn(path: string): string[] {
-  return path.split("/").filter((name) => name !== "" && name !== ".");
 }

@@ -2,6 +2,7 @@ import type { Stats } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
+import { PathResolution } from "../../paths/path-resolution.ts";
 import { type ContextTitle, contextArgument, describeContext, mainContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
@@ -53,46 +54,37 @@ export function resolveInContext(
   files: FileSystem,
   context: ContextTitle = mainContext,
 ): Resolution {
-  const ahead = path.split("/");
-  const at: string[] = [];
   const links: string[] = [];
-  /** The `stat` of the path in `at`, if it is known. */
-  let stats: Stats | undefined;
-  for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
-    if (name === "" || name === ".") continue;
-    if (name === "..") {
-      if (at.pop() === undefined) throw outside(links, context);
-      stats = undefined;
-      continue;
-    }
-    const contextPath = [...at, name].join("/");
-    const found = statPath(`${root}/${contextPath}`, contextPath, files);
-    if (found === undefined || !isListed([root, ...at].join("/"), name, files))
-      return { kind: "missing", directory: at.join("/"), name, links };
-    if (found.isSymbolicLink()) {
+  const resolution = new PathResolution(path, {
+    tooManyLinks: () => new BoughError(`${displayPath(path)}: its symbolic links form a loop`),
+    aboveRoot: () => outside(links, context),
+  });
+  const { reached } = resolution;
+  /** The `stat` of the path that was reached last, if there has been no link since. */
+  let last: { contextPath: string; stats: Stats } | undefined;
+  for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+    const contextPath = [...reached, name].join("/");
+    const absolutePath = `${root}/${contextPath}`;
+    const stats = statPath(absolutePath, contextPath, files);
+    if (stats === undefined || !isListed([root, ...reached].join("/"), name, files))
+      return { kind: "missing", directory: reached.join("/"), name, links };
+    if (stats.isSymbolicLink()) {
       links.push(contextPath);
-      if (links.length > maxLinks)
-        throw new BoughError(`${displayPath(path)}: its symbolic links form a loop`);
-      const target = readTarget({ absolutePath: `${root}/${contextPath}`, contextPath }, files);
-      if (target.startsWith("/")) {
-        at.length = 0;
-        stats = undefined;
-      }
-      ahead.unshift(...target.split("/"));
+      resolution.follow(readTarget({ absolutePath, contextPath }, files));
     } else {
-      at.push(name);
-      stats = found;
+      resolution.enter(name);
+      last = { contextPath, stats };
     }
   }
-  const contextPath = at.join("/");
+  const contextPath = reached.join("/");
   const absolutePath = contextPath === "" ? root : `${root}/${contextPath}`;
-  stats ??= statPath(absolutePath, contextPath, files);
+  const stats =
+    last !== undefined && last.contextPath === contextPath
+      ? last.stats
+      : statPath(absolutePath, contextPath, files);
   if (stats === undefined) return { kind: "missing", directory: "", name: contextPath, links };
   return { kind: "found", contextPath, absolutePath, stats, links };
 }
-
-/** The kernel's limit. */
-const maxLinks = 40;
 
 function statPath(absolutePath: string, contextPath: string, files: FileSystem): Stats | undefined {
   if (contextPath.includes("\0")) return undefined;

@@ -2,9 +2,9 @@ import { lchownSync, lstatSync, readlinkSync, type Stats, symlinkSync, writeFile
 import { posix } from "node:path";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
-import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
+import { namesOf } from "../../paths/path-resolution.ts";
 import type { EarlySync } from "../records/layer-sync.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path, typeOf } from "../system/path.ts";
@@ -63,7 +63,7 @@ export async function copyFromImage(
   }
   const path = existing === "directory" ? [...names, source.name] : names;
   const name = path.at(-1) ?? "";
-  const parts = namesIn(source.path);
+  const parts = namesOf(source.path);
   const found = from.find(from.enterPath(parts.slice(0, -1).join("/")), parts.at(-1) ?? "");
   if (found === undefined) throw new BoughError(`${JSON.stringify(source.path)}: not found`);
   const entry = { ...found, name, type: typeOf(found.stats) };

@@ -1,9 +1,9 @@
 import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
-import { namesIn } from "../../image/copy-sources.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace, type Pace } from "../../pace.ts";
+import { namesOf } from "../../paths/path-resolution.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
@@ -23,7 +23,7 @@ async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace
   const digest = new SelectionDigest(tree, pace);
   for (const { path, name, type, filters } of await selectSources(selection, imageTreeOf(tree))) {
     digest.begin(type === "directory" ? "" : name);
-    const names = namesIn(path);
+    const names = namesOf(path);
     const last = names.pop();
     const found = last === undefined ? undefined : tree.find(tree.enterPath(names.join("/")), last);
     if (type === "directory")

@@ -1,5 +1,6 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
-import { type ImageTree, namesIn } from "../../image/copy-sources.ts";
+import type { ImageTree } from "../../image/copy-sources.ts";
+import { namesOf } from "../../paths/path-resolution.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";
 import { isOpaque, isWhiteout } from "../system/xattrs.ts";
@@ -76,7 +77,7 @@ export class LayerTree {
 
   /** Returns the directory at a path without links, such as `/` or `/a/b`. */
   enterPath(path: string): MergedDirectory {
-    const names = namesIn(path);
+    const names = namesOf(path);
     const name = names.pop();
     if (name === undefined) return this.root;
     const key = `${names.join("/")}/${name}`;
@@ -90,7 +91,7 @@ export class LayerTree {
 export function imageTreeOf(tree: LayerTree): ImageTree {
   return {
     async lookUp(path) {
-      const names = namesIn(path);
+      const names = namesOf(path);
       const name = names.pop();
       if (name === undefined) return { type: "directory" };
       const found = tree.find(tree.enterPath(names.join("/")), name);

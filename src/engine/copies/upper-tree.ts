@@ -11,9 +11,8 @@ import {
 import { basename, dirname } from "node:path";
 import { fileTime } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
-import { namesIn } from "../../image/copy-sources.ts";
 import { directoryMode } from "../../image/file-mode.ts";
-import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
+import { lookUp, resolutionInImage } from "../sandbox/root/root-path.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, keyOf, type Path } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
@@ -45,12 +44,6 @@ export interface UpperDirectory {
   isUpper: boolean;
   readonly children: Map<string, UpperDirectory>;
 }
-
-/** BuildKit's limit for one path. */
-const maxLinks = 255;
-
-/** Linux allows paths of 4096 bytes. */
-const maxNames = 2048;
 
 /**
  * An upper directory over an image's layers, written to without a mount. New entries cover those of the layers. A directory of
@@ -125,31 +118,22 @@ export class UpperTree {
    * first missing name is taken literally.
    */
   resolve(path: string): string[] {
-    const waiting = namesIn(path);
-    if (waiting.length > maxNames) throw new UnreachablePathError("a path in the image is too long");
-    let reached: { name: string; directory: UpperDirectory | undefined }[] = [];
-    let links = 0;
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      if (name === ".") continue;
-      if (name === "..") {
-        reached.pop();
-        continue;
-      }
-      const last = reached.at(-1);
-      const directory = last === undefined ? this.root : last.directory;
+    const resolution = resolutionInImage(path);
+    /** The directories at the names that were reached, as far as they exist. */
+    const directories: (UpperDirectory | undefined)[] = [];
+    for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+      directories.length = resolution.reached.length;
+      const directory = directories.length === 0 ? this.root : directories.at(-1);
       const found = directory === undefined ? undefined : this.find(directory, name);
-      if (directory === undefined || !found?.stats.isSymbolicLink()) {
-        const isDirectory = directory !== undefined && found?.stats.isDirectory() === true;
-        reached.push({ name, directory: isDirectory ? this.enter(directory, name) : undefined });
+      if (found?.stats.isSymbolicLink()) {
+        resolution.follow(readlinkSync(found.path, "utf8"));
         continue;
       }
-      links += 1;
-      if (links > maxLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
-      const target = readlinkSync(found.path, "utf8");
-      if (target.startsWith("/")) reached = [];
-      waiting.unshift(...namesIn(target));
+      const isDirectory = directory !== undefined && found?.stats.isDirectory() === true;
+      directories.push(isDirectory ? this.enter(directory, name) : undefined);
+      resolution.enter(name);
     }
-    return reached.map(({ name }) => name);
+    return resolution.reached;
   }
 
   /**

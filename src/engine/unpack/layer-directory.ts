@@ -1,14 +1,13 @@
 import { mkdirSync, readlinkSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { directoryMode } from "../../image/file-mode.ts";
+import { PathResolution } from "../../paths/path-resolution.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 
-/** Linux's limit of symbolic links for one path. */
-const maxLinks = 40;
 /** The number of directories to remember, more than most images have. Beyond it they are looked up again. */
 const maxKnown = 20_000;
 /** The maximum number of directories without an entry; a normal archive has a few. */
@@ -50,14 +49,14 @@ export class LayerDirectory {
     if (!isOdd(last)) return spotIn(this.#reach(name.slice(0, Math.max(slash, 0))), last);
     const names = namesIn(name);
     const own = names.pop();
-    return own === undefined ? undefined : spotIn(this.#walkTo(this.root, names), own);
+    return own === undefined ? undefined : spotIn(this.#walkTo("", names.join("/")), own);
   }
 
   /** Finds the target of a hard link in the layer. */
   find(name: BytePath): { path: BytePath; stats: Stats } | undefined {
     const names = namesIn(name);
     const last = names.pop();
-    const parent = last === undefined ? undefined : this.#walk(this.root, names, false);
+    const parent = last === undefined ? undefined : this.#walk("", names.join("/"), false);
     if (last === undefined || parent === undefined) return undefined;
     const path = `${parent}/${last}`;
     const stats = lookUp(toPath(path));
@@ -125,42 +124,36 @@ export class LayerDirectory {
     // Another entry has usually reached the parent already.
     const above = slash > 0 && !isOdd(last) ? this.#known.get(name.slice(0, slash)) : undefined;
     const reached =
-      above === undefined ? this.#walkTo(this.root, namesIn(name)) : this.#walkTo(above, [last]);
+      above === undefined
+        ? this.#walkTo("", namesIn(name).join("/"))
+        : this.#walkTo(this.#inside(above), last);
     this.#remember(name, reached);
     return reached;
   }
 
-  #walkTo(from: BytePath, names: readonly BytePath[]): BytePath {
-    return this.#walk(from, names, true) ?? this.root;
+  #walkTo(from: BytePath, path: BytePath): BytePath {
+    return this.#walk(from, path, true) ?? this.root;
   }
 
-  #walk(from: BytePath, names: readonly BytePath[], makesMissing: boolean): BytePath | undefined {
-    const waiting = names.toReversed();
-    let at = from;
-    let links = 0;
-    for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
-      if (name === "" || name === ".") continue;
-      if (name === "..") {
-        at = at === this.root ? at : at.slice(0, at.lastIndexOf("/"));
-        continue;
-      }
-      const below = `${at}/${name}`;
+  /** Follows a path from a directory of the layer, which has no links. */
+  #walk(from: BytePath, path: BytePath, makesMissing: boolean): BytePath | undefined {
+    const tooManyLinks = () => new BoughError(`${showPath(`${from}/${path}`)}: too many links`);
+    const resolution = new PathResolution(path, { tooManyLinks }, namesIn(from));
+    const placeOf = (...names: BytePath[]) => [this.root, ...resolution.reached, ...names].join("/");
+    for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+      const below = placeOf(name);
       const stats = lookUp(toPath(below));
       if (stats?.isSymbolicLink()) {
-        links += 1;
-        if (links > maxLinks) throw new BoughError(`${this.#show(below)}: too many links`);
-        const target = readlinkSync(toPath(below), "latin1");
-        if (target.startsWith("/")) at = this.root;
-        waiting.push(...target.split("/").reverse());
+        resolution.follow(readlinkSync(toPath(below), "latin1"));
         continue;
       }
       if (!stats?.isDirectory()) {
         if (!makesMissing) return undefined;
         this.#makeImplied(below, stats);
       }
-      at = below;
+      resolution.enter(name);
     }
-    return at;
+    return placeOf();
   }
 
   #makeImplied(path: BytePath, stats: Stats | undefined): void {

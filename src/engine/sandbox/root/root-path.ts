@@ -1,6 +1,7 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../../errors.ts";
+import { namesOf, PathResolution } from "../../../paths/path-resolution.ts";
 import { errorCode } from "../../../system-error.ts";
 
 /** The target of a path inside an image, with all links followed as the image itself would. */
@@ -21,9 +22,6 @@ export class UnreachablePathError extends BoughError {
 /** Returns the path on this machine of a path below a root (as its names); `undefined` if its future content is unknown. */
 export type Locate = (names: readonly string[]) => string | undefined;
 
-/** Linux's maximum in one look-up. */
-const maxLinks = 40;
-
 /**
  * Follows `path` component by component with `root` as its `/`: neither `..` nor a link leads out of it. Components after the
  * first missing one are kept as they are. With `followLast: false`, a link at the very end is not followed. `locate` finds paths
@@ -35,33 +33,31 @@ export function resolveInRoot(
   options: { followLast: boolean; locate?: Locate | undefined },
 ): ResolvedPath {
   const locate = options.locate ?? ((names) => join(root, ...names));
-  const waiting = splitPath(path);
-  if (waiting.length > maxComponents) throw new UnreachablePathError(`a path in the image is too long`);
-  const reached: string[] = [];
-  let stats: Stats | undefined = lstatSync(root);
-  let links = 0;
-  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-    if (name === "..") {
-      reached.pop();
-      stats = lookUp(locate(reached));
-      continue;
-    }
-    reached.push(name);
-    stats = lookUp(locate(reached));
-    if (!stats?.isSymbolicLink() || (waiting.length === 0 && !options.followLast)) continue;
-    links += 1;
-    if (links > maxLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
-    const target = readlinkSync(locate(reached) ?? "");
-    reached.pop();
-    if (target.startsWith("/")) reached.length = 0;
-    waiting.unshift(...splitPath(target));
-    stats = lookUp(locate(reached));
+  const resolution = resolutionInImage(path, { maxLinks: linuxMaxLinks });
+  const { reached } = resolution;
+  for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
+    const place = locate([...reached, name]);
+    const isLink = lookUp(place)?.isSymbolicLink() === true;
+    if (isLink && (options.followLast || !resolution.isLast)) resolution.follow(readlinkSync(place ?? ""));
+    else resolution.enter(name);
   }
-  return { path: locate(reached) ?? join(root, ...reached), inside: `/${reached.join("/")}`, stats };
+  const place = locate(reached);
+  return { path: place ?? join(root, ...reached), inside: `/${reached.join("/")}`, stats: lookUp(place) };
 }
 
+/** The kernel follows no more in one look-up. */
+const linuxMaxLinks = 40;
 /** Linux accepts paths of up to 4096 bytes. */
-const maxComponents = 2048;
+const maxNames = 2048;
+
+/** Starts to resolve a path in an image. Throws UnreachablePathError for one that can't exist. */
+export function resolutionInImage(path: string, options: { maxLinks?: number } = {}): PathResolution {
+  if (namesOf(path).length > maxNames) throw new UnreachablePathError("a path in the image is too long");
+  return new PathResolution(path, {
+    ...options,
+    tooManyLinks: () => new UnreachablePathError(`${path}: too many symbolic links in the image`),
+  });
+}
 
 /** Calls lstat(2). Returns `undefined` also for a path at which nothing can exist. */
 export function lookUp(path: string | Buffer | undefined): Stats | undefined {
@@ -73,10 +69,6 @@ export function lookUp(path: string | Buffer | undefined): Stats | undefined {
     if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
     throw error;
   }
-}
-
-function splitPath(path: string): string[] {
-  return path.split("/").filter((component) => component !== "" && component !== ".");
 }
 
 /**
