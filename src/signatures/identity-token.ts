@@ -1,5 +1,5 @@
 /** Tokens by which a pipeline proves who it is to a certificate authority: https://docs.sigstore.dev/cosign/signing/overview/ */
-import { BoughError, usageError } from "../errors.ts";
+import { usageError } from "../errors.ts";
 import type { Environment } from "../registry/credentials.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
@@ -16,7 +16,7 @@ export type TokenSource =
 /** Finds what GitHub's and GitLab's pipelines set. Throws if there is nothing. */
 export function findTokenSource(environment: Environment, option: string): TokenSource {
   const { SIGSTORE_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN } = environment;
-  if (SIGSTORE_ID_TOKEN) return { kind: "given", token: Secret.of(SIGSTORE_ID_TOKEN) };
+  if (SIGSTORE_ID_TOKEN) return { kind: "given", token: readToken(Secret.of(SIGSTORE_ID_TOKEN)).token };
   if (ACTIONS_ID_TOKEN_REQUEST_URL && ACTIONS_ID_TOKEN_REQUEST_TOKEN)
     return {
       kind: "github",
@@ -57,7 +57,8 @@ export function readToken(token: Secret): IdentityToken {
   const email = claims?.email_verified === true ? asText(claims.email) : undefined;
   const subject = email ?? asText(claims?.sub);
   if (subject !== undefined) return { token, subject };
-  throw new BoughError("the identity token to sign with is not a JSON Web Token with a subject", {
-    hint: "It is that of SIGSTORE_ID_TOKEN, or of token=FILE.",
-  });
+  throw usageError(
+    "the identity token to sign with is not a JSON Web Token with a subject",
+    "It is that of SIGSTORE_ID_TOKEN, or of token=FILE.",
+  );
 }

@@ -11,6 +11,7 @@ import { writeFiles } from "../support/files.ts";
 import { type ReferrersRegistry, startReferrersRegistry } from "../support/referrers-registry.ts";
 import { Registry } from "../support/registry.ts";
 import { identityToken, type Sigstore, startSigstore } from "../support/sigstore.ts";
+import { startTimestampAuthority } from "../support/timestamp-authority.ts";
 
 setDefaultTimeout(60_000);
 
@@ -214,6 +215,28 @@ describe("an image that a pipeline's identity has signed", () => {
     expect(JSON.parse((await verify(app)).stdout).signatures).toMatchObject([
       { kind: "tag", identity: workflow },
     ]);
+  });
+});
+
+describe("a timestamp authority", () => {
+  test("says when it was signed, without a log", async () => {
+    await using authority = startTimestampAuthority();
+    const { tlogs: _, ...root } = JSON.parse(sigstore.trustedRoot);
+    const certificates = authority.chain.map((rawBytes) => ({ rawBytes }));
+    const [{ validFor }] = root.certificateAuthorities;
+    root.timestampAuthorities = [{ subject: {}, uri: "", certChain: { certificates }, validFor }];
+    writeFileSync(join(places, "stamped.json"), JSON.stringify(root));
+    const fields = `fulcio-url=${sigstore.authority},tlog=false,timestamp-url=${authority.url}`;
+    const pushed = await push(`keyless,${fields}`);
+    expect(pushed.stderr).toContain(`by ${workflow}\n`);
+    expect(pushed.exitCode).toBe(0);
+    const words = ["verify", app, "--trusted-root", "stamped.json", ...expected, "-f", "json"];
+    const { exitCode, stdout, stderr } = await bough(words);
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout).signatures).toMatchObject([{ identity: workflow, logIndex: null }]);
+    expect(exitCode).toBe(0);
+    // One whose root names a log needs an entry there, and another authority's time counts for nothing.
+    expect((await verify(app)).exitCode).toBe(1);
   });
 });
 
@@ -469,6 +492,16 @@ describe("what verify refuses", () => {
     expect(exitCode).toBe(1);
   });
 
+  test("a certificate that no log of certificates has, where the root names one", async () => {
+    await push(keyless());
+    const root = JSON.parse(sigstore.trustedRoot);
+    writeFileSync(join(places, "certificates.json"), JSON.stringify({ ...root, ctlogs: root.tlogs }));
+    const words = ["verify", app, "--trusted-root", "certificates.json", ...expected, "-f", "json"];
+    const { exitCode, stderr } = await bough(words);
+    expect(messageIn(stderr)).toContain("expected 1 SCTs, got 0");
+    expect(exitCode).toBe(1);
+  });
+
   test("an image that is not signed, and one that is not there", async () => {
     app = `${registry.host}/team/unsigned:1`;
     await bough(["push", "app:1", app]);
@@ -487,6 +520,38 @@ describe("what verify refuses", () => {
     });
     await bough(["push", "app:1", app, "--sign", keyless()], { SIGSTORE_ID_TOKEN: token });
     expect(JSON.parse((await verify(app)).stdout).signatures).toHaveLength(1);
+  });
+});
+
+describe("what is wrong with a command line is said before anything is built or asked", () => {
+  test.each<[string, string, Record<string, string>?]>([
+    ["build context --sign", "--sign needs an image that is pushed", { SIGSTORE_ID_TOKEN: token }],
+    ["push app:1 localhost:1/app:1 --sign", "there is no identity token to sign with"],
+    ["push app:1 localhost:1/app:1 --sign", "permissions: id-token: write", { GITHUB_ACTIONS: "true" }],
+    ["push app:1 localhost:1/app:1 --sign", "SIGSTORE_ID_TOKEN: aud: sigstore", { GITLAB_CI: "true" }],
+    ["push app:1 localhost:1/app:1 --sign=me", "--sign takes keyless, or FIELD=VALUE"],
+    ["push app:1 localhost:1/app:1 --sign key=none.key", "--sign key=none.key can't be read"],
+    ["push app:1 localhost:1/app:1 --sign key=env://NONE", "the variable NONE is not set"],
+    ["push app:1 localhost:1/app:1 --sign token=root.json", "not a JSON Web Token with a subject"],
+    ["push app:1 localhost:1/app:1 --sign key=a,fulcio-url=https://a.example", "there is no fulcio-url"],
+    ["push app:1 localhost:1/app:1 --sign tlog=false", "nothing proves when a certificate was used"],
+    ["push app:1 localhost:1/app:1 --sign tlog=maybe", "tlog must be true or false"],
+    ["push app:1 localhost:1/app:1 --sign rekor-url=http://a.example", "takes an address with https://"],
+    ["verify localhost:1/app:1", "whose signature counts is not given"],
+    ["verify localhost:1/app:1 --identity a", "--issuer is missing"],
+    ["verify localhost:1/app:1 --identity a --identity-regexp a --issuer b", "cannot be used together"],
+    ["verify localhost:1/app:1 --identity-regexp ( --issuer b", "is not a regular expression"],
+    ["verify localhost:1/app:1 --key root.json", "is not a public key in PEM"],
+    ["verify localhost:1/app:1 --key none.pub", "none.pub can't be read"],
+    ["verify localhost:1/app:1 --key a.pub --identity a", "--key has no identity and no issuer"],
+    ["verify localhost:1/app:1 --identity a --issuer b --trusted-root context/a", "is not a trusted root"],
+  ])("%s: %s", async (words, message, environment = {}) => {
+    const before = sigstore.requests.length;
+    const { exitCode, stdout, stderr } = await bough(words.split(" "), environment);
+    expect(stderr).toContain(message);
+    expect(stdout).toBe("");
+    expect(exitCode).toBe(2);
+    expect(sigstore.requests.length).toBe(before);
   });
 });
 
