@@ -116,6 +116,7 @@ const orders: Record<string, readonly string[]> = {
     "builds",
     "history",
     "operations",
+    "scan",
     "run",
     "images",
     "verify",

@@ -12,7 +12,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ],
   [
     "--attest type=TYPE",
-    "`provenance` (mode, builder-id) and `sbom`, without a generator. With `inline-only=true` nothing is recorded where there is no place for it",
+    "`provenance` (mode, builder-id) and `sbom` (generator). With `inline-only=true` nothing is recorded where there is no place for it",
     "--attest type=provenance,mode=max -o type=oci,dest=x",
   ],
   ["--build-arg KEY=VALUE", "the same", "--build-arg A=1"],
@@ -78,7 +78,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--pull", "the same", "--pull"],
   ["--push", "the same", "--push --tag localhost:5000/a"],
   ["-q, --quiet", "the same", "-q"],
-  ["--sbom VALUE", "`true`, `false`; without a generator", "--sbom=false"],
+  ["--sbom VALUE", "`true`, `false`, `generator=IMAGE`", "--sbom=false"],
   ["--secret id=ID", "the same", "--secret id=a,env=A"],
   ["--shm-size SIZE", "the same", "--shm-size 1g"],
   [

@@ -22,19 +22,33 @@ const min = { hasArguments: false, builderId: undefined, isInlineOnly: false };
 
 test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
   ["", undefined],
-  ["--provenance .", { provenance: max, sbom: false }],
-  ["--provenance true .", { provenance: max, sbom: false }],
+  ["--provenance .", { provenance: max, sbom: undefined }],
+  ["--provenance true .", { provenance: max, sbom: undefined }],
   ["--provenance=false --sbom=false", undefined],
-  ["--provenance mode=min", { provenance: min, sbom: false }],
+  ["--provenance mode=min", { provenance: min, sbom: undefined }],
   [
     "--provenance=mode=max,builder-id=https://ci.example",
-    { provenance: { ...max, builderId: "https://ci.example" }, sbom: false },
+    { provenance: { ...max, builderId: "https://ci.example" }, sbom: undefined },
   ],
-  ["--sbom --provenance=mode=min,version=v1", { provenance: min, sbom: true }],
-  ["--attest type=sbom --attest type=provenance,mode=min", { provenance: min, sbom: true }],
-  ["--attest type=provenance --provenance=false --sbom", { provenance: undefined, sbom: true }],
+  ["--sbom --provenance=mode=min,version=v1", { provenance: min, sbom: { generator: undefined } }],
+  [
+    "--attest type=sbom --attest type=provenance,mode=min",
+    { provenance: min, sbom: { generator: undefined } },
+  ],
+  [
+    "--attest type=provenance --provenance=false --sbom",
+    { provenance: undefined, sbom: { generator: undefined } },
+  ],
+  [
+    "--sbom=generator=scanner:1,DEPTH=2",
+    { provenance: undefined, sbom: { generator: { image: "scanner:1", variables: { DEPTH: "2" } } } },
+  ],
+  ["--attest type=sbom,generator=scanner:1,disabled=true", undefined],
   ["--attest type=provenance,disabled=true", undefined],
-  ["--attest type=provenance,inline-only=true", { provenance: { ...max, isInlineOnly: true }, sbom: false }],
+  [
+    "--attest type=provenance,inline-only=true",
+    { provenance: { ...max, isInlineOnly: true }, sbom: undefined },
+  ],
 ])("build %s", (line, options) =>
   expect(readAttestationOptions(valuesOf(line), { environment: {} })).toEqual(options),
 );
@@ -43,7 +57,8 @@ test.each([
   ["--provenance=mode=most", 'mode must be min or max, not "most"'],
   ["--provenance=version=v0.2", "only version=v1"],
   ["--attest type=vex", "--attest takes type=provenance or type=sbom"],
-  ["--attest type=sbom,generator=scout", "bough lists the packages itself"],
+  ["--attest type=sbom,generator=", "generator names no image"],
+  ["--sbom=DEPTH=2", "unknown field DEPTH"],
   ["--provenance=yes", "takes true, false or KEY=VALUE"],
   ["--provenance=colour=red", "unknown field colour"],
 ])("build %s is refused", (line, message) => {
@@ -52,15 +67,15 @@ test.each([
 
 const inline = { hasArguments: false, builderId: undefined, isInlineOnly: true };
 test.each([
-  ["", {}, { provenance: inline, sbom: false }],
-  ["--sbom=false", {}, { provenance: inline, sbom: false }],
-  ["--sbom", {}, { provenance: inline, sbom: true }],
-  ["--provenance=mode=max", {}, { provenance: max, sbom: false }],
+  ["", {}, { provenance: inline, sbom: undefined }],
+  ["--sbom=false", {}, { provenance: inline, sbom: undefined }],
+  ["--sbom", {}, { provenance: inline, sbom: { generator: undefined } }],
+  ["--provenance=mode=max", {}, { provenance: max, sbom: undefined }],
   ["--provenance=false", {}, undefined],
   ["--attest type=provenance,disabled=true", {}, undefined],
   ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "1" }, undefined],
-  ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "false" }, { provenance: inline, sbom: false }],
-  ["--provenance", { BUILDX_NO_DEFAULT_ATTESTATIONS: "true" }, { provenance: max, sbom: false }],
+  ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "false" }, { provenance: inline, sbom: undefined }],
+  ["--provenance", { BUILDX_NO_DEFAULT_ATTESTATIONS: "true" }, { provenance: max, sbom: undefined }],
 ])("docker build %s with %j", (line, environment, options) =>
   expect(readAttestationOptions(valuesOf(line), { isPlugin: true, environment })).toEqual(options),
 );

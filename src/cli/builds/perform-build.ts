@@ -99,7 +99,7 @@ async function prepareAndRun(
   destination.daemon?.requireKeeps({
     "images of several platforms": platforms.length > 1,
     "provenance and packages":
-      attestations?.provenance?.isInlineOnly === false || attestations?.sbom === true,
+      attestations?.provenance?.isInlineOnly === false || attestations?.sbom !== undefined,
   });
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
@@ -109,7 +109,14 @@ async function prepareAndRun(
   recording.hide(secrets);
   const sign = await readBuildSigner(invocation, outputs, log);
   const attesting =
-    attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
+    attestations &&
+    (await import("../export/attest.ts")).prepareAttestations(
+      inputs,
+      secrets,
+      attestations,
+      async (...scanned) =>
+        (await import("../scan/scan-image.ts")).createScan({ ...invocation, log })(...scanned),
+    );
   if (inputs.fetched !== undefined)
     reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));
   const sharing = await readSharing(invocation, inputs);
@@ -167,7 +174,7 @@ async function prepareAndRun(
         const { writeBuildOutputs } = await import("./write-outputs.ts");
         const images = imagesIn(result).map(({ uuid, platform, service: { connection } }) => ({
           ...{ uuid, from: connection },
-          attest: attesting?.attest(connection.service, uuid, options.tags, platform),
+          attest: attesting?.attest(connection, uuid, options.tags, platform),
         }));
         const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
         const isMap = images.length > 1 || asksForPlatforms(inputs.buildArgs);

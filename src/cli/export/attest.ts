@@ -2,10 +2,11 @@ import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
-import type { Service } from "../../service/client.ts";
-import type { AttestationOptions } from "./attestation-options.ts";
+import type { Connection } from "../service/connection.ts";
+import type { AttestationOptions, SbomOptions } from "./attestation-options.ts";
 import { gatherProvenance, type RecordedInputs } from "./provenance.ts";
 import { describePackages } from "./sbom.ts";
+import { statementOf } from "./statement.ts";
 
 /** A build for one platform of several, or the only one. */
 type TargetPlatform = Platform | undefined;
@@ -17,27 +18,57 @@ interface Attesting {
   /** Returns the observer for a build. */
   inputsFor(platform: TargetPlatform): InputObserver | undefined;
   /** Call it once the build is over. `image`: its UUID; `names`: its names. */
-  attest(service: Service, image: string, names: readonly string[], platform: TargetPlatform): AttestOutput;
+  attest(
+    connection: Connection,
+    image: string,
+    names: readonly string[],
+    platform: TargetPlatform,
+  ): AttestOutput;
 }
+
+/** What a scanner says about an image's files. */
+export interface ScanResult {
+  predicateType: string;
+  predicate: object;
+}
+
+/** Runs a scanner over an image. */
+export type ScanImage = (
+  generator: NonNullable<SbomOptions["generator"]>,
+  image: string,
+  connection: Connection,
+) => Promise<ScanResult[]>;
 
 /** Prepares the attestations of an image that `--provenance` and `--sbom` ask for. */
 export function prepareAttestations(
   inputs: RecordedInputs,
   given: GivenSecrets,
   wanted: AttestationOptions,
+  scan: ScanImage,
 ): Attesting {
   const provenance = wanted.provenance && gatherProvenance(inputs, given, wanted.provenance);
   const keyOf = (platform: TargetPlatform) => (platform === undefined ? "" : formatPlatform(platform));
+  // An image that goes to several places is scanned once.
+  const scans = new Map<string, Promise<ScanResult[]>>();
   return {
     inputsFor: (platform) => provenance?.inputsFor(keyOf(platform)),
-    attest: (service, uuid, names, platform) => (output) => {
+    attest: (connection, uuid, names, platform) => (output) => {
+      const { service } = connection;
       const isLeftOut = wanted.provenance?.isInlineOnly === true && !output.isInline;
       const own = isLeftOut ? undefined : provenance;
-      if (own === undefined && !wanted.sbom) return undefined;
+      if (own === undefined && wanted.sbom === undefined) return undefined;
       return async (image, digest) => {
         const subject = { image, digest, names };
+        const packages = async () => {
+          const { generator } = wanted.sbom ?? {};
+          if (generator === undefined) return [await describePackages(service, uuid, subject)];
+          const results = await scans.getOrInsertComputed(uuid, () => scan(generator, uuid, connection));
+          return results.map(({ predicateType, predicate }) =>
+            statementOf(subject, predicateType, predicate),
+          );
+        };
         return [
-          ...(wanted.sbom ? [await describePackages(service, uuid, subject)] : []),
+          ...(wanted.sbom === undefined ? [] : await packages()),
           ...(own === undefined ? [] : [await own.describe(service, subject, keyOf(platform))]),
         ];
       };

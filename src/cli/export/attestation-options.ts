@@ -7,7 +7,12 @@ import type { Runtime } from "../process/runtime.ts";
 export interface AttestationOptions {
   /** `undefined` for none. */
   provenance: ProvenanceOptions | undefined;
-  sbom: boolean;
+  sbom: SbomOptions | undefined;
+}
+
+export interface SbomOptions {
+  /** The image that lists the packages, with variables for it; `undefined`: bough does. */
+  generator: { image: string; variables: Readonly<Record<string, string>> } | undefined;
 }
 
 export interface ProvenanceOptions {
@@ -49,9 +54,9 @@ export function readAttestationOptions(
   const [provenance, sbom] = [last("provenance"), last("sbom")];
   const options = {
     provenance: provenance === undefined ? defaultProvenance(runtime) : readProvenance(provenance),
-    sbom: sbom !== undefined && readSbom(sbom),
+    sbom: sbom && readSbom(sbom),
   };
-  return options.provenance === undefined && !options.sbom ? undefined : options;
+  return options.provenance === undefined && options.sbom === undefined ? undefined : options;
 }
 
 /** https://docs.docker.com/build/building/variables/#buildx_no_default_attestations */
@@ -94,15 +99,14 @@ function readProvenance({ option, fields }: Given): ProvenanceOptions | undefine
   return { hasArguments: mode === "max", builderId, isInlineOnly };
 }
 
-function readSbom({ option, fields }: Given): boolean {
+function readSbom({ option, fields }: Given): SbomOptions | undefined {
   const { disabled, generator, ...others } = Object.fromEntries(fields);
-  if (generator !== undefined)
-    throw usageError(
-      `${option}: bough lists the packages itself, and runs no generator`,
-      `Leave generator=${generator} out.`,
-    );
+  if (isTrue(option, disabled)) return undefined;
+  if (generator === "")
+    throw usageError(`${option}: generator names no image`, "Give generator=IMAGE, or leave it out.");
+  if (generator !== undefined) return { generator: { image: generator, variables: others } };
   refuseFields(option, others);
-  return !isTrue(option, disabled);
+  return { generator: undefined };
 }
 
 /** Reads `true`, `false`, or `KEY=VALUE,...`. */

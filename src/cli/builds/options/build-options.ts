@@ -63,8 +63,9 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     );
   const asked = readAttestationOptions(values, runtime);
   const isLeftOut = asked?.provenance?.isInlineOnly === true && !isAnyInline(given);
-  const attestations = isLeftOut ? (asked.sbom ? { ...asked, provenance: undefined } : undefined) : asked;
-  if (attestations?.sbom === true || attestations?.provenance?.isInlineOnly === false)
+  const withoutProvenance = asked?.sbom && { ...asked, provenance: undefined };
+  const attestations = isLeftOut ? withoutProvenance : asked;
+  if (attestations?.sbom !== undefined || attestations?.provenance?.isInlineOnly === false)
     requireIndexes(given, attestations.provenance?.isInlineOnly === false ? "--provenance" : "--sbom");
   const outputs = withAnnotations(given, invocation);
   const annotations = outputs.flatMap((output) => output.annotations);

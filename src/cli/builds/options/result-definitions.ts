@@ -68,8 +68,9 @@ export const resultDefinitions = {
     type: "string",
     refusesEmpty: true,
     optional: sbomValue,
-    valueHint: "[true|false]",
-    description: "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON",
+    valueHint: "[generator=IMAGE]",
+    description:
+      "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON, or what a scanner image lists",
   },
   attest: {
     type: "string",

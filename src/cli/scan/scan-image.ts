@@ -1,0 +1,108 @@
+/**
+ * Lists what is in an image by running another one, a scanner, over its files.
+ * https://github.com/moby/buildkit/blob/master/docs/attestations/sbom-protocol.md
+ */
+import { supportOf } from "../../builder/service-support.ts";
+import { BoughError } from "../../errors.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { ScanImage } from "../export/attest.ts";
+import { findDescription } from "../references/image-argument.ts";
+import { requireExitCode, runInstance } from "../run/instance.ts";
+import { findOrPull } from "../run/pull.ts";
+import { findSurroundings } from "../run/surroundings.ts";
+import type { Connection } from "../service/connection.ts";
+import { buildTimeout, readTimeout } from "../service/timeout.ts";
+import { readScanResults } from "./scan-results.ts";
+
+/** The name of what is scanned: the scanner names its first file after it. */
+const source = "/run/src/core/sbom";
+const destination = "/run/out";
+/** How much of a scanner's errors a message has. */
+const maxErrorCharacters = 2000;
+
+type Generator = Parameters<ScanImage>[0];
+
+export function createScan(invocation: Invocation): ScanImage {
+  return async (generator, image, connection) => {
+    const { service } = connection;
+    if (!(await supportOf(service).mounts()).secrets)
+      throw new BoughError(
+        `--sbom: ${service.address} has no mounts, through which a scanner gets the image`,
+        {
+          hint: `Leave generator=${generator.image} out: bough lists the packages itself.`,
+        },
+      );
+    const pulled = { image: generator.image, pull: "missing" as const };
+    const scanner = await findOrPull(pulled, invocation, connection);
+    invocation.log.info(`scanning the image with ${generator.image}`);
+    const outcome = await runScanner({ generator, scanner, image }, invocation, connection);
+    if (outcome.image === undefined || outcome.image === scanner) throw withoutResult(generator);
+    try {
+      const results = await readScanResults(service, outcome.image, destination, generator.image);
+      if (results.length === 0) throw withoutResult(generator);
+      return results;
+    } finally {
+      await service.removeImage(outcome.image).catch((error: unknown) => {
+        if (!(error instanceof NotFoundError)) throw error;
+      });
+    }
+  };
+}
+
+async function runScanner(
+  { generator, scanner, image }: { generator: Generator; scanner: string; image: string },
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationOutcome> {
+  const { runtime, log, values } = invocation;
+  const { service } = connection;
+  const { Entrypoint = [], Cmd = [] } = (await findDescription(scanner, connection)).config;
+  const words = [...Entrypoint, ...Cmd];
+  if (words.length === 0)
+    throw new BoughError(`--sbom: the scanner ${generator.image} has neither ENTRYPOINT nor CMD`, {
+      hint: "An image that scans begins with its own command: docker/buildkit-syft-scanner is one.",
+    });
+  const variables = Object.entries(generator.variables).map(([name, value]) => [
+    `BUILDKIT_SCAN_${name}`,
+    value,
+  ]);
+  const surroundings = await findSurroundings(
+    {
+      command: { form: "exec", words },
+      env: {
+        ...Object.fromEntries(variables),
+        BUILDKIT_SCAN_SOURCE: source,
+        BUILDKIT_SCAN_DESTINATION: `${destination}/`,
+      },
+      ...{ cwd: undefined, user: undefined, ignoresConfig: false, step: undefined },
+    },
+    scanner,
+    connection,
+  );
+  const timeoutSeconds = await buildTimeout(readTimeout(values, "It takes seconds."), service);
+  const request: InstanceRequest = {
+    ...{ image: scanner, ...surroundings, disposable: false, timeout: timeoutSeconds },
+    entries: { [destination]: { type: "directory", uid: 0, gid: 0, mode: "0755" } },
+    mounts: [
+      { type: "tmpfs", target: "/tmp" },
+      { type: "bind", target: source, image, source: "/", readonly: true },
+    ],
+  };
+  const quiet = { ...log, info: log.debug };
+  const outcome = await runInstance(request, { service, signal: runtime.signal, log: quiet });
+  const exitCode = requireExitCode(outcome, timeoutSeconds);
+  if (exitCode === 0) return outcome;
+  const said = outcome.stderr.text.trim().slice(-maxErrorCharacters);
+  throw new BoughError(
+    `--sbom: the scanner ${generator.image} ended with exit code ${exitCode}${said === "" ? "" : `: ${said}`}`,
+  );
+}
+
+function withoutResult({ image }: Generator): BoughError {
+  return new BoughError(`--sbom: the scanner ${image} wrote nothing to $BUILDKIT_SCAN_DESTINATION`, {
+    hint: "A scanner writes sbom.spdx.json there, an in-toto statement.",
+  });
+}
