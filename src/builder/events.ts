@@ -3,7 +3,7 @@ import type { Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import type { Message } from "../messages/wording.ts";
 import type { OutputChunk } from "../service/service.ts";
-import type { Explanation } from "./cache/step-inputs.ts";
+import type { Explanation } from "./cache/step-difference.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { SharedFrom } from "./state/layer.ts";
 import type { StepPlace } from "./step-place.ts";

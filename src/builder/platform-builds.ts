@@ -124,7 +124,7 @@ function shiftMemory(memory: StepMemory, at: number): StepMemory {
     compareShared: (step, hash, titles) => memory.compareShared(shift(step), hash, titles),
     earlierHash: (ordinal) => memory.earlierHash(ordinal + from),
     needsInputs: (step, hash) => memory.needsInputs(shift(step), hash),
-    remember: (step, hash) => memory.remember(shift(step), hash),
+    remember: (step, hash, signal) => memory.remember(shift(step), hash, signal),
     forgetOthers: () => undefined,
   };
 }

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { Explanation } from "../builder/cache/step-inputs.ts";
+import type { Explanation } from "../builder/cache/step-difference.ts";
 import type { CountedAsDocker, ShownInstruction, StepInStage } from "../builder/events.ts";
 import type { StageLabel } from "../builder/step-place.ts";
 

@@ -1,4 +1,4 @@
-import type { Explanation, FileDifference, Shown } from "../builder/cache/step-inputs.ts";
+import type { Explanation, FileDifference, Shown } from "../builder/cache/step-difference.ts";
 import { truncate, visible } from "../visible.ts";
 import { formatCount } from "./quantity.ts";
 
@@ -39,6 +39,8 @@ export function renderExplanation(explanation: Explanation): string {
       const { from, path } = explanation;
       return `--from=${visible(from)} has changed, of which it mounts ${visible(path)}`;
     }
+    case "option":
+      return `${explanation.name} has changed`;
     case "command":
       return "the values of its variables have changed, or options such as --network and --add-host";
     case "parent": {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { findDifference, inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
+import { findDifference } from "../../src/builder/cache/step-difference.ts";
+import { inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
+import { type StepKey, stageKey } from "../../src/builder/cache/step-key.ts";
 import { declareArgument } from "../../src/builder/state/scope.ts";
 import type { StagedEntry } from "../../src/builder/state/staged.ts";
 import { type StageState, startStage } from "../../src/builder/state/state.ts";
@@ -13,7 +15,11 @@ const base: StageState = startStage({
   isBase: true,
   origin: [],
 });
-const step = { title: "RUN make", directive: ["RUN", "shell", "make"] };
+const stepOf = (stage: StageState, key: Partial<StepKey> = {}) => ({
+  title: "RUN make",
+  key: { ...stageKey(stage), instruction: "RUN", command: ["shell", "make"], ...key },
+});
+const inputs = (stage: StageState, key: Partial<StepKey> = {}) => inputsOf(stepOf(stage, key), "salt");
 const file: StagedEntry = {
   type: "file",
   sha256: "a".repeat(64),
@@ -63,16 +69,14 @@ describe("a change of the chain hash is explained by", () => {
       withFile({ type: "directory", mode: 0o755, uid: 0, gid: 0, isExplicit: true }),
     ],
   ])("%s", (reason, before, now) => {
-    const found = findDifference(inputsOf(before, step, "salt"), inputsOf(now, step, "salt"));
+    const found = findDifference(inputs(before), inputs(now));
     expect(found?.reason).toBe(reason as never);
-    expect(findDifference(inputsOf(now, step, "salt"), inputsOf(now, step, "salt"))).toBeUndefined();
+    expect(findDifference(inputs(now), inputs(now))).toBeUndefined();
   });
 
   test("command", () => {
-    const now = { ...step, directive: ["RUN", "exec", "make"] };
-    expect(findDifference(inputsOf(base, step, "salt"), inputsOf(base, now, "salt"))).toEqual({
-      reason: "command",
-    });
+    const now = inputs(base, { command: ["exec", "make"] });
+    expect(findDifference(inputs(base), now)).toEqual({ reason: "command" });
   });
 });
 
@@ -85,13 +89,14 @@ describe("a step's record has no text of a secret", () => {
       withVariables({ URL: "https://x:hunter2@host" }, { API_KEY: "hunter2" }),
     ],
   ])("%s", (_, stage) => {
-    const directive = ["RUN", "shell", "login hunter2"];
-    expect(JSON.stringify(inputsOf(stage, { ...step, directive }, "salt"))).not.toContain("hunter2");
+    const command = ["shell", "login hunter2"];
+    const options = [{ name: "--network", text: "hunter2" }];
+    expect(JSON.stringify(inputs(stage, { command, options }))).not.toContain("hunter2");
   });
 
   test("but has the values of PUBLIC_KEY and KEYBOARD", () => {
     const stage = withVariables({ PUBLIC_KEY: "ssh-ed25519 AAAA", KEYBOARD: "us" });
-    expect(inputsOf(stage, step, "salt").env).toEqual({
+    expect(inputs(stage).env).toEqual({
       PUBLIC_KEY: { text: "ssh-ed25519 AAAA" },
       KEYBOARD: { text: "us" },
     });
@@ -107,9 +112,9 @@ test("the text of a step's inputs is their JSON", async () => {
   ]);
   const stage = { ...withVariables({ TOKEN: "hunter2", A: "1" }, { B: "2" }), staged };
   const images = [{ from: "one", path: "/hunter2", hash: "ab" }];
-  const mounts = { files: new Map([["/m", { ...file, mode: 0o600 }]]), images };
-  for (const each of [step, { ...step, mounts }]) {
-    const text = new TextDecoder().decode(await inputsText(stage, each, "salt"));
-    expect(JSON.parse(text)).toEqual(inputsOf(stage, each, "salt"));
+  const mounts = { key: "[]", files: new Map([["/m", { ...file, mode: 0o600 }]]), images };
+  for (const each of [stepOf(stage), stepOf(stage, { mounts })]) {
+    const text = new TextDecoder().decode(await inputsText(each, "salt"));
+    expect(JSON.parse(text)).toEqual(inputsOf(each, "salt"));
   }
 });

@@ -7,47 +7,70 @@ import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
 import { effectiveEnv } from "../state/scope.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
-import type { StageState } from "../state/state.ts";
+import type { StepKey } from "./step-key.ts";
 
 /** The version of the hashed format. Every change of meaning increments it, so that no layer of the old format is found. */
 const formatVersion = 3;
 
 /**
- * Returns SHA-256 over the parent layer, the state, the directive and the staged files, in hex. The input is canonical JSON, in
- * which no two different inputs look alike: every field is delimited, and maps are sorted. File contents are hashed; time stamps
- * and the service's own ids are not.
+ * Returns SHA-256 over the parts of a key, in hex. The input is canonical JSON, in which no two different inputs look alike: every
+ * field is delimited, and maps are sorted. File contents are hashed; time stamps and the service's own ids are not.
  */
-export async function chainHash(
-  stage: StageState,
-  directive: readonly string[],
-  signal?: AbortSignal,
-): Promise<string> {
+export async function chainHash(key: StepKey, signal?: AbortSignal): Promise<string> {
   const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(chainHashHead(stage, directive).slice(0, -1));
+  hasher.update(chainHashHead(key).slice(0, -1));
   hasher.update(",[");
-  await hashRows(hasher, stage.staged, signal);
-  return hasher.update("]]").digest("hex");
+  await hashRows(hasher, key.files, signal);
+  const hash = hasher.update("]]").digest("hex");
+  return key.source === undefined ? hash : sha256Of(`${hash} ${key.source.hash}`);
 }
 
-/** Returns everything that is hashed except the staged files, as JSON. */
-export function chainHashHead(stage: Omit<StageState, "staged">, directive: readonly string[]): string {
-  const { args, env, ...others } = hashedState(stage);
+/** Returns everything that is hashed except the files and the source of a `COPY --from`, as JSON. */
+export function chainHashHead(key: StepKey): string {
+  const { args, env, user, workdir } = hashedState(key);
   const state = {
     args: sorted(Array.from(args, ([name, value]) => (value === undefined ? [name] : [name, value]))),
     env: sorted([...env]),
-    ...others,
+    user,
+    workdir,
   };
-  return JSON.stringify([formatVersion, stage.layer.hash, state, directive]);
+  return JSON.stringify([formatVersion, key.parent.hash, state, directiveOf(key)]);
 }
 
-/** Returns what of a stage's state is hashed, besides its layer and files. `--explain` compares the same; see `StepInputs`. */
-export function hashedState({ args, env, config }: Pick<StageState, "args" | "env" | "config">) {
+/** Returns the variables, user and directory that a key covers. */
+export function hashedState({ state = noState }: Pick<StepKey, "state">) {
+  const { args, env, config } = state;
   return {
     args: new Map(Array.from(args, ([name, { value }]) => [name, value])),
     env: effectiveEnv({ args, env }),
     user: config.User ?? null,
     workdir: config.WorkingDir,
   };
+}
+
+const noState: NonNullable<StepKey["state"]> = {
+  args: new Map(),
+  env: new Map(),
+  config: { WorkingDir: "/" },
+};
+
+/** Returns the instruction as it is hashed: its name with options, then its words. */
+export function directiveOf({
+  instruction,
+  options = [],
+  mounts,
+  command = [],
+  userLookUp,
+  copy,
+}: StepKey): string[] {
+  const words = options.map(({ text }) => text);
+  if (mounts !== undefined) words.push(`--mount=${mounts.key}`);
+  return [
+    ...(userLookUp === undefined ? [] : [userLookUp]),
+    [instruction, ...words].join(" "),
+    ...command,
+    ...(copy === undefined ? [] : [JSON.stringify(copy)]),
+  ];
 }
 
 /** Returns SHA-256 of files outside the layer, those of mounts, in hex. */

@@ -1,5 +1,7 @@
 import type { StepEntry, StepStore } from "../../store/steps.ts";
-import { type Difference, type Explanation, findDifference, type StepInputs } from "./step-inputs.ts";
+import { type Difference, type Explanation, findDifference } from "./step-difference.ts";
+import { inputsOf, inputsText } from "./step-inputs.ts";
+import type { StepKey } from "./step-key.ts";
 
 /** Remembers the inputs of each step, from the latest build of this Dockerfile in this context to the next one. */
 export interface StepMemory {
@@ -18,7 +20,7 @@ export interface StepMemory {
   /** Returns true if `remember` needs the step's inputs. */
   needsInputs(step: Pick<RememberedStep, "ordinal">, hash: string): boolean;
   /** Remembers the step once its layer exists. */
-  remember(step: RememberedStep, hash: string): Promise<void>;
+  remember(step: RememberedStep, hash: string, signal: AbortSignal): Promise<void>;
   /** Forgets, at the end of a build, the steps that it has not reached, except those whose ordinal `stays` accepts. */
   forgetOthers(stays: (ordinal: number) => boolean): void;
 }
@@ -27,10 +29,7 @@ export interface RememberedStep {
   ordinal: number;
   /** The instruction on one line. */
   title: string;
-  /** Computed on demand: most steps are unchanged. */
-  inputs: () => StepInputs;
-  /** The same inputs as JSON, in UTF-8. */
-  text: () => Promise<Uint8Array>;
+  key: StepKey;
 }
 
 /** The maximum of bytes stored per build: with thousands of variables before thousands of RUNs, each RUN has them all. */
@@ -52,11 +51,11 @@ export function createStepMemory(
   return {
     explains,
 
-    explain({ ordinal, inputs }, titles) {
+    explain(step, titles) {
       if (earlier().length === 0) return { reason: "first build" };
-      const now = inputs();
-      const nearest = findNearest(earlier(), { ordinal, title: now.title }, titles);
+      const nearest = findNearest(earlier(), step, titles);
       if (nearest === undefined) return { reason: "new instruction" };
+      const now = inputsOf(step, session);
       return findDifference(JSON.parse(nearest.inputs), now) ?? { reason: "layer gone" };
     },
 
@@ -66,12 +65,13 @@ export function createStepMemory(
 
     needsInputs: ({ ordinal }, hash) => hashes.get(ordinal) !== hash,
 
-    async remember({ ordinal, title, text: makeText }, hash) {
+    async remember(step, hash, signal) {
+      const { ordinal, title } = step;
       reached.add(ordinal);
       if (hashes.get(ordinal) === hash) return;
       hashes.set(ordinal, hash);
       if (room === 0) return;
-      const text = await makeText();
+      const text = await inputsText(step, session, signal);
       room = Math.max(0, room - text.length);
       if (room === 0) return;
       // Read before this build replaces any, to explain later steps.

@@ -53,11 +53,11 @@ export function instanceNetwork(
 
 /**
  * Returns the hosts' part of a RUN's chain hash. As in BuildKit, the names count and the addresses do not: a mirror may have
- * another address on each machine.
+ * another address on each machine. `undefined`: there are none.
  */
-export function hostsKey(hosts: readonly ExtraHost[]): string[] {
+export function hostsKey(hosts: readonly ExtraHost[]): string | undefined {
   const names = [...new Set(hosts.map(({ host }) => host))].sort();
-  return names.length === 0 ? [] : [`--add-host=${names.join(",")}`];
+  return names.length === 0 ? undefined : `--add-host=${names.join(",")}`;
 }
 
 /** BuildKit's argument for the host name that a RUN sees. */
@@ -70,10 +70,10 @@ export function hostNameOf({ dialect, buildArgs }: HostNaming): string | undefin
   return dialect.hostName && (buildArgs.get(hostNameArgument) || dialect.hostName);
 }
 
-/** Returns the host name's part of a RUN's chain hash. */
-export function hostNameKey(asked: HostNaming): string[] {
+/** Returns the host name's part of a RUN's chain hash; `undefined` for the usual name. */
+export function hostNameKey(asked: HostNaming): string | undefined {
   const name = hostNameOf(asked);
-  return name === undefined || name === asked.dialect.hostName ? [] : [`--hostname=${name}`];
+  return name === undefined || name === asked.dialect.hostName ? undefined : `--hostname=${name}`;
 }
 
 /** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */

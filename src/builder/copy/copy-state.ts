@@ -5,7 +5,6 @@
 import { digestOfMatches } from "../../context/sources/entry-list.ts";
 import { chmodKey } from "../../image/file-mode.ts";
 import { sha256Of } from "../../sha256.ts";
-import { chainHashHead } from "../cache/chain-hash.ts";
 import type { BuildJob, SourceFiles } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import type { StageState } from "../state/state.ts";
@@ -44,27 +43,21 @@ export function copyState(
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 
-/** Returns the chain hash that a step has if nothing has changed since it was computed. */
+/** Returns the chain hash that a step has if nothing has changed since it was computed. `head`: see `chainHashHead`. */
 export function knownHash(
   state: CopyState | undefined,
-  stage: StageState,
-  directive: readonly string[],
+  head: string,
   { fileStates }: SourceFiles,
 ): string | undefined {
-  return state === undefined ? undefined : fileStates.hashOf(state.copy, stepState(stage, directive));
+  return state === undefined ? undefined : fileStates.hashOf(state.copy, sha256Of(head));
 }
 
 /** Remembers a chain hash for the next build. Every change of the files must show in their state. */
 export function noteHash(
   hash: string,
   state: CopyState | undefined,
-  stage: StageState,
-  directive: readonly string[],
+  head: string,
   { fileStates }: SourceFiles,
 ): void {
-  if (state !== undefined) fileStates.set({ ...state, step: stepState(stage, directive), hash });
-}
-
-function stepState(stage: StageState, directive: readonly string[]): string {
-  return sha256Of(chainHashHead(stage, directive));
+  if (state !== undefined) fileStates.set({ ...state, step: sha256Of(head), hash });
 }

@@ -24,7 +24,7 @@ import { isSameOrAbove, parentDirectories, pathInImage } from "../state/path-in-
 import { type Arguments, lookUp } from "../state/scope.ts";
 import { addStaged } from "../state/staged.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
-import { makeFilesLayer } from "../steps/files-step.ts";
+import { makeFilesLayer, makeFoundFilesLayer } from "../steps/files-step.ts";
 import { performRun } from "../steps/run-step.ts";
 import { createdBy } from "./created-by.ts";
 import type { World } from "./world.ts";
@@ -107,7 +107,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const ordinal = nextOrdinal++;
       const files = await findFiles(instruction, copy, { ahead, stage }, await jobOf(instruction));
       return (await build.services.supports.fileLayers())
-        ? makeFilesLayer(instruction, ordinal, stage, build, files)
+        ? makeFoundFilesLayer(instruction, ordinal, stage, build, files)
         : (await files.stage()).stage;
     },
     async run(instruction, stage) {

@@ -16,7 +16,7 @@ import { pathInImage } from "../state/path-in-image.ts";
 import { lookUp } from "../state/scope.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState, startStage } from "../state/state.ts";
 import { copyOf } from "../steps/copy-from-step.ts";
-import { runDirective } from "../steps/run-step.ts";
+import { runKey } from "../steps/run-step.ts";
 import type { KeyJob } from "./key-job.ts";
 import { hashCopiedFiles, hashMounts } from "./keyed-files.ts";
 
@@ -44,8 +44,8 @@ export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageSta
     return (await job.findBase(imageReference(from, contexts), platform)).hash;
   };
   /** Of what depends on the layer below alone. */
-  const addToLayer = async (stage: StageState, directive: readonly string[]) =>
-    withHash(stage, await chainHash(startStage(stage.layer), directive, signal));
+  const addToLayer = async (stage: StageState, instruction: string, command: readonly string[]) =>
+    withHash(stage, await chainHash({ parent: stage.layer, instruction, command, files: new Map() }, signal));
   return {
     ...{ dialect, escape, buildArgs, contexts, assumed: undefined },
     warn: () => undefined,
@@ -70,7 +70,7 @@ export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageSta
     async changeWorkdir(_, path = "/", stage) {
       if (path === "") return keepWorkdir(stage);
       const next = changeWorkdir(stage, path);
-      return addToLayer(next, ["WORKDIR", next.config.WorkingDir, next.config.User ?? ""]);
+      return addToLayer(next, "WORKDIR", [next.config.WorkingDir, next.config.User ?? ""]);
     },
     changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
@@ -92,28 +92,30 @@ export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageSta
     async copyFromImage(instruction, words, stage) {
       const hash = await sourceHash(instruction.from ?? "", stages.sourceOf(instruction));
       const copy = { ...copyOf(instruction, words, stage), chown: words.chown };
-      return addToLayer(stage, ["COPY", hash, JSON.stringify(copy)]);
+      return addToLayer(stage, "COPY", [hash, JSON.stringify(copy)]);
     },
     async copy(instruction, { words, plan }, stage) {
       const copied = await hashCopiedFiles(instruction, { words, plan }, job);
       const path = pathInImage(stage.config.WorkingDir, words.destination);
       const place = /\/\.?$/.test(words.destination) ? `${path}/` : path;
-      return addToLayer(stage, [...directiveOf(instruction), place, words.chown, words.chmod, copied]);
+      const command = [...optionsOf(instruction), place, words.chown, words.chmod, copied];
+      return addToLayer(stage, instruction.name, command);
     },
     async run(instruction, stage) {
       const mounts = await hashMounts(instruction, stage, job, (from) =>
         sourceHash(from, stages.mountedStage(instruction, from)),
       );
-      const directive = runDirective(instruction, stage, asked, mounts);
-      return withHash(stage, await chainHash(stage, directive, signal));
+      const mounted = mounts === undefined ? undefined : { key: mounts, files: new Map(), images: [] };
+      const key = runKey(instruction, stage, asked, mounted);
+      return withHash(stage, await chainHash(key, signal));
     },
   };
 }
 
-function directiveOf(instruction: CopyInstruction | AddInstruction): string[] {
-  const { name, parents } = instruction;
+function optionsOf(instruction: CopyInstruction | AddInstruction): string[] {
+  const { parents } = instruction;
   const unpack = instruction.name === "ADD" ? instruction.unpack : undefined;
-  return [name, ...(parents ? ["--parents"] : []), ...(unpack === undefined ? [] : [`--unpack=${unpack}`])];
+  return [...(parents ? ["--parents"] : []), ...(unpack === undefined ? [] : [`--unpack=${unpack}`])];
 }
 
 function withHash(stage: StageState, hash: string): StageState {

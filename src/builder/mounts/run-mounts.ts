@@ -3,7 +3,7 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { visible } from "../../visible.ts";
 import { findImageSource, type ImageSource } from "../bases/locked-image.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
-import type { MountedImage } from "../cache/step-inputs.ts";
+import type { MountedImage } from "../cache/step-key.ts";
 import { type BuildJob, inDirectory } from "../job.ts";
 import type { LosableImage } from "../state/layer.ts";
 import { lookUp } from "../state/scope.ts";

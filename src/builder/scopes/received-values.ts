@@ -3,7 +3,8 @@
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
-import type { MountedImage, StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import type { MountedImage } from "../cache/step-key.ts";
 
 /** Returns `undefined` for an invalid text. */
 export function readSources(text: string | undefined): readonly CopiedSource[] | undefined {

@@ -1,12 +1,13 @@
 import type { Clock } from "../../clock.ts";
 import { visible } from "../../visible.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
-import { type Difference, findDifference, type StepInputs } from "../cache/step-inputs.ts";
+import { type Difference, findDifference } from "../cache/step-difference.ts";
+import type { StepInputs } from "../cache/step-inputs.ts";
 import { findNearest, type StepMemory } from "../cache/step-memory.ts";
 import { distrustOf, type LayerOrigin } from "../state/layer-origin.ts";
 import { readInputs } from "./received-values.ts";
 import type { Entry, ScopeIndex } from "./scope-index.ts";
-import { type UsedEntries, withoutSecrets } from "./used-entries.ts";
+import { sharedInputs, type UsedEntries } from "./used-entries.ts";
 
 /** A scope that a build reads. */
 export interface FoundScope {
@@ -117,12 +118,12 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
     ...local,
 
     compareShared(step, hash, titles) {
-      const now = withoutSecrets(step.inputs());
+      const now = sharedInputs(step);
       for (const { name, index } of scopes) {
         const entries = Array.from(index.steps)
           .filter(([key]) => key.startsWith(`${dockerfile}\n`))
           .map(([, entry]) => entry);
-        const nearest = findNearest(entries, { ordinal: step.ordinal, title: now.title }, titles);
+        const nearest = findNearest(entries, step, titles);
         const difference = nearest && nearest.hash !== hash && differenceOf(nearest, now);
         if (difference) return { scope: name, difference };
       }
@@ -131,8 +132,8 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
 
     needsInputs: (step, hash) => used !== undefined || local.needsInputs(step, hash),
 
-    async remember(step, hash) {
-      await local.remember(step, hash);
+    async remember(step, hash, signal) {
+      await local.remember(step, hash, signal);
       used?.noteStep(step, hash);
     },
   };

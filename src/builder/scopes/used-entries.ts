@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { Store } from "../../store/store.ts";
 import { version } from "../../version.ts";
 import { isOfBase, layerBranch, type NewLayer } from "../cache/layer-cache.ts";
-import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import { inputsOf, type StepInputs, type Value, type Variables } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
 
@@ -66,10 +66,9 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
         const layer = index.layers.has(hash) ? undefined : layerOf(hash);
         if (layer !== undefined) index.layers.set(hash, { ...layer, usedAt });
       }
-      for (const [{ ordinal, inputs }, hash] of steps) {
-        const travelling = withoutSecrets(inputs());
-        const { title } = travelling;
-        const text = JSON.stringify(travelling);
+      for (const [step, hash] of steps) {
+        const { ordinal, title } = step;
+        const text = JSON.stringify(sharedInputs(step));
         if (text.length > maxInputCharacters) continue;
         index.steps.set(`${dockerfile}\n${title}`, { ordinal, hash, title, inputs: text, usedAt });
       }
@@ -78,8 +77,8 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
   };
 }
 
-/** Removes the hashes of secrets, whose only use is to compare values on one machine. */
-export function withoutSecrets(inputs: StepInputs): StepInputs {
+/** Returns a step's inputs without salted hashes, whose only use is to compare values on one machine. */
+export function sharedInputs(step: RememberedStep): StepInputs {
   const variables = (all: Variables): Variables =>
     Object.fromEntries(
       Object.entries(all).map(([name, value]): [string, Value | null] => [
@@ -87,5 +86,6 @@ export function withoutSecrets(inputs: StepInputs): StepInputs {
         value !== null && "withheld" in value ? { withheld: "" } : value,
       ]),
     );
+  const { options: _, ...inputs } = inputsOf(step, "");
   return { ...inputs, command: "", args: variables(inputs.args), env: variables(inputs.env) };
 }

@@ -11,7 +11,7 @@ import { detectLoss, MissingImageError } from "../operations/missing-image.ts";
 import type { Arguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 import type { Step } from "../step-place.ts";
-import { commitPending } from "../steps/files-step.ts";
+import { commitPending } from "../steps/commit-step.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 import { recordStep } from "./step-record.ts";
 

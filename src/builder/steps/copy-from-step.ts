@@ -3,24 +3,25 @@ import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
 import { chmodKey } from "../../image/file-mode.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
-import { sha256Of } from "../../sha256.ts";
 import type { CopyLayer } from "../../store/copies.ts";
 import { findImageSource } from "../bases/locked-image.ts";
 import { chainHash } from "../cache/chain-hash.ts";
+import type { StepKey } from "../cache/step-key.ts";
 import { requireDirectories } from "../copy/check-plan.ts";
 import { namesDirectory } from "../copy/destination.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { isReadBefore } from "../copy/read-image.ts";
 import type { CopyWords } from "../copy/words.ts";
 import { type BuildJob, type BuildServices, jobOn } from "../job.ts";
+import { titleOf } from "../location.ts";
 import { detectLoss } from "../operations/missing-image.ts";
 import { findFileOwner } from "../owners/ownership.ts";
 import type { Layer } from "../state/layer.ts";
 import { formatOrigin, madeHere } from "../state/layer-origin.ts";
 import { pathInImage } from "../state/path-in-image.ts";
-import { type StageState, startStage, withLayer } from "../state/state.ts";
-import { filesStepOf } from "./files-step.ts";
-import { findOrMakeKeyed } from "./find-or-make.ts";
+import { type StageState, withLayer } from "../state/state.ts";
+import { findOrMake } from "./find-or-make.ts";
+import type { Step } from "./step.ts";
 
 /**
  * Performs a `COPY --from`. A service that copies between images makes a layer of it, without transferring files. For another
@@ -41,44 +42,54 @@ export async function copyFromImage(
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
   const mode = words.chmod === "" ? {} : { chmod: chmodKey(words.chmod) };
-  const what = JSON.stringify({ ...copy, ...mode, chown: words.chown });
-  const place = await chainHash(startStage(stage.layer), ["COPY", what], build.services.signal);
-  const hash = sha256Of(`${place} ${source.hash}`);
+  const placed: StepKey = {
+    parent: stage.layer,
+    instruction: "COPY",
+    copy: { ...copy, ...mode, chown: words.chown },
+    files: new Map(),
+  };
+  const key = { ...placed, source: { from: instruction.from ?? "", hash: source.hash } };
+  const place = await chainHash(placed, build.services.signal);
+  const hash = await chainHash(key, build.services.signal);
 
   const noted = build.services.store.copyLayers.get(build.asked.session, hash);
-  const made = noted?.layer ?? hash;
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
-  const job = jobOn([source.losable], build);
-  const known = job.useCache ? await build.services.layers.find(made, stage.layer) : undefined;
+  const known = jobOn([source.losable], build).useCache
+    ? await build.services.layers.find(noted?.layer ?? hash, stage.layer)
+    : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build.services)))
     return detectLoss(source.losable, build.services, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
-  const stepWith = (changed: string | undefined) =>
-    filesStepOf(instruction, ordinal, build.asked, {
-      directive: ["COPY", source.hash, JSON.stringify(copy)],
-      source: { from: instruction.from ?? "", hash: source.hash, changed },
-      sources: source.losable === undefined ? [] : [source.losable],
-      copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
-    });
   /** Who has said which layer the copy has. */
   let claim = known && noted;
-  const layer = await detectLoss(source.losable, build.services, async () => {
-    const copied = { image: source.image, copy };
-    const equal = known === undefined ? await findEqualCopy(place, copied, stage.layer, build) : undefined;
-    claim ??= equal?.copy;
-    const found = known ?? equal?.layer;
-    const changed =
-      found === undefined && build.services.memory.explains
-        ? await findChangedSource(place, copied, build)
-        : undefined;
-    return findOrMakeKeyed(hash, { step: stepWith(changed), found }, stage, job);
-  });
+  const copied = { image: source.image, copy };
+  const step: Step = {
+    title: titleOf(instruction),
+    ...{ line, ordinal, key, history: "copy" },
+    sources: source.losable === undefined ? [] : [source.losable],
+    async find() {
+      if (known !== undefined) return known;
+      const equal = await findEqualCopy(place, copied, stage.layer, build);
+      claim = equal?.copy;
+      return equal?.layer;
+    },
+    async refine(explanation) {
+      if (explanation.reason !== "source") return explanation;
+      const path = await findChangedSource(place, copied, build);
+      return path === undefined ? explanation : { ...explanation, path };
+    },
+    async make(made, job) {
+      const { makeOfFiles } = await import("./layer-instance.ts");
+      const copies = async () => [
+        { ...copy, image: source.image, ...(await ownerOf(words, line, stage, job)) },
+      ];
+      return makeOfFiles(made, step, stage, job, copies);
+    },
+  };
+  const layer = await detectLoss(source.losable, build.services, () => findOrMake(step, build, hash));
   build.services.store.copyLayers.set(build.asked.session, {
-    hash,
-    place,
-    source: source.image,
-    layer: layer.hash,
+    ...{ hash, place, source: source.image, layer: layer.hash },
     origin: claim?.layer === layer.hash ? claim.origin : formatOrigin(madeHere),
   });
   return withLayer(stage, layer);

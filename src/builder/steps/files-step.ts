@@ -1,67 +1,66 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { quote } from "../commands/command.ts";
-import { ownOperationNetwork } from "../commands/network.ts";
+import { chainHash, chainHashHead } from "../cache/chain-hash.ts";
+import type { StepKey } from "../cache/step-key.ts";
 import type { FoundFiles } from "../copy/copy.ts";
-import type { AskedBuild, BuildJob } from "../job.ts";
+import { knownHash, noteHash } from "../copy/copy-state.ts";
+import { type BuildJob, jobOn } from "../job.ts";
 import { titleOf } from "../location.ts";
-import type { StageState } from "../state/state.ts";
-import { findOrMake } from "./find-or-make.ts";
-import { environmentFor, type Step } from "./step.ts";
+import { collectGarbage } from "../operations/gc.ts";
+import { type StageState, withLayer } from "../state/state.ts";
+import { findOrMake, takeFound } from "./find-or-make.ts";
+import type { Step } from "./step.ts";
 
-/** Makes a layer of the files that an instruction has staged or found, on a service that needs no command for it. */
+/** Makes a layer of the staged files, on a service that needs no command for it. */
 export async function makeFilesLayer(
   instruction: Instruction,
   ordinal: number,
   stage: StageState,
   build: BuildJob,
-  found?: FoundFiles,
 ): Promise<StageState> {
-  if (found === undefined && stage.staged.size === 0) return stage;
-  return findOrMake(filesStepOf(instruction, ordinal, build.asked), stage, build, found);
+  if (stage.staged.size === 0) return stage;
+  return withLayer(stage, await findOrMake(filesStep(instruction, ordinal, stage), build));
 }
 
-/** Returns the step of an instruction whose files have been found and need no command. */
-export function filesStepOf(
+/** The same for files that are not staged yet. If they have not changed, the hash is known without reading them; see `copy-state.ts`. */
+export async function makeFoundFilesLayer(
   instruction: Instruction,
   ordinal: number,
-  asked: AskedBuild,
-  given: Partial<Pick<Step, "directive" | "copies" | "source" | "sources">> = {},
-): Step {
-  return {
-    title: titleOf(instruction),
-    line: instruction.range.start,
-    ordinal,
-    directive: ["files"],
-    ...given,
-    command: { form: "none" },
-    env: {},
-    cwd: "/",
-    network: ownOperationNetwork(asked.commands.network),
-    kind: "files",
-  };
-}
-
-/** Makes a layer, at the end of a stage, of what no RUN has taken over. */
-export async function commitPending(
   stage: StageState,
-  place: Pick<Step, "line" | "ordinal">,
-  build: BuildJob,
+  given: BuildJob,
+  files: FoundFiles,
 ): Promise<StageState> {
-  if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
-  return findOrMake(commitStepOf(place, stage, build.asked), stage, build);
+  const build = jobOn([stage.layer], given);
+  const { layers, memory, signal } = build.services;
+  const state = files.state();
+  const unread = filesStep(instruction, ordinal, stage);
+  const head = chainHashHead(unread.key);
+  const known = build.useCache ? knownHash(state, head, build.source) : undefined;
+  if (known !== undefined && !memory.needsInputs(unread, known)) {
+    const found = await layers.find(known, stage.layer);
+    if (found !== undefined) {
+      files.report();
+      return withLayer(stage, await takeFound(unread, found, build));
+    }
+  }
+  const { stage: whole, areSettled } = await files.stage();
+  if (whole.staged.size === 0) return stage;
+  collectGarbage(whole.staged.size);
+  const step = filesStep(instruction, ordinal, whole);
+  const hash = await chainHash(step.key, signal);
+  if (areSettled) noteHash(hash, state, head, build.source);
+  return withLayer(whole, await findOrMake(step, build, hash));
 }
 
-/** Returns a command that makes the directory of a pending WORKDIR, or does nothing. */
-function commitStepOf(place: Pick<Step, "line" | "ordinal">, stage: StageState, asked: AskedBuild): Step {
-  const command = stage.workdirIsPending ? `mkdir -p ${quote(stage.config.WorkingDir)}` : ":";
-  return {
-    ...place,
-    title: stage.staged.size === 0 ? "(the WORKDIR)" : "(the staged files)",
-    directive: ["RUN", "shell", command],
-    command: { form: "shell", line: command },
-    env: environmentFor(stage, asked),
-    cwd: "/",
-    network: ownOperationNetwork(asked.commands.network),
-    kind: "commit",
+/** The layer depends on the files and on the layer below, on no variables and no user. */
+function filesStep(instruction: Instruction, ordinal: number, stage: StageState): Step {
+  const key: StepKey = { parent: stage.layer, instruction: "files", files: stage.staged };
+  const step: Step = {
+    ...{ title: titleOf(instruction), line: instruction.range.start, ordinal, key },
+    ...{ sources: [], history: "copy" },
+    async make(hash, build) {
+      const { makeOfFiles } = await import("./layer-instance.ts");
+      return makeOfFiles(hash, step, stage, build);
+    },
   };
+  return step;
 }

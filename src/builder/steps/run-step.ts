@@ -1,19 +1,17 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { type StepKey, stageKey } from "../cache/step-key.ts";
 import { commandAsWritten, type ExpandedCommand, expandCommand, numericUser } from "../commands/command.ts";
-import { hostFields, hostNameKey, hostsKey, networkFields, networkOf } from "../commands/network.ts";
+import { hostNameKey, hostsKey, networkOf } from "../commands/network.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
 import { lookUp } from "../state/scope.ts";
-import type { StageState } from "../state/state.ts";
+import { type StageState, withLayer } from "../state/state.ts";
 import { findOrMake } from "./find-or-make.ts";
 import { environmentFor, type Step } from "./step.ts";
 
-/**
- * Performs a RUN. `ordinal`: the number of layer-making
- * instructions before it.
- */
+/** Performs a RUN. `ordinal`: the number of layer-making instructions before it. */
 export async function performRun(
   instruction: RunInstruction,
   ordinal: number,
@@ -24,32 +22,31 @@ export async function performRun(
     instruction.mounts.length === 0
       ? undefined
       : await (await import("../mounts/run-mounts.ts")).findMounts(instruction, stage, build);
-  return findOrMake(runStepOf(instruction, ordinal, stage, build.asked, mounts), stage, build);
+  return withLayer(stage, await findOrMake(runStep(instruction, ordinal, stage, build.asked, mounts), build));
 }
 
-function runStepOf(
+function runStep(
   instruction: RunInstruction,
   ordinal: number,
   stage: StageState,
   asked: AskedBuild,
-  mounts?: RunMounts,
+  mounts: RunMounts | undefined,
 ): Step {
-  const network = networkOf(instruction, asked.commands.network);
   const env = environmentFor(stage, asked);
   const { whole, command } = commandsOf(instruction, env, stage, asked);
-  return {
+  const step: Step = {
     title: titleOf(instruction),
     line: instruction.range.start,
     ordinal,
-    directive: directiveOf(instruction, whole, stage, asked, mounts?.key),
-    command,
-    script: instruction.command.form === "script" ? { instruction, ...instruction.command } : undefined,
-    env,
-    cwd: stage.config.WorkingDir,
-    network: { ...networkFields(network), ...hostFields(asked.commands.hosts) },
-    ...(mounts && { mounts }),
-    kind: "run",
+    key: keyOf(instruction, whole, stage, asked, mounts),
+    sources: mounts?.losable ?? [],
+    history: "run",
+    async make(hash, build) {
+      const { makeRun } = await import("./make-run.ts");
+      return makeRun(hash, step, { instruction, command, env, mounts, stage }, build);
+    },
   };
+  return step;
 }
 
 /** What of a build a RUN's key depends on, beside its stage. */
@@ -58,37 +55,39 @@ export type RunKeyInputs = Pick<AskedBuild, "dialect" | "buildArgs"> & {
   dockerfile: Pick<AskedBuild["dockerfile"], "escape">;
 };
 
-/** Returns what a RUN adds to the chain hash. `mountsKey`: see `RunMounts`. */
-export function runDirective(
+/** Returns the key of a RUN. */
+export function runKey(
   instruction: RunInstruction,
   stage: StageState,
   asked: RunKeyInputs,
-  mountsKey: string | undefined,
-): string[] {
+  mounts: StepKey["mounts"],
+): StepKey {
   const { whole } = commandsOf(instruction, environmentFor(stage, asked), stage, asked);
-  return directiveOf(instruction, whole, stage, asked, mountsKey);
+  return keyOf(instruction, whole, stage, asked, mounts);
 }
 
-function directiveOf(
+function keyOf(
   instruction: RunInstruction,
   command: ExpandedCommand,
   stage: StageState,
   asked: RunKeyInputs,
-  mountsKey: string | undefined,
-): string[] {
+  mounts: StepKey["mounts"],
+): StepKey {
   const network = networkOf(instruction, asked.commands.network);
-  const name = [
-    network === "default" ? "RUN" : `RUN --network=${network}`,
-    ...hostsKey(asked.commands.hosts),
-    ...hostNameKey(asked),
-    ...(mountsKey === undefined ? [] : [`--mount=${mountsKey}`]),
-  ].join(" ");
-  return [
+  const [hosts, hostName] = [hostsKey(asked.commands.hosts), hostNameKey(asked)];
+  return {
+    ...stageKey(stage),
     // `su`, which the default dialect needs for a user name, sets variables of its own.
-    ...(asked.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
-    name,
-    ...wordsOf(command),
-  ];
+    ...(asked.dialect.looksUpUsers && isUserName(stage.config.User) && { userLookUp: "without su" }),
+    instruction: "RUN",
+    options: [
+      ...(network === "default" ? [] : [{ name: "--network", text: `--network=${network}` }]),
+      ...(hosts === undefined ? [] : [{ name: "--add-host", text: hosts }]),
+      ...(hostName === undefined ? [] : [{ name: "the host name", text: hostName }]),
+    ],
+    ...(mounts && { mounts }),
+    command: wordsOf(command),
+  };
 }
 
 /** `whole`: with the values of secrets. */

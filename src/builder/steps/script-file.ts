@@ -1,24 +1,36 @@
 /** Scripts of RUN here-documents as files. */
 import { posix } from "node:path";
-import { type ExpandedCommand, quote } from "../commands/command.ts";
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { quote } from "../../programs/quote.ts";
+import type { ExpandedCommand } from "../commands/command.ts";
 import { stageText } from "../copy/staged-items.ts";
 import type { RunMount, RunMounts } from "../mounts/run-mounts.ts";
 import { root } from "../owners/ownership.ts";
 import type { ServiceSupport } from "../service-support.ts";
-import type { Step } from "./step.ts";
 
 /** BuildKit's place for them. */
 const directory = "/dev/pipes";
 
+/** What a RUN runs. */
+export interface MountedCommand {
+  instruction: RunInstruction;
+  /** References to secrets are left to the shell, which has them in its environment. */
+  command: ExpandedCommand;
+  mounts: RunMounts | undefined;
+}
+
 /**
- * Returns the step with its script as a mounted file, as in BuildKit, if the service has mounts: a command line that has the whole
+ * Returns the command with its script as a mounted file, as in BuildKit, if the service has mounts: a command line that has the whole
  * script is limited to 128 KiB. The chain hash is that of the script in the command line.
  */
-export async function withScriptFile(step: Step, supports: Pick<ServiceSupport, "mounts">): Promise<Step> {
-  const { script } = step;
-  if (script === undefined || !(await supports.mounts()).secrets) return step;
+export async function withScriptFile(
+  { instruction, command, mounts }: MountedCommand,
+  supports: Pick<ServiceSupport, "mounts">,
+): Promise<MountedCommand> {
+  const { command: script, range } = instruction;
+  if (script.form !== "script" || !(await supports.mounts()).secrets) return { instruction, command, mounts };
   const name = /^[^/]+$/.test(script.name) && !/^\.\.?$/.test(script.name) ? script.name : "script";
-  const file = stageText(script.content, 0o755, { ...root, line: step.line });
+  const file = stageText(script.content, 0o755, { ...root, line: range.start });
   const files = new Map([[name, file]]);
   const mount: RunMount = {
     spec: { type: "bind", target: directory, from: undefined, source: "/", readonly: true },
@@ -26,12 +38,12 @@ export async function withScriptFile(step: Step, supports: Pick<ServiceSupport, 
   };
   const path = posix.join(directory, name);
   return {
-    ...step,
-    command: runFile(step.command, path),
+    instruction,
+    command: runFile(command, path),
     mounts: {
-      ...(step.mounts ?? { ...noMounts, instruction: script.instruction }),
-      mounts: [mount, ...(step.mounts?.mounts ?? [])],
-      files: new Map([...(step.mounts?.files ?? []), [path, file]]),
+      ...(mounts ?? { ...noMounts, instruction }),
+      mounts: [mount, ...(mounts?.mounts ?? [])],
+      files: new Map([...(mounts?.files ?? []), [path, file]]),
     },
   };
 }

@@ -15,7 +15,7 @@ import { createLookAhead } from "../../../src/builder/stages/look-ahead.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createSmallContents } from "../../../src/builder/staging/small-contents.ts";
 import { type StageState, startStage } from "../../../src/builder/state/state.ts";
-import { commitPending } from "../../../src/builder/steps/files-step.ts";
+import { commitPending } from "../../../src/builder/steps/commit-step.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { localFileSystem } from "../../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
