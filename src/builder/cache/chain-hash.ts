@@ -1,5 +1,7 @@
 import { edenGC } from "bun:jsc";
 import { TextColumn } from "../../columns/text-column.ts";
+import type { ImageConfig } from "../../image/config.ts";
+import type { ImageOrigin } from "../../image/history.ts";
 import { defaultPlatform } from "../../image/platform.ts";
 import { createPace } from "../../pace.ts";
 import { isUuid } from "../../service/images/reference.ts";
@@ -113,6 +115,15 @@ export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageSer
   // Some services write a UUID now in small letters, now in capitals.
   const image = identity ?? `${defaultPlatform} ${isUuid(uuid) ? uuid.toLowerCase() : uuid} ${base}`;
   return sha256Of(JSON.stringify([formatVersion, "FROM", image]));
+}
+
+/** Returns the chain hash of a layer that gives an image, by its UUID, a configuration, and an author and history if they are stored. */
+export function configurationHash(
+  image: string,
+  config: ImageConfig,
+  origin: ImageOrigin | undefined,
+): string {
+  return sha256Of(JSON.stringify(["configuration", image, config, origin]));
 }
 
 /** Returns what is hashed of an entry. `firsts`: gets the first path of every file that has several hard links. */

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
-import { createPace } from "../../pace.ts";
+import { once } from "../../once.ts";
+import { createPace, type Pace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { BuildServices } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
@@ -47,57 +48,94 @@ export interface MadeDirectories {
 export async function stageItems(
   items: Iterable<Item>,
   destination: Destination,
-  { owner, line, directoryMode: mode }: MadeDirectories,
+  made: MadeDirectories,
   stage: StageState,
   services: BuildServices,
 ): Promise<StagedItems> {
-  const { staged } = stage;
-  const isDirectoryInImage = (path: string) => services.facts.isDirectory(stage.layer.image, path);
-  const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  /** True if `place` exists; asked for on demand. */
-  let isIntoExisting: boolean | undefined;
-  /** Paths of directory sources: Docker copies their contents, not themselves. */
-  const roots: string[] = [];
-  const implied: string[] = [];
-  const rootTimes = new Map<string, number>();
-  const found: [string, StagedEntry][] = [];
-  const amount = { files: 0, bytes: 0 };
+  const { owner } = made;
   const pace = createPace(services.signal);
-  for (const item of items) {
+  const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
+  const isDirectoryInImage = (path: string) => services.facts.isDirectory(stage.layer.image, path);
+  /** Asked for on demand. */
+  const isIntoExisting = once(() => isDirectoryInImage(place));
+  const isThere = async (path: string) =>
+    stage.staged.has(path) ||
+    ((await isIntoExisting()) && (await isDirectoryInImage(nextBelow(place, path))));
+  const read = await readItems(items, isThere, pace);
+  const { roots, found } = read;
+  const isNeeded = read.hasDirectories || (!isRoot(owner) && found.length + roots.length > 0);
+  const mayBeThere = isNeeded && (await isIntoExisting());
+  // Collected before more is allocated.
+  collectGarbage(read.amount.files);
+  const missing = directoriesToMake(roots, found, owner).filter(
+    (path) => !(mayBeThere && isSameOrAbove(path, place)),
+  );
+  const addition = beginAddition(stage.staged);
+  await addDirectories(addition, read, { missing, place }, made, stage, services);
+  for (const [path, entry] of found) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const { path } = item;
-    let { entry } = item;
+    addition.add(path, entry);
+  }
+  return { staged: addition.end(), ...read.amount };
+}
+
+interface ReadItems {
+  found: [string, StagedEntry][];
+  /** Paths of directory sources: Docker copies their contents, not themselves. */
+  roots: string[];
+  /** Their times, where they count. */
+  rootTimes: Map<string, number>;
+  /** Directories above a source whose parents are copied. */
+  implied: string[];
+  hasDirectories: boolean;
+  amount: { files: number; bytes: number };
+}
+
+/** `isThere`: a directory that exists may have another mode and owner, so that those of a source have to be set. */
+async function readItems(
+  items: Iterable<Item>,
+  isThere: (path: string) => Promise<boolean>,
+  pace: Pace,
+): Promise<ReadItems> {
+  const read: ReadItems = {
+    ...{ found: [], roots: [], rootTimes: new Map(), implied: [], hasDirectories: false },
+    amount: { files: 0, bytes: 0 },
+  };
+  for (const { path, entry, isImplied, mtime } of items) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
     if (entry === undefined) {
-      (item.isImplied ? implied : roots).push(path);
-      if (item.mtime !== undefined) rootTimes.set(path, item.mtime);
+      (isImplied ? read.implied : read.roots).push(path);
+      if (mtime !== undefined) read.rootTimes.set(path, mtime);
       continue;
     }
     if (entry.type === "directory") {
-      isIntoExisting ??= await isDirectoryInImage(place);
-      // An existing one may have another mode and owner.
-      if (
-        !entry.isExplicit &&
-        (staged.has(path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, path)))))
-      )
-        entry = { ...entry, isExplicit: true };
+      read.hasDirectories = true;
+      const isGiven = !entry.isExplicit && (await isThere(path));
+      read.found.push([path, isGiven ? { ...entry, isExplicit: true } : entry]);
+      continue;
     }
-    found.push([path, entry]);
+    read.found.push([path, entry]);
     if (entry.type !== "file") continue;
-    amount.files += 1;
-    amount.bytes += entry.size;
+    read.amount.files += 1;
+    read.amount.bytes += entry.size;
   }
-  if (!isRoot(owner) && found.length + roots.length > 0) isIntoExisting ??= await isDirectoryInImage(place);
-  // Collected before more is allocated.
-  collectGarbage(amount.files);
-  const made = directoriesToMake(roots, found, owner).filter(
-    (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
-  );
-  const addition = beginAddition(staged);
-  const unknown = implied.filter((path) => !staged.has(path));
+  return read;
+}
+
+async function addDirectories(
+  addition: ReturnType<typeof beginAddition>,
+  { found, roots, rootTimes, implied }: ReadItems,
+  { missing, place }: { missing: readonly string[]; place: string },
+  { owner, line, directoryMode: mode }: MadeDirectories,
+  stage: StageState,
+  services: BuildServices,
+): Promise<void> {
+  const unknown = implied.filter((path) => !stage.staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   const ends = new Set(roots);
-  for (const [path, entry] of stageDirectories(made, owner, line, stage))
+  for (const [path, entry] of stageDirectories(missing, owner, line, stage))
     addition.add(path, ends.has(path) ? entry : { ...entry, isOnTheWay: true });
   const isModeGiven = mode !== undefined && mode !== directoryMode && found.length + roots.length > 0;
   if (isModeGiven && (await services.supports.fileLayers()))
@@ -106,12 +144,6 @@ export async function stageItems(
   if (rootTimes.size > 0 && (await services.supports.fileFeatures()).attributes)
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });
-  for (const [path, entry] of found) {
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-    addition.add(path, entry);
-  }
-  return { staged: addition.end(), ...amount };
 }
 
 /** Returns the staged form of an entry of an image, an archive or a repository. */

@@ -121,50 +121,16 @@ function emptySecrets(mounts: readonly RunMount[], { asked: { secrets } }: Build
 }
 
 /** Returns `undefined` for a secret or agent that was not given. */
-function instanceMount(
-  { spec, source }: RunMount,
-  sent: SentFiles,
-  { asked, services: { carriedCaches } }: BuildJob,
-): InstanceMount | undefined {
-  const { target } = spec;
-  const { secrets } = asked;
+function instanceMount(mount: RunMount, sent: SentFiles, build: BuildJob): InstanceMount | undefined {
+  const { spec } = mount;
+  const { secrets } = build.asked;
   switch (spec.type) {
-    case "bind": {
-      const { readonly } = spec;
-      if (source === undefined) throw new Error(`nothing to mount at ${target}`);
-      if (source.kind === "image")
-        return { type: "bind", target, image: source.image, source: spec.source, readonly };
-      const entries = instanceEntries(
-        source.files,
-        sent.hostFiles === undefined ? sent.features : allFeatures,
-      );
-      const contents = {
-        ...filesField(source.files, sent),
-        ...(Object.keys(entries).length > 0 && { entries }),
-      };
-      return { type: "bind", target, ...contents, readonly };
-    }
-    case "cache": {
-      const named = { ...spec, id: cacheIdOf(spec.id, asked.buildArgs) };
-      const { from: _, source: path, readonly, ...own } = named;
-      const generation = sent.generations ? asked.cacheGeneration : undefined;
-      // Where caches have no generations, they have no realms either.
-      const realm = sent.generations ? asked.cacheRealm : undefined;
-      const image = source?.kind === "image" ? { image: source.image } : {};
-      const place = path === "/" && source === undefined ? {} : { source: path };
-      // What it starts with is its image's, whatever it had elsewhere.
-      const carried = source === undefined ? carriedCaches?.use(named) : undefined;
-      const contents = asked.cacheGeneration === undefined ? carried : undefined;
-      return {
-        ...{ ...own, ...image, ...place },
-        ...(readonly && { readonly }),
-        ...(generation !== undefined && { generation }),
-        ...(realm !== undefined && { realm }),
-        ...(contents && { contents }),
-      };
-    }
+    case "bind":
+      return bindMount(spec, mount.source, sent);
+    case "cache":
+      return cacheMount(spec, mount.source, sent, build);
     case "tmpfs":
-      return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };
+      return { type: "tmpfs", target: spec.target, ...(spec.size !== undefined && { size: spec.size }) };
     case "secret": {
       const value = secrets.values.get(spec.id);
       if (value === undefined) return undefined;
@@ -178,6 +144,48 @@ function instanceMount(
       return agent === undefined ? undefined : { ...own, agent };
     }
   }
+}
+
+type SpecOf<Type extends MountSpec["type"]> = Extract<MountSpec, { type: Type }>;
+
+function bindMount(
+  { target, source: path, readonly }: SpecOf<"bind">,
+  source: RunMount["source"],
+  sent: SentFiles,
+): InstanceMount {
+  if (source === undefined) throw new Error(`nothing to mount at ${target}`);
+  if (source.kind === "image") return { type: "bind", target, image: source.image, source: path, readonly };
+  const entries = instanceEntries(source.files, sent.hostFiles === undefined ? sent.features : allFeatures);
+  const contents = {
+    ...filesField(source.files, sent),
+    ...(Object.keys(entries).length > 0 && { entries }),
+  };
+  return { type: "bind", target, ...contents, readonly };
+}
+
+function cacheMount(
+  spec: SpecOf<"cache">,
+  source: RunMount["source"],
+  sent: SentFiles,
+  { asked, services: { carriedCaches } }: BuildJob,
+): InstanceMount {
+  const named = { ...spec, id: cacheIdOf(spec.id, asked.buildArgs) };
+  const { from: _, source: path, readonly, ...own } = named;
+  const generation = sent.generations ? asked.cacheGeneration : undefined;
+  // Where caches have no generations, they have no realms either.
+  const realm = sent.generations ? asked.cacheRealm : undefined;
+  const image = source?.kind === "image" ? { image: source.image } : {};
+  const place = path === "/" && source === undefined ? {} : { source: path };
+  // What it starts with is its image's, whatever it had elsewhere.
+  const carried = source === undefined ? carriedCaches?.use(named) : undefined;
+  const contents = asked.cacheGeneration === undefined ? carried : undefined;
+  return {
+    ...{ ...own, ...image, ...place },
+    ...(readonly && { readonly }),
+    ...(generation !== undefined && { generation }),
+    ...(realm !== undefined && { realm }),
+    ...(contents && { contents }),
+  };
 }
 
 /** The way in which the service gets a mount's files. */

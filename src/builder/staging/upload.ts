@@ -20,7 +20,26 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     const { uploadArchives } = await import("../archives/upload-archives.ts");
     for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
   }
-  const [local, early] = [new Map<string, StagedFile>(), new Map<string, StagedFile>()];
+  const { local, early, bytes } = await divide(staged, known, build);
+  const files = early.size + local.size;
+  if (files === 0) return known;
+
+  build.emit({ type: "uploading", files, bytes });
+  const ids = await sendLocal(local, early, build);
+  for (const [sha256, id] of known) ids.set(sha256, id);
+  collectGarbage(staged.size);
+  return ids;
+}
+
+type FilesByHash = Map<string, StagedFile>;
+
+/** Finds the contents that are still to be sent, or are being sent. Adds all others to `known`, and sends those that are not files. */
+async function divide(
+  staged: Staged,
+  known: Map<string, string>,
+  build: BuildJob,
+): Promise<{ local: FilesByHash; early: FilesByHash; bytes: number }> {
+  const [local, early]: [FilesByHash, FilesByHash] = [new Map(), new Map()];
   let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
@@ -34,16 +53,21 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
       bytes += size;
     } else known.set(sha256, await sendContent(entry, build));
   }
-  const files = early.size + local.size;
-  if (files === 0) return known;
+  return { local, early, bytes };
+}
 
-  build.emit({ type: "uploading", files, bytes });
+/** Sends local files, and waits for those that are being sent since before the step. Returns ids by SHA-256. */
+async function sendLocal(
+  local: FilesByHash,
+  early: FilesByHash,
+  build: BuildJob,
+): Promise<Map<string, string>> {
   const nothing: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
   let [before, now] = [nothing, nothing];
   const collect = createUploadCollector();
   const total = () => sum(before, now);
   const report = () => build.emit({ type: "upload-progress", ...total() });
-  const send = (entries: typeof local) => {
+  const send = (entries: FilesByHash) => {
     const done = now;
     return build.services.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
       now = sum(done, sent);
@@ -58,18 +82,15 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   const ids = await send(local).finally(async () => {
     before = await finished;
   });
-  const again: typeof early = new Map();
+  const again: FilesByHash = new Map();
   for (const [sha256, entry] of early) {
     const id = build.services.store.uploads.get(sha256);
     if (id === undefined) again.set(sha256, entry);
-    else known.set(sha256, id);
+    else ids.set(sha256, id);
   }
   // What could not be sent early: if it fails again, the step gets the error.
   if (again.size > 0) for (const [sha256, id] of await send(again)) ids.set(sha256, id);
-  const last = total();
-  build.emit({ type: "uploaded", ...last });
-  for (const [sha256, id] of known) ids.set(sha256, id);
-  collectGarbage(staged.size);
+  build.emit({ type: "uploaded", ...total() });
   return ids;
 }
 

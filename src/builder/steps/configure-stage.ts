@@ -2,7 +2,7 @@ import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type ImageConfig, variablesIn, withDefaultPath, withVariables } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
 import { formatPlatform } from "../../image/platform.ts";
-import { sha256Of } from "../../sha256.ts";
+import { configurationHash } from "../cache/chain-hash.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
 import { noteBase, noteConfiguration, noteOrigin } from "../cache/noted-images.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
@@ -19,31 +19,22 @@ export async function configureLayer(
   build: BuildJob,
   occasion: "result" | "step" = "result",
 ): Promise<Layer> {
-  const { layer, base, env } = stage;
-  const kept = keptVariables(stage, build.asked);
   const keeps = await build.services.supports.stored();
-  // The base does not belong to this Dockerfile: another one may start from it.
-  const isOwn = layer.image !== base;
-  const origin = originOf(stage, build.asked.buildArgs);
   if (!keeps.config) {
-    if (isOwn) noteConfiguration(layer.image, configurationOf(stage, kept), build.services.store, occasion);
-    if (isOwn && occasion === "result") {
-      noteOrigin(layer.image, origin, build.services.store);
-      noteBase(layer.image, base, build.services.store);
-    }
-    return layer;
+    noteInStore(stage, build, occasion);
+    return stage.layer;
   }
-  const variables = new Map([...variablesIn(stage.config), ...kept]);
-  const hasPath = build.asked.dialect.keepsConfiguration || env.size > 0;
-  const config = configurationOf(stage, hasPath ? withDefaultPath(variables) : variables);
+  const { layer } = stage;
+  const config = configurationOf(stage, storedVariables(stage, build.asked));
+  const origin = originOf(stage, build.asked.buildArgs);
   // The failed step is not part of the image's history.
-  const storedOrigin =
-    keeps.origin && occasion === "result" ? { ...origin, ...(await targetPlatform(build)) } : undefined;
-  const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));
+  const isStored = keeps.origin && occasion === "result";
+  const storedOrigin = isStored ? { ...origin, ...(await targetPlatform(build)) } : undefined;
+  const hash = configurationHash(layer.image, config, storedOrigin);
   const known = await build.services.layers.find(hash, layer);
   if (known !== undefined) return known;
   const image = await build.services.service.configureImage(layer.image, config, storedOrigin);
-  if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.services.store);
+  if (!keeps.origin && isOwn(stage) && occasion === "result") noteOrigin(image, origin, build.services.store);
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "commit", title: configurationTitle } as const;
   return {
@@ -62,6 +53,27 @@ export function withLabels(stage: StageState, labels: ReadonlyMap<string, string
 /** Returns the configuration of a stage's image where the service stores it. */
 export function resultConfiguration(stage: StageState, asked: Pick<AskedBuild, "dialect">): ImageConfig {
   return configurationOf(stage, new Map([...variablesIn(stage.config), ...keptVariables(stage, asked)]));
+}
+
+function noteInStore(stage: StageState, { asked, services }: BuildJob, occasion: "result" | "step"): void {
+  if (!isOwn(stage)) return;
+  const { layer, base } = stage;
+  const { store } = services;
+  noteConfiguration(layer.image, configurationOf(stage, keptVariables(stage, asked)), store, occasion);
+  if (occasion !== "result") return;
+  noteOrigin(layer.image, originOf(stage, asked.buildArgs), store);
+  noteBase(layer.image, base, store);
+}
+
+/** The base does not belong to this Dockerfile: another one may start from it. */
+function isOwn({ layer, base }: StageState): boolean {
+  return layer.image !== base;
+}
+
+/** Returns the image's own variables with the stage's, as the service is to store them. */
+function storedVariables(stage: StageState, asked: AskedBuild): Iterable<[string, string]> {
+  const variables = new Map([...variablesIn(stage.config), ...keptVariables(stage, asked)]);
+  return asked.dialect.keepsConfiguration || stage.env.size > 0 ? withDefaultPath(variables) : variables;
 }
 
 /** Returns `--platform`: as in Docker, it is that of the result, whatever its FROM asks for. */

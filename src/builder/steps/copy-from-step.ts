@@ -41,13 +41,7 @@ export async function copyFromImage(
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
-  const mode = words.chmod === "" ? {} : { chmod: chmodKey(words.chmod) };
-  const placed: StepKey = {
-    parent: stage.layer,
-    instruction: "COPY",
-    copy: { ...copy, ...mode, chown: words.chown },
-    files: new Map(),
-  };
+  const placed = placeKey(copy, words, stage);
   const key = { ...placed, source: { from: instruction.from ?? "", hash: source.hash } };
   const place = await chainHash(placed, build.services.signal);
   const hash = await chainHash(key, build.services.signal);
@@ -61,9 +55,9 @@ export async function copyFromImage(
     return detectLoss(source.losable, build.services, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
+  const copied = { image: source.image, copy };
   /** Who has said which layer the copy has. */
   let claim = known && noted;
-  const copied = { image: source.image, copy };
   const step: Step = {
     title: titleOf(instruction),
     ...{ line, ordinal, key, history: "copy" },
@@ -93,6 +87,16 @@ export async function copyFromImage(
     origin: claim?.layer === layer.hash ? claim.origin : formatOrigin(madeHere),
   });
   return withLayer(stage, layer);
+}
+
+/** Returns the key of the copy but its source: where and how the files are placed. */
+function placeKey(
+  copy: Omit<ImageCopy, "image">,
+  { chmod, chown }: CopyWords,
+  { layer }: StageState,
+): StepKey {
+  const mode = chmod === "" ? {} : { chmod: chmodKey(chmod) };
+  return { parent: layer, instruction: "COPY", copy: { ...copy, ...mode, chown }, files: new Map() };
 }
 
 /** Returns the request's copy without the owner, for whom the image may have to be asked. */

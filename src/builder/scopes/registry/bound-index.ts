@@ -23,8 +23,24 @@ export function boundIndex(
 ): ScopeIndex {
   const pruned = pruneIndex(index, now, gone);
   const bounded: ScopeIndex = { ...emptyIndex(), steps: pruned.steps };
+  addLayers(bounded, index, pruned.layers, keepBytes);
+  for (const [hash, copy] of pruned.copies)
+    if (bounded.layers.has(copy.layer) && bounded.images.has(copy.source)) bounded.copies.set(hash, copy);
+  for (const [key, fact] of pruned.facts)
+    if (bounded.chains.has(chainInKey(key))) bounded.facts.set(key, fact);
+  for (const [key, mount] of pruned.mounts) if (stored.has(mount.digest)) bounded.mounts.set(key, mount);
+  return bounded;
+}
+
+/** Adds layers with all that they need, the most recently used first, as far as there is room. */
+function addLayers(
+  bounded: ScopeIndex,
+  index: ScopeIndex,
+  layers: ScopeIndex["layers"],
+  keepBytes: number,
+): void {
   let bytes = 0;
-  const newestFirst = [...pruned.layers].sort(([, one], [, other]) => other.usedAt - one.usedAt);
+  const newestFirst = [...layers].sort(([, one], [, other]) => other.usedAt - one.usedAt);
   for (const [hash, layer] of newestFirst) {
     const image = index.images.get(layer.image);
     const chain = image && layersOfChain(index, image.chain);
@@ -42,12 +58,6 @@ export function boundIndex(
       if (text !== undefined && !bounded.texts.has(key)) bounded.texts.set(key, { ...text, usedAt });
     }
   }
-  for (const [hash, copy] of pruned.copies)
-    if (bounded.layers.has(copy.layer) && bounded.images.has(copy.source)) bounded.copies.set(hash, copy);
-  for (const [key, fact] of pruned.facts)
-    if (bounded.chains.has(chainInKey(key))) bounded.facts.set(key, fact);
-  for (const [key, mount] of pruned.mounts) if (stored.has(mount.digest)) bounded.mounts.set(key, mount);
-  return bounded;
 }
 
 /** The key of a fact begins with the ChainID of the image whose files it is about. */
