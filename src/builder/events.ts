@@ -116,6 +116,8 @@ interface Warning {
   line: number | undefined;
   /** Set if the image lacks files for this reason, which Docker's has: their name. */
   leavesOut?: string;
+  /** The instruction that a build without `--docker` skips. */
+  skipped?: string;
 }
 
 /** A warning without a place is about the command line, or about a line that is not an instruction. */

@@ -106,8 +106,9 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     buildArgs,
     contexts,
     assumed: withDefaultPath([]),
-    warn({ rule, message }, instruction) {
-      if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
+    warn({ rule, message, skipped }, instruction) {
+      if (rule === undefined || !isWarningRule(rule)) return;
+      notes.warnings.push({ ...warn(rule, message, instruction), ...(skipped && { skipped }) });
     },
     warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 

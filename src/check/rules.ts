@@ -115,6 +115,8 @@ export interface Finding extends Omit<Problem, "rule" | "range" | "message"> {
   range: Problem["range"] | undefined;
   /** Advice for the user. */
   hint?: Message;
+  /** The instruction that a build without `--docker` skips. */
+  skipped?: string;
 }
 
 /** Returns the line that a finding is shown at, 1-based. */

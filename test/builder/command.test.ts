@@ -4,9 +4,9 @@ import {
   expandCommand,
   numericUser,
   processFields,
-  quote,
 } from "../../src/builder/commands/command.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { quote } from "../../src/programs/quote.ts";
 
 const declared = (name: string) => ({ NAME: "value", SPACED: "two words" })[name];
 

@@ -104,17 +104,17 @@ export async function requirePlatforms(
   return build;
 }
 
-/** Throws if a service can't have an image for one of the platforms. `option`: the one that asks for it. */
+/** Throws if a service can't have an image for one of the platforms. `asker`: what asks for it, if it is no option. */
 export function requirePossible(
   wanted: readonly Platform[],
   { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
-  option?: string,
+  asker?: string,
 ): void {
   const other = wanted.find((each) => (mayDiffer ? each.os !== "linux" : !isSamePlatform(each, build)));
   if (other === undefined) return;
   const runs = mayDiffer ? "images for Linux" : formatPlatform(build);
   throw new OtherPlatformError(
-    `${option ?? `--platform ${formatPlatform(other)}`}: the service runs only ${runs}`,
+    wording`${asker ?? wording`${{ option: "platform", value: formatPlatform(other) }}`}: the service runs only ${runs}`,
     {
       kind: "usage",
       hint: wording`Leave ${{ option: "platform" }} out, or build on a service of that platform.`,
@@ -149,9 +149,9 @@ export async function withImportHint(
   { asked, services }: BuildJob,
 ): Promise<unknown> {
   if (!(error instanceof BoughError) || error.kind !== "failed" || services.signal.aborted) return error;
-  const { message, hint } = error;
-  const withHints = (hints: readonly (Message | undefined)[], what = message) =>
-    new BoughError(what, { hint: sentences(hints), cause: error });
+  const { wording: what, hint } = error;
+  const withHints = (hints: readonly (Message | undefined)[], message = what) =>
+    new BoughError(message, { hint: sentences(hints), cause: error });
   if (stored !== undefined)
     return withHints([
       hint,
@@ -166,7 +166,7 @@ export async function withImportHint(
   if (others.length > 0 && !others.includes(wanted))
     return withHints(
       [`Build ${reference} for ${wanted}, too, or write FROM --platform=${others[0]}.`, hint],
-      `${reference} has no image for ${wanted}: it has ${others.join(", ")}; ${message}`,
+      wording`${reference} has no image for ${wanted}: it has ${others.join(", ")}; ${what}`,
     );
   return withStageHint(error, reference, asked);
 }

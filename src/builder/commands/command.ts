@@ -7,8 +7,6 @@ import { BoughError } from "../../errors.ts";
 import { quote } from "../../programs/quote.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 
-export { quote };
-
 /** The fields of a request for the command and its user. */
 type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 

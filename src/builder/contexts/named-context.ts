@@ -108,7 +108,7 @@ export async function explainDirectoryBase<Result>(
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "usage") throw error;
     throw new BoughError(
-      wording`${{ option: "build-context" }} ${name} is a directory, which needs FROM scratch. ${error.message}`,
+      wording`${{ option: "build-context" }} ${name} is a directory, which needs FROM scratch. ${error.wording}`,
       {
         kind: "usage",
         hint: `Start from an image and copy the files: COPY --from=${name} / /.`,

@@ -11,6 +11,7 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import type { Platform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 import { expandBase, scratch } from "../bases/base.ts";
 import {
   copyOfDirectory,
@@ -263,7 +264,7 @@ function parse(text: string, reference: string) {
     return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    throw new BoughError(`${reference}: its trigger ONBUILD ${text} is not valid: ${error.message}`, {
+    throw new BoughError(wording`${reference}: its trigger ONBUILD ${text} is not valid: ${error.wording}`, {
       cause: error,
     });
   }
@@ -280,8 +281,8 @@ export async function withTrigger<Stage>(
     return await action();
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
-    const { kind, hint, message } = error;
-    throw new BoughError(`${message} (ONBUILD ${trigger.title} of ${reference})`, {
+    const { kind, hint } = error;
+    throw new BoughError(wording`${error.wording} (ONBUILD ${trigger.title} of ${reference})`, {
       ...{ kind, cause: error },
       hint,
     });

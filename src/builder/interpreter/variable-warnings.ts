@@ -6,7 +6,7 @@ import {
   type VariableReference,
   wordsOfMount,
 } from "../../dockerfile/words/references.ts";
-import { wording } from "../../messages/wording.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
 import { cacheNamespaceArgument } from "../mounts/mount-spec.ts";
@@ -31,8 +31,8 @@ const argumentsOfBuild = new Set([
   "SOURCE_DATE_EPOCH",
 ]);
 
-const withoutEffect: Readonly<Record<string, string | undefined>> = {
-  BUILDKIT_INLINE_CACHE: "bough shares layers by --cache-to and --cache-from",
+const withoutEffect: Readonly<Record<string, Message | undefined>> = {
+  BUILDKIT_INLINE_CACHE: wording`bough shares layers by ${{ option: "cache-to" }} and ${{ option: "cache-from" }}`,
   BUILDKIT_SYNTAX: "bough reads Dockerfiles itself, as BuildKit's newest syntax",
 };
 

@@ -1,5 +1,7 @@
 /** Requests to the servers named by `ADD <url>` or a build's context: redirects, deadlines, and which failures are temporary. */
+
 import { BoughError } from "../../errors.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { childOf, withDeadline } from "../../service/http/deadline.ts";
@@ -19,7 +21,7 @@ class SourceError extends BoughError {
   override readonly name = "SourceError";
   readonly failure: Failure;
 
-  constructor(message: string, failure: Failure, hint: string) {
+  constructor(message: string, failure: Failure, hint: Message) {
     super(message, { hint });
     this.failure = failure;
   }
@@ -64,7 +66,7 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
 export async function fetchContent(
   url: string,
   access: RemoteAccess,
-  hint?: string,
+  hint?: Message,
 ): Promise<{ body: ReadableStream<Uint8Array>; headers: Headers }> {
   const response = await fetchUrl(url, { method: "GET" }, access);
   const { ok, status, statusText, headers, body } = await withoutGzip(response);
@@ -76,10 +78,11 @@ export async function fetchContent(
   throw new SourceError(message, failure, hint ?? adviceOn(status, url));
 }
 
-function adviceOn(status: number, url: string): string {
+function adviceOn(status: number, url: string): Message {
   if (status !== 401 && status !== 403) return "Check the address, and that this machine has access to it.";
   const host = hostNameOf(splitCredentials(url).target);
-  return `Give it a login: --secret id=${tokenSecret}${host},env=NAME, or ${headerSecret}${host} for a whole Authorization header.`;
+  const secret = { option: "secret", value: `id=${tokenSecret}${host},env=NAME` };
+  return wording`Give it a login: ${secret}, or ${headerSecret}${host} for a whole Authorization header.`;
 }
 
 /**

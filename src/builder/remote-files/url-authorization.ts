@@ -1,4 +1,5 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { GivenSecrets } from "../state/secrets.ts";
 
 /** BuildKit's secrets for a server, followed by its host name. */
@@ -16,7 +17,9 @@ export function authorizationFor(address: URL, { values }: Pick<GivenSecrets, "v
     // A file ends with a line end in most cases, and no header has one.
     const text = value && new TextDecoder().decode(value.reveal()).replace(/\r?\n$/, "");
     if (text === undefined || /^[\t\x20-\x7e\x80-\xff]*$/.test(text)) return text;
-    throw new BoughError(`--secret id=${id}: it can't be a header, which is one line`, { kind: "usage" });
+    throw usageError(
+      wording`${{ option: "secret", value: `id=${id}` }}: it can't be a header, which is one line`,
+    );
   };
   const token = textOf(`${tokenSecret}${host}`);
   return token === undefined ? textOf(`${headerSecret}${host}`) : `Bearer ${token}`;

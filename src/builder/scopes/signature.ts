@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Sign, Verify } from "./index-file.ts";
 
 /** A PEM file with a key, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it. */
@@ -24,11 +25,11 @@ export interface ScopeKeys {
  * @throws BoughError of kind `usage` for a key that is not Ed25519
  */
 export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly KeyFile[]): ScopeKeys {
-  const own = signing && readKey(signing, "--cache-sign", createPrivateKey);
+  const own = signing && readKey(signing, "cache-sign", createPrivateKey);
   const known = new Map(
     [
       ...(own === undefined ? [] : [createPublicKey(own)]),
-      ...verifying.map((file) => readKey(file, "--cache-verify", createPublicKey)),
+      ...verifying.map((file) => readKey(file, "cache-verify", createPublicKey)),
     ].map((key) => [nameOf(key), key]),
   );
   return {
@@ -50,15 +51,15 @@ export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly 
 
 function readKey(
   { path, content }: KeyFile,
-  option: "--cache-sign" | "--cache-verify",
+  option: "cache-sign" | "cache-verify",
   read: (content: string) => KeyObject,
 ): KeyObject {
   const [what, command] =
-    option === "--cache-sign"
+    option === "cache-sign"
       ? ["private", "openssl genpkey -algorithm ed25519 -out cache.key"]
       : ["public", "openssl pkey -in cache.key -pubout -out cache.pub"];
   const refuse = (reason: string) =>
-    new BoughError(`${option} ${path}: not an Ed25519 ${what} key in PEM: ${reason}`, {
+    new BoughError(wording`${{ option, value: path }}: not an Ed25519 ${what} key in PEM: ${reason}`, {
       kind: "usage",
       hint: `Make one: ${command}`,
     });
@@ -70,7 +71,7 @@ function readKey(
   }
   if (key.asymmetricKeyType !== "ed25519") throw refuse(`it is of type ${key.asymmetricKeyType}`);
   // Verification does not need the private key, which should not be passed around.
-  if (option === "--cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is a private key");
+  if (option === "cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is a private key");
   return key;
 }
 

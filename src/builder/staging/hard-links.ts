@@ -1,5 +1,5 @@
+import { quote } from "../../programs/quote.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
-import { quote } from "../commands/command.ts";
 import { parentDirectories } from "../state/path-in-image.ts";
 import type { Staged, StagedFile } from "../state/staged.ts";
 

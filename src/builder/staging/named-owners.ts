@@ -1,7 +1,8 @@
 /** Files whose owners are names, which only the image itself can resolve: a script sets their owners. */
 import { posix } from "node:path";
+import { quote } from "../../programs/quote.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
-import { commandsFor, quote } from "../commands/command.ts";
+import { commandsFor } from "../commands/command.ts";
 import type { Staged } from "../state/staged.ts";
 import type { LinkPlacement } from "./hard-links.ts";
 

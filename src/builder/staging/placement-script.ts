@@ -1,5 +1,6 @@
 import { posix } from "node:path";
-import { commandsFor, quote } from "../commands/command.ts";
+import { quote } from "../../programs/quote.ts";
+import { commandsFor } from "../commands/command.ts";
 import { isRoot } from "../owners/ownership.ts";
 import type { Owned, Staged, StagedDirectory, StagedEntry, StagedSymlink } from "../state/staged.ts";
 import { hasNames } from "./named-owners.ts";

@@ -89,7 +89,7 @@ export function asksForPlatforms(buildArgs: ReadonlyMap<string, string>): boolea
   if (/^(1|t|true)$/i.test(value)) return true;
   if (value === "" || /^(0|f|false)$/i.test(value)) return false;
   throw usageError(
-    `--build-arg ${multiPlatformArgument}=${value}: invalid boolean value`,
+    wording`${{ option: "build-arg", value: `${multiPlatformArgument}=${value}` }}: invalid boolean value`,
     "Give 1 or 0, or leave it out.",
   );
 }

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
 
 /** The values of `--secret` and `--ssh`, by id. They stay in memory: no record, hash or file contains any of them. */
@@ -22,10 +23,10 @@ export function secretTexts({ values }: GivenSecrets): [name: string, value: str
 }
 
 export function missingSecret(type: "secret" | "ssh", id: string, given: readonly string[]): BoughError {
-  const option = type === "secret" ? "--secret id=" : "--ssh ";
+  const option = type === "secret" ? { option: "secret", value: `id=${id}` } : { option: "ssh", value: id };
   const meant = given.length === 0 ? "" : ` Given: ${given.join(", ")}.`;
   return new BoughError(`--mount=type=${type}: ${id} is required, but was not given`, {
     kind: "usage",
-    hint: `Give it with ${option}${id}.${meant}`,
+    hint: wording`Give it with ${option}.${meant}`,
   });
 }

@@ -18,11 +18,13 @@ export interface BuildWarning {
   message: Message;
   /** Set if the image lacks files for this reason, which Docker's has: their name. */
   leavesOut?: string;
+  /** The instruction that is skipped. */
+  skipped?: ConfigurationInstruction["name"];
 }
 
 export function skippedInstruction(name: ConfigurationInstruction["name"]): BuildWarning {
   const remedy = skipRemedies[name] ?? wording`only a build with ${{ option: "docker" }} keeps it`;
-  return { rule: "InstructionSkipped", message: wording`${name} is skipped: ${remedy}` };
+  return { rule: "InstructionSkipped", message: wording`${name} is skipped: ${remedy}`, skipped: name };
 }
 
 const skipRemedies: Partial<Record<ConfigurationInstruction["name"], Message>> = {
@@ -31,9 +33,8 @@ const skipRemedies: Partial<Record<ConfigurationInstruction["name"], Message>> =
 };
 
 /** Returns true if a warning means that the image differs from what the Dockerfile asks for. */
-export function changesImage({ rule, message }: { rule?: string; message: Message }): boolean {
-  if (rule === "InstructionSkipped") return String(message).startsWith("SHELL ");
-  return rule !== undefined && imageRules.includes(rule);
+export function changesImage({ rule, skipped }: { rule?: string; skipped?: string }): boolean {
+  return skipped === "SHELL" || (rule !== undefined && imageRules.includes(rule));
 }
 
 const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude"];

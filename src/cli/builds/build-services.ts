@@ -1,6 +1,5 @@
 /** The services of a build: `--platform-service` gives platforms one of their own. */
 import { OtherPlatformError, requirePlatforms } from "../../builder/bases/base.ts";
-import { quote } from "../../builder/commands/command.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
 import type { Companions } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
@@ -9,6 +8,7 @@ import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
+import { quote } from "../../programs/quote.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";

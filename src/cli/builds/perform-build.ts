@@ -5,6 +5,7 @@ import { asksForPlatforms } from "../../builder/state/platform.ts";
 import { type Finding, lineOf, textOf } from "../../check/rules.ts";
 import { BoughError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
+import { wording } from "../../messages/wording.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
@@ -227,8 +228,9 @@ function reportFindings(
 ): (rule: string, line: number | undefined) => boolean {
   const keyOf = (rule: string, line: number | undefined) => `${rule} ${line}`;
   for (const finding of findings) {
-    const { rule } = finding;
-    emit({ type: "warning", rule, message: `${textOf(finding)} (${rule})`, line: lineOf(finding) });
+    const { rule, skipped } = finding;
+    const message = wording`${textOf(finding)} (${rule})`;
+    emit({ type: "warning", rule, message, line: lineOf(finding), ...(skipped && { skipped }) });
   }
   const found = new Set(findings.map((finding) => keyOf(finding.rule, lineOf(finding))));
   return (rule, line) => found.has(keyOf(rule, line));

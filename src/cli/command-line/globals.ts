@@ -1,5 +1,5 @@
-import { quote } from "../../builder/commands/command.ts";
 import { usageError } from "../../errors.ts";
+import { quote } from "../../programs/quote.ts";
 import { Secret } from "../../secret.ts";
 import type { LogLevel } from "../../terminal/log.ts";
 import type { Values } from "./arguments.ts";

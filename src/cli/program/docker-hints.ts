@@ -1,4 +1,4 @@
-import { quote } from "../../builder/commands/command.ts";
+import { quote } from "../../programs/quote.ts";
 
 /** Returns what to write instead of a docker command that bough lacks; `undefined` if docker has no such command either. */
 export function hintForDockerCommand([name = "", ...words]: readonly string[]): string | undefined {

@@ -1,8 +1,9 @@
 import { posix } from "node:path";
-import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
+import type { ExpandedCommand } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type BoughError, usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
+import { quote } from "../../programs/quote.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";

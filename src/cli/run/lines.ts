@@ -1,7 +1,8 @@
 /** Interactive commands on a service without terminals: input goes to the command line by line. */
 
-import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
+import type { ExpandedCommand } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import { quote } from "../../programs/quote.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";

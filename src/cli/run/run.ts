@@ -1,6 +1,6 @@
-import { quote } from "../../builder/commands/command.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
+import { quote } from "../../programs/quote.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";

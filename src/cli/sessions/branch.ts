@@ -1,5 +1,5 @@
-import { quote } from "../../builder/commands/command.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { quote } from "../../programs/quote.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { quote } from "../../builder/commands/command.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { quote } from "../../programs/quote.ts";
 import type { Service } from "../../service/client.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
-import { quote } from "../../../builder/commands/command.ts";
 import { notLocked, type Pins, type ReferenceLock } from "../../../builder/reference-lock.ts";
 import type { CheckedLock } from "../../../check/lints/references.ts";
 import { pathWithin } from "../../../context/file-system/display-path.ts";
 import { parseDockerfile } from "../../../dockerfile/parse.ts";
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
+import { quote } from "../../../programs/quote.ts";
 import { nearest } from "../../../suggest.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { Values } from "../../command-line/arguments.ts";
