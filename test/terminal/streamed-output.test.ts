@@ -1,6 +1,7 @@
 /** A command's output in a plain log: shown while the command runs, both streams in their order. */
 import { describe, expect, test } from "bun:test";
 import type { BuildEvent } from "../../src/builder/events.ts";
+import { skippedInstruction } from "../../src/builder/state/warnings.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
@@ -126,14 +127,14 @@ describe("output is", () => {
 });
 
 test.each([
-  ["CopyFromSkipped", "COPY --from=x is skipped", true],
-  ["DefaultExclude", "nothing is copied from dist", true],
-  ["ArchiveNotUnpacked", "ADD a.tar: the archive is copied unchanged", true],
-  ["InstructionSkipped", "SHELL is skipped", true],
-  ["InstructionSkipped", "CMD is skipped", false],
-  ["UndefinedVar", "Usage of undefined variable '$A'", false],
-])("with -q, %s (%s) is shown: %p", (rule, message, isShown) => {
+  ["COPY --from=x is skipped", { rule: "CopyFromSkipped" }, true],
+  ["nothing is copied from dist", { rule: "DefaultExclude" }, true],
+  ["ADD a.tar: the archive is copied unchanged", { rule: "ArchiveNotUnpacked" }, true],
+  ["SHELL is skipped", skippedInstruction("SHELL"), true],
+  ["CMD is skipped", skippedInstruction("CMD"), false],
+  ["Usage of undefined variable '$A'", { rule: "UndefinedVar" }, false],
+])("with -q, whether a warning is shown: %s", (message, warning, isShown) => {
   const progress = start("error");
-  progress.emit({ type: "warning", rule, message, line: 3 });
+  progress.emit({ type: "warning", ...warning, message, line: 3 });
   expect(progress.written()).toBe(isShown ? `[WARN] line 3: ${message}\n` : "");
 });
