@@ -67,11 +67,11 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       const { uploaded, uploadedFor } = counted;
       const missing = build.asked.dialect.keepsConfiguration ? [] : counted.missing();
       const seconds = (clock.now() - startedAt) / 1000;
-      const added = build.asked.measuresLayers ? await measureLayers(target.steps, running) : undefined;
+      const added = await measureLayers(target.steps, running);
       const steps = target.steps.map((record) => ({
         ...record,
         uploadedBytes: uploadedFor(record),
-        addedBytes: added?.get(record) ?? null,
+        addedBytes: added.get(record) ?? null,
       }));
       return { image, tags, session, steps, uploaded, missing, seconds, exported: [] };
     } catch (error) {
@@ -170,11 +170,16 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
   }
 }
 
-/** Returns the bytes that the layer of each step adds to its image; empty if the service can't be asked. */
+/**
+ * Returns the bytes that the layer of each step adds to its image. Empty if the service can't be asked. If nobody has asked for them,
+ * they are for the history only, which knows those of earlier builds: it costs no request, and a cached build nothing.
+ */
 async function measureLayers(
   steps: readonly StepRecord[],
-  { services, emit }: RunningBuild,
+  { asked, services, emit }: RunningBuild,
 ): Promise<ReadonlyMap<StepRecord, number>> {
+  const isFree = services.supports.isInThisProcess && steps.some(({ cached }) => cached === false);
+  if (!asked.measuresLayers && !isFree) return new Map();
   try {
     if (!(await services.supports.layerSizes())) return new Map();
     return await measure(steps, services.service);
@@ -182,30 +187,47 @@ async function measureLayers(
     services.signal.throwIfAborted();
     // The image exists, even if its layers can't be measured.
     const message = `cannot get the size of each layer: ${messageOf(error)}`;
-    emit({ type: "warning", message, line: undefined });
+    if (asked.measuresLayers) emit({ type: "warning", message, line: undefined });
     return new Map();
   }
 }
 
-/** Returns the bytes that the layer of each step adds, of steps in the order of the Dockerfile. */
+/** Returns the bytes that the layer of each step adds, of steps in the order of the Dockerfile. The first of a stage has its base. */
 export async function measure<Step extends Pick<StepRecord, "image" | "stage">>(
   steps: readonly Step[],
   service: Pick<ImageService, "layerSizes">,
 ): Promise<Map<Step, number>> {
   const added = new Map<Step, number>();
-  /** Ids of the layers that each stage has before the step, by the stage's index. */
-  const before = new Map<number, ReadonlySet<string>>();
-  for (const step of steps) {
-    if (step.image === null || step.stage === null) continue;
-    const layers = await service.layerSizes(step.image);
-    const known = before.get(step.stage.index);
-    before.set(step.stage.index, new Set(layers.map(({ id }) => id)));
-    // The layers of the base are not the stage's own.
-    if (known === undefined) continue;
-    added.set(
-      step,
-      layers.reduce((bytes, { id, size }) => (known.has(id) ? bytes : bytes + size), 0),
-    );
+  const withImage = steps.flatMap((step) => (step.image === null ? [] : [{ step, image: step.image }]));
+  const stages = Map.groupBy(withImage, ({ step }) => step.stage?.index);
+  stages.delete(undefined);
+  for (const [base, ...others] of stages.values()) {
+    if (base === undefined) continue;
+    for (const { step } of others) added.set(step, 0);
+    const images = [base, ...others];
+    const changed = others.filter(({ image }, at) => image !== images[at]?.image);
+    let known = await layersIn(base.image, service);
+    const all = changed.length === 0 ? known : await layersIn(changed.at(-1)?.image ?? "", service);
+    const own = [...all].filter(([id]) => !known.has(id));
+    const isOneEach = own.length === changed.length;
+    for (const [at, { step, image }] of changed.entries()) {
+      if (isOneEach) {
+        added.set(step, own[at]?.[1] ?? 0);
+        continue;
+      }
+      const layers = await layersIn(image, service);
+      const bytes = [...layers].reduce((sum, [id, size]) => (known.has(id) ? sum : sum + size), 0);
+      added.set(step, bytes);
+      known = layers;
+    }
   }
   return added;
+}
+
+/** Returns the bytes of an image's layers, the lowest first, by id. */
+async function layersIn(
+  image: string,
+  service: Pick<ImageService, "layerSizes">,
+): Promise<ReadonlyMap<string, number>> {
+  return new Map((await service.layerSizes(image)).map(({ id, size }) => [id, size]));
 }

@@ -49,7 +49,7 @@ export function shownChanges(comparison: BuildComparison): StepChange[] {
   const others = comparison.steps.filter(
     (change) =>
       !times.includes(change) &&
-      (change.isMissed || change.isEdited || !change.before || !change.after || (change.bytes ?? 0) !== 0),
+      (change.isMissed || change.isEdited || !change.before || !change.after || hasOtherSize(change)),
   );
   return [...times, ...others];
 }
@@ -63,6 +63,13 @@ export function changedTimes({ steps }: BuildComparison): StepChange[] {
     .sort((one, other) => Math.abs(other.seconds) - Math.abs(one.seconds));
 }
 
+function hasOtherSize({ before, bytes = 0 }: StepChange): boolean {
+  return Math.abs(bytes) >= Math.max(leastBytes, (before?.addedBytes ?? 0) * leastBytesShare);
+}
+
+/** Smaller changes are those of logs and time stamps. */
+const leastBytes = 10_000;
+const leastBytesShare = 0.01;
 /** Smaller changes are the machine's, not the build's. */
 const leastSeconds = 0.1;
 const leastShare = 0.1;

@@ -230,6 +230,26 @@ describe("diff", () => {
     expect(stdout).toMatch(/^3 .* edited +RUN sleep 0\.4; echo two/m);
   });
 
+  test("has sizes without any option, also against a build that took all from the cache", async () => {
+    const context = contextOf("FROM base:1\nCOPY a /a\nRUN cat /a /a > /b\n", { a: "x".repeat(50_000) });
+    await bough("build", "--docker", context);
+    await bough("build", "--docker", context);
+    writeFiles(context, { a: "x".repeat(150_000) });
+    await bough("build", "--docker", context);
+    const { steps } = await json("diff");
+    const sizes = steps.map(({ before, after, bytes }: Record<string, { addedBytes: number }>) => [
+      ...[before?.addedBytes, after?.addedBytes],
+      bytes,
+    ]);
+    expect(sizes).toEqual([
+      [null, null, null],
+      [50_000, 150_000, 100_000],
+      [100_000, 300_000, 200_000],
+    ]);
+    expect((await bough("history", "diff")).stdout).toMatch(/^3 .* \+200 kB .* RUN cat \/a \/a > \/b/m);
+    expect((await bough("history", "show", "^1")).stdout).toMatch(/^3 .* cached +100 kB +RUN cat/m);
+  });
+
   test("without an earlier build of the same thing it says so", async () => {
     const context = contextOf("FROM base:1\nRUN echo alone\n");
     await bough("build", "--docker", context);

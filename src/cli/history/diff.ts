@@ -12,7 +12,14 @@ import { formatDuration } from "../../terminal/quantity.ts";
 import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { buildArgument, earlierBuild, requireBuild, requireRecord, withHistory } from "./find-build.ts";
+import {
+  buildArgument,
+  earlierBuild,
+  requireBuild,
+  requireRecord,
+  withHistory,
+  withSizes,
+} from "./find-build.ts";
 import { signedBytes } from "./show.ts";
 
 export const diff = command({
@@ -36,7 +43,7 @@ export const diff = command({
     ["history diff 3kx9 7m2p -f json", "two builds, as JSON"],
   ],
   agentNote:
-    "Steps are compared by stage and text; one whose text has changed, by its place. Changes below 0.1 s or 10% are left out of the table.",
+    "Steps are compared by stage and text; one whose text has changed, by its place. Changes below 0.1 s or 10%, and of sizes below 10 kB or 1%, are left out of the table.",
 });
 
 async function compare(invocation: Invocation): Promise<void> {
@@ -50,7 +57,8 @@ async function compare(invocation: Invocation): Promise<void> {
       throw new BoughError(`the history has no earlier build of the same thing as ${one.id}`, {
         hint: "Name two builds: `bough history` lists them.",
       });
-    return { before: requireRecord(before, history), after: requireRecord(after, history) };
+    const read = (build: typeof one) => withSizes(requireRecord(build, history), builds, history);
+    return { before: read(before), after: read(after) };
   });
   const comparison = compareBuilds(before, after);
   printResult(invocation, {

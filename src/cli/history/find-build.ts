@@ -101,6 +101,33 @@ export function requireRecord({ id, status, error }: BuildSummary, history: Hist
     : { ...record, status, error: { message: error ?? killed, hint: null } };
 }
 
+/** Earlier builds that are read for sizes. */
+const maxMeasured = 30;
+
+/** Adds the sizes of layers that an earlier build of the same thing has made: a build that took them from the cache measured none. */
+export function withSizes(
+  record: BuildRecord,
+  builds: readonly BuildSummary[],
+  history: Pick<History, "record">,
+): BuildRecord {
+  const wanted = new Set(
+    record.steps.flatMap(({ addedBytes, layer }) => (addedBytes === null && layer !== null ? [layer] : [])),
+  );
+  const sizes = new Map<string, number>();
+  let earlier: BuildSummary | undefined = builds.find(({ id }) => id === record.id);
+  for (let count = 0; wanted.size > 0 && earlier !== undefined && count < maxMeasured; count++) {
+    earlier = earlierBuild(earlier, builds);
+    const { steps = [] } = (earlier && history.record(earlier.id)) ?? {};
+    for (const { layer, addedBytes } of steps)
+      if (layer !== null && addedBytes !== null && wanted.delete(layer)) sizes.set(layer, addedBytes);
+  }
+  const steps = record.steps.map((step) => ({
+    ...step,
+    addedBytes: step.addedBytes ?? sizes.get(step.layer ?? "") ?? null,
+  }));
+  return sizes.size === 0 ? record : { ...record, steps };
+}
+
 /** Returns the build before this one of the same thing: the same Dockerfile, context and target. */
 export function earlierBuild(
   of: Pick<BuildSummary, "startedAt" | "context" | "dockerfile" | "target" | "bakeTarget">,

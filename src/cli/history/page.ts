@@ -12,7 +12,7 @@ import { findDescription } from "../references/image-argument.ts";
 import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
-import { earlierBuild, requireRecord } from "./find-build.ts";
+import { earlierBuild, requireRecord, withSizes } from "./find-build.ts";
 
 /** Renders the page. What can't be found any more, such as a removed image, is left out. */
 export async function reportOf(
@@ -32,8 +32,10 @@ function findEarlier(record: BuildRecord, { runtime, log }: Invocation): BuildRe
   try {
     const home = stateDirectory(runtime);
     using history = openExistingHistory(home);
-    const earlier = history && earlierBuild({ ...record.origin, ...record }, listBuilds(history, home));
-    return earlier && history && requireRecord(earlier, history);
+    if (history === undefined) return undefined;
+    const builds = listBuilds(history, home);
+    const earlier = earlierBuild({ ...record.origin, ...record }, builds);
+    return earlier && withSizes(requireRecord(earlier, history), builds, history);
   } catch (error) {
     log.debug(messageOf(error));
     return undefined;

@@ -21,7 +21,7 @@ import {
 import { visible, visibleLines } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { buildArgument, requireBuild, requireRecord, withHistory } from "./find-build.ts";
+import { buildArgument, requireBuild, requireRecord, withHistory, withSizes } from "./find-build.ts";
 
 export const show = command({
   name: "show",
@@ -40,7 +40,7 @@ export const show = command({
 async function showBuild(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;
   const record = await withHistory(runtime, (builds, history) =>
-    requireRecord(requireBuild(values.positionals[0], builds), history),
+    withSizes(requireRecord(requireBuild(values.positionals[0], builds), history), builds, history),
   );
   printResult(invocation, {
     id: record.id,
