@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../lock-file.ts";
+import { isInUserNamespace } from "../own-path.ts";
 import type { EngineCore } from "./core.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import type { Packer } from "./export/pack-layer.ts";
@@ -16,7 +17,6 @@ import { recover } from "./recovery.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState, OpenBlobSource } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
-import { isInUserNamespace } from "./system/user-namespace.ts";
 
 export interface EngineOptions {
   /** The directory for images and all other data; made if it is missing. */

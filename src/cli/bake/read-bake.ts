@@ -1,6 +1,6 @@
-import { homedir } from "node:os";
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
+import { inHome } from "../../home-directory.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
 import type { BakeText } from "./bake-text.ts";
@@ -101,7 +101,7 @@ async function readBake(
         BAKE_LOCAL_PLATFORM: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
       },
       now: () => new Date(clock.now()),
-      homeDirectory: environment.HOME ?? homedir(),
+      homeDirectory: inHome(environment) ?? "",
     },
   );
 }

@@ -10,8 +10,9 @@ import {
   helperEnvironment,
   missingPrograms,
 } from "../../engine/system/programs.ts";
-import { isInUserNamespace, viewsInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { viewsInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { isInUserNamespace } from "../../own-path.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { type ContainerKind, findContainer } from "../process/container.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";

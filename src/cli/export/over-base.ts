@@ -6,7 +6,6 @@ import { sourceWords } from "../../engine/import/registry-settings.ts";
 import { findPolicy } from "../../engine/import/signature-policy.ts";
 import { lastWords } from "../../engine/import/tool.ts";
 import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
-import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
@@ -16,6 +15,7 @@ import { applyLayer, layerDifference, type TreeIndex } from "../../image/layer-d
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
+import { isInUserNamespace } from "../../own-path.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";

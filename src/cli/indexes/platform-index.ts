@@ -3,7 +3,7 @@ import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
-import { type Descriptor, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
+import { type Descriptor, dockersTypes, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import {
   type BlobSource,
@@ -32,7 +32,6 @@ export interface FoundEntry {
   from: BlobSource;
 }
 
-const manifestList = "application/vnd.docker.distribution.manifest.list.v2+json";
 const referenceDigest = "vnd.docker.reference.digest";
 const maxConfigBytes = 8 * 1024 * 1024;
 
@@ -171,7 +170,7 @@ export function encodeIndex(
     entries.every(
       ({ entry }) => entry.mediaType.startsWith("application/vnd.docker.") && !hasAnnotations(entry),
     );
-  const mediaType = asText(record.mediaType) ?? (isDockers ? manifestList : mediaTypes.index);
+  const mediaType = asText(record.mediaType) ?? (isDockers ? dockersTypes.index : mediaTypes.index);
   const { schemaVersion: _, mediaType: __, manifests: ___, annotations: ____, ...others } = record;
   const bytes = Buffer.from(
     goJson(

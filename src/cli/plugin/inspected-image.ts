@@ -1,6 +1,7 @@
 /** What `docker buildx imagetools inspect --format` knows of an image: `.Name`, `.Manifest`, `.Image`, `.Provenance`, `.SBOM`. */
 import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
+import { manifestTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { BlobSource } from "../../registry/blob-store.ts";
 import { readDescriptor } from "../../registry/blob-store.ts";
@@ -9,7 +10,6 @@ import { readAtMost } from "../../streams.ts";
 import { GoMap, GoNil, GoStruct, type Value } from "../../templates/values.ts";
 import {
   type IndexEntry,
-  isIndexType,
   parseManifest,
   type ReadImage,
   readAnnotations,
@@ -112,7 +112,7 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
   const visitEntry = async (value: unknown, depth: number): Promise<void> => {
     const entry = readDescriptor(value);
     if (entry === undefined) return;
-    const isManifest = isIndexType(entry.mediaType) || manifestTypes.includes(entry.mediaType);
+    const isManifest = manifestTypes.includes(entry.mediaType);
     if (!isManifest) return;
     const { digest } = entry;
     const found = await read.from.getManifest(digest, signal);
@@ -130,11 +130,6 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
   await visit(parseManifest(manifest.bytes, manifest.digest), { digest: manifest.digest }, 0);
   return { images, attestations };
 }
-
-const manifestTypes = [
-  "application/vnd.oci.image.manifest.v1+json",
-  "application/vnd.docker.distribution.manifest.v2+json",
-];
 
 const maxBytes = 64 * 1024 * 1024;
 

@@ -1,6 +1,7 @@
 /** What a container lacks for the namespace of an ordinary user, and how to start it with that. */
-import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { hasCapability } from "../../engine/system/user-namespace.ts";
 import { type BoughError, usageError } from "../../errors.ts";
+import { isInUserNamespace } from "../../own-path.ts";
 import { findContainer, settingsFor } from "./container.ts";
 import { findClosedSwitch, nameInTable, readSetting } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";

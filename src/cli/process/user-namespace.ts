@@ -1,8 +1,9 @@
 import { explainUnknownOption } from "../../engine/system/programs.ts";
-import { hasCapability, isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { hasCapability } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Message } from "../../messages/wording.ts";
+import { isInUserNamespace } from "../../own-path.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { findContainer } from "./container.ts";
 import { explainContainer } from "./container-problem.ts";

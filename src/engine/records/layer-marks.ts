@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
+import { isInUserNamespace } from "../../own-path.ts";
 import { type Pace, takeSteps, takeStepsNow } from "../../pace.ts";
 import { errorCode } from "../../system-error.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
-import { isInUserNamespace } from "../system/user-namespace.ts";
 import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /**

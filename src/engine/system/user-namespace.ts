@@ -3,8 +3,6 @@ import { once } from "../../once.ts";
 import { isInUserNamespace } from "../../own-path.ts";
 import { errorCode } from "../../system-error.ts";
 
-export { isInUserNamespace };
-
 /** Returns true if the group exists in this process's user namespace: that of a single user may have only the group 0. */
 export function hasGroup(group: number): boolean {
   return groupRanges().some(({ first, count }) => group >= first && group < first + count);
