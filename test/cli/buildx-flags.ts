@@ -12,7 +12,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ],
   [
     "--attest type=TYPE",
-    "`provenance` (mode, builder-id) and `sbom` (generator). With `inline-only=true` nothing is recorded where there is no place for it",
+    "`provenance` (mode, builder-id) and `sbom` (generator). `inline-only=true` is for images that are pushed or loaded: other outputs have none then",
     "--attest type=provenance,mode=max -o type=oci,dest=x",
   ],
   ["--build-arg KEY=VALUE", "the same", "--build-arg A=1"],
@@ -43,7 +43,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ["--memory SIZE", "limits each RUN; buildx ignores it", "--memory 64m"],
   [
     "--metadata-file FILE",
-    "bough's own keys, and `containerimage.config.digest`, `containerimage.digest`, `containerimage.descriptor`, `image.name`",
+    "bough's own keys, and `containerimage.config.digest`, `containerimage.digest`, `containerimage.descriptor`, `image.name`, `buildx.build.ref`, `buildx.build.provenance`, `buildx.build.warnings` (`BUILDX_METADATA_PROVENANCE`, `BUILDX_METADATA_WARNINGS`)",
     "--metadata-file meta",
   ],
   [
@@ -72,7 +72,7 @@ export const workingFlags: readonly (readonly [flag: string, text: string, words
   ],
   [
     "--provenance VALUE",
-    "`true`, `false`, `mode=min`, `mode=max` (default), `builder-id`; false unless it is given",
+    "`true`, `false`, `mode=min`, `mode=max` (default), `builder-id`; false unless it is given, except [as docker's builder](docker.md#as-dockers-builder)",
     "--provenance=false",
   ],
   ["--pull", "the same", "--pull"],

@@ -1,4 +1,5 @@
 import { usageError } from "../../errors.ts";
+import { inputDefinitions } from "../builds/options/input-definitions.ts";
 import { resultDefinitions } from "../builds/options/result-definitions.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
@@ -52,6 +53,7 @@ export const bake = command({
       description:
         "Set a variable of bake files to what a JSON, JSON lines or CSV file has: a list of objects for a matrix",
     },
+    "tag-from": inputDefinitions["tag-from"],
     push: {
       type: "boolean",
       description: "Send the images to the registries of their tags, except those with other outputs",
@@ -200,9 +202,10 @@ async function runBake(invocation: Invocation): Promise<number> {
     printList(list, definition, invocation);
     return 0;
   }
-  const resolved = await runtime.computeEndably(() =>
+  const defined = await runtime.computeEndably(() =>
     resolveTargets(invocation, definition, { words, remote }),
   );
+  const resolved = await (await import("./sets/tagged-targets.ts")).withTagsFrom(defined, invocation);
   if (!values.flag("print")) {
     requireAllowed(resolved, allowed, runtime);
     // Others may have made a pipe, which would never end.

@@ -65,7 +65,11 @@ async function buildOrCheck(invocation: Invocation): Promise<number> {
   const call = readCall(invocation.values);
   const { method } = call;
   if (invocation.values.flag("print-key")) return (await import("./keys/print-key.ts")).printKey(invocation);
-  if (method === "build") return (await import("./run-build.ts")).runBuildCommand(invocation);
+  if (method === "build") {
+    const hasRules = invocation.values.list("tag-from").length > 0;
+    const own = hasRules ? await (await import("./tags/tag-from.ts")).withTagsFrom(invocation) : invocation;
+    return (await import("./run-build.ts")).runBuildCommand(own);
+  }
   // docker's -q leaves out the progress only.
   const { globals, runtime } = invocation;
   const shown = runtime.isPlugin === true ? { ...globals, quiet: false } : globals;

@@ -58,7 +58,7 @@ export function chooseAutomatically(environment: Environment, context: string | 
 }
 
 /** Returns `undefined` outside CI, and in an unknown CI system. */
-function describeJob(environment: Environment): Job | undefined {
+export function describeJob(environment: Environment): Job | undefined {
   const get = (name: string) => environment[name] || undefined;
   const isSet = (name: string) => get(name)?.toLowerCase() === "true";
   if (isSet("GITHUB_ACTIONS")) return describeGitHub(get);
@@ -113,7 +113,7 @@ function describeGitHub(get: (name: string) => string | undefined): Job {
 const branchEvents = ["push", "schedule", "workflow_dispatch", "repository_dispatch", "merge_group"];
 
 /** Reads the event that started the job. It contains facts that no variable has. */
-function readEvent(path: string | undefined) {
+export function readEvent(path: string | undefined) {
   if (path === undefined) return undefined;
   try {
     return asRecord(JSON.parse(readFileSync(path, "utf8")));
@@ -146,7 +146,7 @@ function scopeOfBranch(branch: string): string {
 }
 
 /** Finds the default branch of the repository that a directory is a checkout of, as the clone recorded it. Does not run git. */
-function findDefaultBranch(directory: string): string | undefined {
+export function findDefaultBranch(directory: string): string | undefined {
   const repository = findRepository(directory);
   if (repository === undefined) return undefined;
   const remote = "refs/remotes/origin/";

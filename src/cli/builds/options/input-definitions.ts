@@ -43,6 +43,15 @@ export const inputDefinitions = {
     valueHint: "NAME[:TAG]",
     description: "Tag the final image",
   },
+  "tag-from": {
+    type: "string",
+    refusesEmpty: true,
+    multiple: true,
+    completes: ["auto", "branch", "tag", "pr", "semver", "sha", "edge"],
+    valueHint: "RULE",
+    description:
+      "Tags for --tag NAME from git and CI, by rules of docker/metadata-action (auto: branch, tag, pull request), and labels with revision, source, created and version",
+  },
   "print-key": {
     type: "boolean",
     description:

@@ -1,0 +1,35 @@
+import type { GitProgram } from "../../../builder/addresses/git-program.ts";
+import { findDefaultBranch } from "../options/automatic-scopes.ts";
+import { type GitFacts, refOf, sourceOf, timeOf } from "./git-facts.ts";
+
+/** Nothing here depends on the size of a repository. */
+const seconds = 20;
+/** The settings of the checkout's owner are not read, and none of it runs a program. */
+const options = ["-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+
+/** Returns what a checkout says of its commit; `undefined` if a directory is none, or there is no git. */
+export async function factsOfCheckout(
+  directory: string,
+  git: Pick<GitProgram, "run">,
+  signal: AbortSignal,
+): Promise<GitFacts | undefined> {
+  const ask = async (...args: string[]) => {
+    const environment = { GIT_CONFIG_NOSYSTEM: "1", GIT_OPTIONAL_LOCKS: "0" };
+    const limits = { environment, maxFileBytes: 0, seconds, signal };
+    const { status, stdout } = await git.run(["-C", directory, ...options, ...args], limits);
+    return status === 0 ? stdout.trim() || undefined : undefined;
+  };
+  const sha = await ask("rev-parse", "--verify", "HEAD");
+  if (sha === undefined) return undefined;
+  const ref = await ask("symbolic-ref", "--quiet", "HEAD");
+  // As a checkout of a tag, which names no branch.
+  const tags =
+    ref === undefined ? await ask("tag", "--points-at", "HEAD", "--sort=-version:refname") : undefined;
+  return {
+    ref: ref ?? refOf({ request: undefined, tag: tags?.split("\n", 1)[0], branch: undefined }),
+    sha,
+    ...{ defaultBranch: findDefaultBranch(directory), baseBranch: undefined, isScheduled: false },
+    source: sourceOf(await ask("config", "--get", "remote.origin.url")),
+    committedAt: timeOf(await ask("log", "-1", "--no-show-signature", "--format=%cI")),
+  };
+}

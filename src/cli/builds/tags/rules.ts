@@ -1,0 +1,145 @@
+/** The rules of `--tag-from`, which are those of docker/metadata-action: https://github.com/docker/metadata-action#tags-input */
+import { usageError } from "../../../errors.ts";
+import { oneOf, splitCsv, splitPair } from "../../command-line/option-values.ts";
+
+export const ruleTypes = [
+  "branch",
+  "tag",
+  "pr",
+  "semver",
+  "sha",
+  "edge",
+  "raw",
+  "match",
+  "schedule",
+] as const;
+type RuleType = (typeof ruleTypes)[number];
+
+export interface TagRule {
+  type: RuleType;
+  /** The words of the rule, for messages. */
+  text: string;
+  /** `undefined`: the flavor's. */
+  prefix: string | undefined;
+  suffix: string | undefined;
+  /** `true` or `false`, once its names are replaced. */
+  enable: string;
+  priority: number;
+  /** The other fields, which only some types have. */
+  fields: ReadonlyMap<string, string>;
+}
+
+export interface Flavor {
+  /** `auto`: with a tag of a release, of a match or of any other git tag. */
+  latest: "auto" | "true" | "false";
+  prefix: string;
+  suffix: string;
+  prefixesLatest: boolean;
+  suffixesLatest: boolean;
+}
+
+export interface TagRules {
+  /** The first one that gives a tag gives the version. */
+  rules: readonly TagRule[];
+  flavor: Flavor;
+}
+
+const option = "--tag-from";
+const defaults = ["schedule", "branch", "tag", "pr"];
+const priorities: Readonly<Record<RuleType, number>> = {
+  ...{
+    schedule: 1000,
+    semver: 900,
+    match: 800,
+    edge: 700,
+    branch: 600,
+    tag: 600,
+    pr: 600,
+    raw: 200,
+    sha: 100,
+  },
+};
+const common = ["prefix", "suffix", "enable", "priority"];
+const fieldsOf: Readonly<Record<RuleType, readonly string[]>> = {
+  ...{
+    branch: [],
+    tag: [],
+    pr: [],
+    sha: ["format"],
+    edge: ["branch"],
+    raw: ["value"],
+    schedule: ["pattern"],
+  },
+  ...{ semver: ["pattern", "value", "match"], match: ["pattern", "group", "value"] },
+};
+
+/** Reads rules, in short (`semver`, `sha,format=long`) or as metadata-action has them (`type=ref,event=branch`), and flavors (`latest=false`). */
+export function readTagRules(texts: readonly string[]): TagRules {
+  const flavor: Flavor = {
+    ...{ latest: "auto", prefix: "", suffix: "", prefixesLatest: false, suffixesLatest: false },
+  };
+  const rules: TagRule[] = [];
+  for (const text of texts) {
+    const fields = splitCsv(text).map((field) => splitPair(field.trim()));
+    const [[first = "", value] = []] = fields;
+    if (first === "auto" && value === undefined && fields.length === 1) rules.push(...defaults.map(readRule));
+    else if (value !== undefined && flavorKeys.includes(first)) readFlavor(text, fields, flavor);
+    else rules.push(readRule(text));
+  }
+  const all = rules.length === 0 ? defaults.map(readRule) : rules;
+  return { rules: all.toSorted((one, other) => other.priority - one.priority), flavor };
+}
+
+const flavorKeys: readonly string[] = ["latest", "prefix", "suffix"];
+
+function readFlavor(text: string, fields: readonly [string, string | undefined][], flavor: Flavor): void {
+  let last: string | undefined;
+  for (const [key, value = ""] of fields) {
+    if (key === "latest") flavor.latest = oneOf(value, ["auto", "true", "false"], `${option} latest=`);
+    else if (key === "prefix" || key === "suffix") flavor[key] = value;
+    else if (key === "onlatest" && last === "prefix") flavor.prefixesLatest = value === "true";
+    else if (key === "onlatest" && last === "suffix") flavor.suffixesLatest = value === "true";
+    else throw wrong(text, `unknown field ${key}`);
+    last = key;
+  }
+}
+
+function readRule(text: string): TagRule {
+  const fields = new Map<string, string>();
+  let type: string | undefined;
+  for (const [at, field] of splitCsv(text).entries()) {
+    const [key, value] = splitPair(field.trim());
+    if (value !== undefined) fields.set(key.toLowerCase(), value);
+    else if (at === 0) type = key;
+    else throw wrong(text, `${key} has no value`);
+  }
+  const given = type ?? fields.get("type") ?? "raw";
+  const known = given === "ref" ? (fields.get("event") ?? "") : given;
+  for (const name of ["type", ...(given === "ref" ? ["event"] : [])]) fields.delete(name);
+  const found = ruleTypes.find((each) => each === known);
+  if (found === undefined) throw wrong(text, `unknown type ${JSON.stringify(known)}`);
+  const unknown = [...fields.keys()].find((name) => ![...common, ...fieldsOf[found]].includes(name));
+  if (unknown !== undefined) throw wrong(text, `unknown field ${unknown}`);
+  for (const name of found === "raw" ? ["value"] : found === "match" ? ["pattern"] : [])
+    if (!fields.has(name)) throw wrong(text, `${name}= is missing`);
+  if (!["short", "long"].includes(fields.get("format") ?? "short"))
+    throw wrong(text, "format is short or long");
+  const priority = Number(fields.get("priority") ?? priorities[found]);
+  if (!Number.isFinite(priority)) throw wrong(text, "priority is a number");
+  const own = found === "pr" ? "pr-" : found === "sha" ? "sha-" : undefined;
+  return {
+    ...{ type: found, text, priority, fields },
+    ...{
+      prefix: fields.get("prefix") ?? own,
+      suffix: fields.get("suffix"),
+      enable: fields.get("enable") ?? "true",
+    },
+  };
+}
+
+export function wrong(text: string, reason: string) {
+  return usageError(
+    `${option} ${text}: ${reason}`,
+    `Write ${ruleTypes.join(", ")}, with fields as in semver,pattern={{major}}.{{minor}} or raw,value=next; auto means branch, tag, pr and schedule.`,
+  );
+}
