@@ -82,6 +82,20 @@ export const run = command({
       description: "Import IMAGE from its registry: missing (default), always or never",
     },
     platform: platformDefinition,
+    each: {
+      type: "string",
+      refusesEmpty: true,
+      completes: "file",
+      valueHint: "LIST|-",
+      description:
+        "Run it in each image of a list: names, a line each, the --results of a bake, or what its --print prints. Results are JSON, a line each; exit code 0 if all are",
+    },
+    jobs: {
+      type: "string",
+      valueHint: "N",
+      description:
+        "With --each: commands that run at the same time (default: one per processor on the engine, 4 on a service)",
+    },
     detach: {
       type: "boolean",
       alias: "d",
@@ -116,6 +130,10 @@ export const run = command({
 });
 
 async function runCommand(invocation: Invocation): Promise<number> {
+  const list = invocation.values.text("each");
+  if (list !== undefined) return await runList(list, invocation);
+  if (invocation.values.text("jobs") !== undefined)
+    throw usageError(wording`${{ option: "jobs" }} needs ${{ option: "each" }}`);
   const isDetached = invocation.values.flag("detach");
   if (isDetached && needsBackground(invocation))
     return await startBackgroundProcess(await readRequest(invocation, { readsInputs: false }), invocation);
@@ -124,6 +142,18 @@ async function runCommand(invocation: Invocation): Promise<number> {
   // Quiet, because the command's output is the result: the service's name would be in the middle of it.
   await using connection = await connectQuietly(invocation);
   return await runToItsEnd(request, invocation, connection);
+}
+
+/** Runs the command in each image of a list, with no input but that of a script. */
+async function runList(list: string, invocation: Invocation): Promise<number> {
+  const { requireEachFits, runEach } = await import("./run-each.ts");
+  requireEachFits(invocation);
+  const { values } = invocation;
+  const request = await readRequest(invocation, { readsInputs: true });
+  const pull = readPullPolicy(values.text("pull")) ?? "missing";
+  const place = { kind: "image", image: "", pull, platform: readImagePlatform(values, list) } as const;
+  const input = request.input ?? new Uint8Array();
+  return await runEach(list, { ...request, place, input, isDisposable: true }, invocation);
 }
 
 /** `readsInputs`: false to leave files and pipes alone, which another process reads. */
@@ -180,7 +210,7 @@ function readPlace(values: Values): AskedRun["place"] {
   const use = values.text("use");
   const asked = readPullPolicy(values.text("pull"));
   const [place] = values.positionals;
-  const platform = readImagePlatform(values, use ?? place);
+  const platform = readImagePlatform(values, use ?? place ?? values.text("each"));
   // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && (place === undefined || values.text("script") !== undefined))
     return { kind: "image", image: use, pull: asked ?? "never", platform };

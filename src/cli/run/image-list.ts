@@ -1,0 +1,74 @@
+import { resolve } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
+import { asRecord, asText } from "../../service/http/json.ts";
+import { reasonOf } from "../../system-error.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** An image that a list names. */
+export interface ListedImage {
+  /** `undefined`: the target has none, since it was not built. */
+  image: string | undefined;
+  /** The target of a bake file, if the list is a bake's. */
+  target: string | undefined;
+}
+
+const maxBytes = 64 * 1024 * 1024;
+
+/** Reads the list that `--each` names: a file, or `-` for standard input. */
+export async function readImageList(
+  given: string,
+  { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
+): Promise<ListedImage[]> {
+  let text: string;
+  try {
+    const path = given === "-" ? given : resolve(workingDirectory, given);
+    text = (await inputs.read(path, { maxBytes, signal })).toString();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new BoughError(wording`${{ option: "each", value: given }}: ${reasonOf(error)}`, {
+      kind: "usage",
+      hint: "It is a file with an image on each line, or with results of a bake; - is standard input.",
+      cause: error,
+    });
+  }
+  return parseImageList(text, given === "-" ? "standard input" : given);
+}
+
+/**
+ * Parses a list: names of images, a line each; lines of JSON, as those of `bake --results`; or what `bake --print` prints. Throws a usage
+ * BoughError for a line that is none of them.
+ */
+export function parseImageList(text: string, file: string): ListedImage[] {
+  const printed = targetsIn(text);
+  if (printed !== undefined)
+    return Object.entries(printed).map(([target, fields]) => {
+      const tags = asRecord(fields)?.tags;
+      return { image: Array.isArray(tags) ? asText(tags[0]) : undefined, target };
+    });
+  return text.split("\n").flatMap((whole, at) => {
+    const line = whole.trim();
+    if (line === "" || line.startsWith("#")) return [];
+    if (!line.startsWith("{")) return [{ image: line, target: undefined }];
+    const record = recordIn(line);
+    const [image, target] = [asText(record?.image), asText(record?.target)];
+    if (image !== undefined || target !== undefined) return [{ image, target }];
+    throw new BoughError(`${file}:${at + 1}: the line has no image`, {
+      kind: "usage",
+      hint: 'A line is the name of an image, or an object as in {"image": "app:dev"}.',
+    });
+  });
+}
+
+/** Returns the targets of what `bake --print` prints. */
+function targetsIn(text: string): Record<string, unknown> | undefined {
+  return text.trimStart().startsWith("{") ? asRecord(recordIn(text)?.target) : undefined;
+}
+
+function recordIn(text: string): Record<string, unknown> | undefined {
+  try {
+    return asRecord(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,130 @@
+/** `bough run --each LIST`: a command in each image of a list, several at a time. */
+import { availableParallelism } from "node:os";
+import { steadyTime } from "../../clock.ts";
+import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { StoppedCommandError } from "../../service/operations/outcome.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import { failureOf } from "../../terminal/failure.ts";
+import { jsonText } from "../../terminal/json-text.ts";
+import { prefixLog } from "../../terminal/log.ts";
+import { formatCount } from "../../terminal/quantity.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
+import { isEmbedded } from "../service/choice.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
+import type { AskedRun } from "./image-command.ts";
+import { type ListedImage, readImageList } from "./image-list.ts";
+import type { RunPlace } from "./request.ts";
+import { performRun } from "./to-end.ts";
+
+/** A run whose image is the list's. */
+export type RunOfEach = AskedRun & { place: Extract<RunPlace, { kind: "image" }> };
+
+/** How the command ended in one image. */
+type EachEnd =
+  | { status: "exited"; exitCode: number; outcome: OperationOutcome }
+  | { status: "failed" | "cancelled"; error: unknown; outcome: OperationOutcome | undefined };
+
+/**
+ * Runs the command in each image, and prints a line of JSON when one has ended. Returns the exit code: 0 if all commands have ended with
+ * 0, else 1.
+ */
+export async function runEach(list: string, asked: RunOfEach, invocation: Invocation): Promise<number> {
+  const { runtime, values, globals, log } = invocation;
+  const { clock, stdout } = runtime;
+  const images = await readImageList(list, runtime);
+  if (images.length === 0) log.warn("there is nothing to run: the list has no image");
+  const jobs =
+    positiveInteger(values.text("jobs"), "--jobs", "It is a number of commands, as in --jobs 4.") ??
+    (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+  await using connection = await connectQuietly(invocation);
+  const counts = { exited: 0, succeeded: 0 };
+  await forEachConcurrently(images, jobs, runtime.signal, async (image) => {
+    const since = steadyTime(clock);
+    const end = await runIn(image, asked, invocation, connection);
+    if (end.status === "exited") counts.exited += 1;
+    if (end.status === "exited" && end.exitCode === 0) counts.succeeded += 1;
+    const seconds = Math.round(steadyTime(clock) - since) / 1000;
+    stdout.write(`${jsonText(describe(image, end, seconds, clock.now()))}\n`);
+    // A slow reader must not let results fill the memory.
+    await stdout.flush();
+    if (end.status === "cancelled") throw end.error;
+  });
+  const failed = images.length - counts.succeeded;
+  log.info(
+    `${formatCount(images.length, "image")}: ${counts.succeeded} with exit code 0, ${counts.exited - counts.succeeded} with others, ${images.length - counts.exited} failed`,
+  );
+  return failed === 0 ? 0 : 1;
+}
+
+async function runIn(
+  { image, target }: ListedImage,
+  asked: RunOfEach,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<EachEnd> {
+  const { globals, log, runtime } = invocation;
+  try {
+    if (image === undefined)
+      throw usageError(`the target ${target} has no image: it was not built, or has no tag`);
+    // As JSON, output is not passed on while it comes.
+    const own = {
+      ...invocation,
+      globals: { ...globals, format: "json" as const },
+      log: prefixLog(log, target ?? image),
+    };
+    const run = { ...asked, place: { ...asked.place, image } };
+    const { exitCode, outcome } = await performRun(run, own, connection);
+    return { status: "exited", exitCode, outcome };
+  } catch (error) {
+    const isCancelled = runtime.signal.aborted || failureOf(error).kind === "interrupted";
+    const outcome = error instanceof StoppedCommandError ? error.outcome : undefined;
+    return { status: isCancelled ? "cancelled" : "failed", error, outcome };
+  }
+}
+
+/** Returns a line of the results. The keys are always the same. */
+function describe(
+  { image, target }: ListedImage,
+  end: EachEnd,
+  seconds: number,
+  endedAt: number,
+): Record<string, unknown> {
+  const { outcome } = end;
+  const failure = "error" in end ? failureOf(end.error) : undefined;
+  return {
+    ...{ image: image ?? null, target: target ?? null, status: end.status },
+    exitCode: end.status === "exited" ? end.exitCode : null,
+    stdout: outcome?.stdout.text ?? "",
+    stderr: outcome?.stderr.text ?? "",
+    truncated: outcome !== undefined && (outcome.stdout.truncated || outcome.stderr.truncated),
+    seconds,
+    error:
+      failure === undefined
+        ? null
+        : { code: failure.kind, message: failure.message, hint: failure.hint ?? null },
+    operation: outcome?.operation ?? null,
+    endedAt: new Date(endedAt).toISOString(),
+  };
+}
+
+/** Options that are about one image, or about what a session keeps. */
+const others = ["tty", "keep", "use", "failed-step", "detach"];
+
+/** Throws for an option that can't be used with `--each`. */
+export function requireEachFits({ values, globals }: Pick<Invocation, "values" | "globals">): void {
+  const other = others.find((name) => values.flag(name) || values.text(name) !== undefined);
+  const isOf = { option: "each" };
+  if (other !== undefined)
+    throw usageError(wording`${isOf} and ${{ option: other }} cannot be used together`);
+  if (globals.session !== undefined)
+    throw usageError(wording`${isOf} changes no session`, "Leave out what names one.");
+  const [image] = values.positionals;
+  if (image === undefined) return;
+  throw usageError(
+    wording`${isOf} has the images, and ${image} is one more`,
+    wording`The command goes after --, as in: ${{ command: "run", options: [{ option: "each", value: "images.txt" }], words: ["--", "ls", "/"], isLine: true }}`,
+  );
+}
