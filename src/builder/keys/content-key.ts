@@ -20,6 +20,7 @@ import { declareGlobals } from "../interpreter/settings.ts";
 import { withLocation } from "../location.ts";
 import { targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
+import { stepsOf } from "../step-place.ts";
 import { resultConfiguration, withLabels } from "../steps/configure-stage.ts";
 import type { KeyJob } from "./key-job.ts";
 import { createKeyWorld } from "./key-world.ts";
@@ -29,6 +30,10 @@ export interface KeyedTarget {
   /** SHA-256, in hex. */
   key: string;
   stage: StageState;
+  /** What the layers are made of that steps make, by the step's number: equal hashes are equal layers, also of other targets. */
+  layers: ReadonlyMap<number, string>;
+  /** The number of steps. */
+  steps: number;
 }
 
 /** The version of what a key covers. A change of meaning increments it, so that no image is taken for another. */
@@ -44,7 +49,8 @@ export async function findContentKey(given: KeyJob): Promise<KeyedTarget> {
   const job: KeyJob = { ...given, asked: { ...given.asked, dockerfile } };
   const { asked, platforms } = job;
   const { dialect } = asked;
-  const stage = await findStage(dockerfile, job);
+  const layers = new Map<number, string>();
+  const stage = await findStage(dockerfile, job, layers);
   const named = withLabels(stage, dialect.keepsConfiguration ? asked.labels : new Map());
   const content = [
     keyVersion,
@@ -53,11 +59,16 @@ export async function findContentKey(given: KeyJob): Promise<KeyedTarget> {
     resultConfiguration(named, asked),
     named.author ?? null,
   ];
-  return { key: sha256Of(canonicalJson(content)), stage: named };
+  const { length: steps } = dockerfile.instructions;
+  return { key: sha256Of(canonicalJson(content)), stage: named, layers, steps };
 }
 
 /** Interprets the stages that the target needs, in the order of the Dockerfile. Returns the target's final state. */
-async function findStage(dockerfile: Dockerfile, job: KeyJob): Promise<StageState> {
+async function findStage(
+  dockerfile: Dockerfile,
+  job: KeyJob,
+  layers: Map<number, string>,
+): Promise<StageState> {
   const { asked, platforms, signal } = job;
   const { buildArgs, dialect, contexts } = asked;
   const { escape } = dockerfile;
@@ -87,15 +98,18 @@ async function findStage(dockerfile: Dockerfile, job: KeyJob): Promise<StageStat
     },
   });
   const pace = createPace(signal);
+  const numbers = new Map(stepsOf(dockerfile).map(({ instruction, step }) => [instruction, step]));
   for (const { index, from, instructions } of dockerfile.stages) {
     if (!needed.has(index)) continue;
     let state = await withLocation(asked, from, () => interpretFrom(from, globals, world));
     for (const instruction of instructions) {
       const pause = pace.step();
       if (pause !== undefined) await pause;
+      const before = state;
       state = await withLocation(asked, instruction, () =>
-        interpretInStage(instruction, state, globals, world),
+        interpretInStage(instruction, before, globals, world),
       );
+      if (state.layer !== before.layer) layers.set(numbers.get(instruction) ?? 0, state.layer.hash);
     }
     ends.set(index, state);
   }

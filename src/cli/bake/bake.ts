@@ -63,6 +63,11 @@ export const bake = command({
       description:
         "With --push: neither build nor pull a target whose tags have an image with its content key (--print-keys) already",
     },
+    "drop-pushed": {
+      type: "boolean",
+      description:
+        "Remove what is pushed, and the layers that no other target needs, as soon as a target is pushed: the disk stays flat",
+    },
     load: { type: "boolean", description: "Add the output type=docker where an image has none for files" },
     "no-cache": { type: "boolean", description: "Build all layers again" },
     pull: {

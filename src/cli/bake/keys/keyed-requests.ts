@@ -1,13 +1,18 @@
+import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { BakedTarget } from "../../builds/inputs.ts";
 import { hasKeyMark, replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
 import { type ConnectTo, keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { engineDirectory, isEmbedded } from "../../service/choice.ts";
+import type { Entry } from "../entries.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, type ImageOf } from "../target-request.ts";
+import type { DroppedImages } from "./dropped-images.ts";
 import { type ExistingTarget, findExisting, skippedAmong } from "./existing-targets.ts";
-import { createTargetKeys } from "./target-keys.ts";
+import { createTargetKeys, type TargetKeys } from "./target-keys.ts";
 
 interface Surroundings {
   imageOf: ImageOf;
@@ -20,6 +25,8 @@ interface Surroundings {
 export interface TargetRequests {
   /** Returns the request of a target whose turn has come. */
   requestOf(target: ResolvedTarget): Promise<Invocation & BakedTarget>;
+  /** With `--drop-pushed`. */
+  dropped: DroppedImages | undefined;
   /** With `--skip-existing`: the targets that are not built. One that was not asked for has no image of its own. */
   skipped: ReadonlyMap<string, ExistingTarget | undefined>;
 }
@@ -35,17 +42,22 @@ export async function prepareRequests(
 ): Promise<TargetRequests> {
   const { values, runtime } = invocation;
   const skips = values.flag("skip-existing");
-  if (runtime.isPlugin === true || !(skips || targets.values().some(isKeyed)))
+  const drops = values.flag("drop-pushed");
+  if (runtime.isPlugin === true || !(skips || drops || targets.values().some(isKeyed)))
     return {
       requestOf: async (target) => buildOf(target, imageOf, invocation),
       skipped: new Map(),
+      dropped: undefined,
     };
   const keys = createTargetKeys(targets, connectTo, invocation);
   const existing = skips
     ? await findExisting(targets, keys, { log, signal }, invocation)
     : new Map<string, ExistingTarget>();
   const skipped = skips ? skippedAmong(targets, existing) : new Set<string>();
+  const built = [...targets.values()].filter(({ name }) => !skipped.has(name));
+  const dropped = drops ? await openDropped(built, keys, { connectTo, log }, invocation) : undefined;
   return {
+    dropped,
     skipped: new Map([...skipped].map((name) => [name, existing.get(name)])),
     async requestOf(target) {
       const found = await keys.findAgain(target);
@@ -59,6 +71,38 @@ export async function prepareRequests(
       return { ...own, values: options, keyed };
     },
   };
+}
+
+async function openDropped(
+  targets: readonly ResolvedTarget[],
+  keys: TargetKeys,
+  { connectTo, log }: Pick<Surroundings, "connectTo" | "log">,
+  invocation: Invocation,
+): Promise<DroppedImages> {
+  const { createDroppedImages } = await import("./dropped-images.ts");
+  const { values, globals, runtime } = invocation;
+  if (targets.length > 0 && !targets.some((target) => !target.isLinked && isDroppable(target)))
+    throw usageError(
+      wording`${{ option: "drop-pushed" }}: no target is pushed, or not only`,
+      wording`It removes what registries keep: give ${{ option: "push" }}.`,
+    );
+  if (values.list("platform-service").length > 0)
+    throw usageError(
+      wording`${{ option: "drop-pushed" }} and ${{ option: "platform-service" }} cannot be used together`,
+    );
+  const connection = async () => (await connectTo({ platforms: [], globals, option: undefined })).connection;
+  const isEngine = isEmbedded(runtime, globals);
+  const { makeRoomInBackground } = await import("../../service/make-room.ts");
+  const makeRoom = () => {
+    if (isEngine) makeRoomInBackground(runtime, engineDirectory(runtime));
+  };
+  return createDroppedImages(targets, keys, { connection, log, makeRoom });
+}
+
+/** True for a target whose image only registries are to keep, or that nobody has asked for. */
+export function isDroppable({ isLinked, fields: { output = [] } }: ResolvedTarget): boolean {
+  const isPush = ({ type, push }: Entry) => type === "registry" || (type === "image" && push === "true");
+  return isLinked || (output.length > 0 && output.every(isPush));
 }
 
 /** Returns the tags with the key. */

@@ -18,7 +18,7 @@ import { startRecording } from "../../builds/recording.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import type { ExistingTarget } from "../keys/existing-targets.ts";
-import { prepareRequests, tagsOf } from "../keys/keyed-requests.ts";
+import { isDroppable, prepareRequests, tagsOf } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { createTargetDisplays } from "../target-progress.ts";
 import { type ImageOf, placeholder, withTarget } from "../target-request.ts";
@@ -150,6 +150,7 @@ export async function buildAll(
       results.set(name, result);
       const { printsImage: _, buildx: __, ...finished } = result;
       display.emit({ type: "finished", result: finished });
+      await requests.dropped?.end(target, result, isDroppable(target));
       end({ status: "built", result });
     } catch (error) {
       // What the failure of another target has ended is no failure of its own.
