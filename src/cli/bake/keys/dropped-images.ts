@@ -37,6 +37,8 @@ export async function createDroppedImages(
 ): Promise<DroppedImages> {
   const made = new Map<string, Made>();
   const uses = new Map<string, readonly string[]>();
+  /** Images of FROM that no target has made. */
+  const bases = new Set<string>();
   let isRefused = false;
   for (const target of targets) {
     const found = await keys.keyOf(target).catch((error: unknown) => {
@@ -75,9 +77,12 @@ export async function createDroppedImages(
       const layers = layersOf(await keys.keyOf(target));
       made.get(imageOf(name))?.images.add(result.image);
       for (const { image } of result.platforms ?? []) made.get(imageOf(name))?.images.add(image);
+      const known = imagesIn(made);
       for (const { step, image } of result.steps) {
+        if (image === null) continue;
         const layer = layers.get(step);
-        if (layer !== undefined && image !== null) made.get(layer)?.images.add(image);
+        if (layer !== undefined) made.get(layer)?.images.add(image);
+        else if (!known.has(image)) bases.add(image);
       }
       makeRoom();
       if (!isPushed) return;
@@ -89,8 +94,10 @@ export async function createDroppedImages(
         made.delete(each);
         unused.push(...entry.images);
       }
+      // A step that changes no file has the image of the step before.
+      const needed = imagesIn(made).union(bases);
       try {
-        if (!isRefused) await remove([...new Set(unused)]);
+        if (!isRefused) await remove([...new Set(unused)].filter((image) => !needed.has(image)));
       } catch (error) {
         if (error instanceof BoughError && error.kind === "interrupted") throw error;
         log.warn(`what is pushed stays: ${messageOf(error)}`);
@@ -98,6 +105,10 @@ export async function createDroppedImages(
       }
     },
   };
+}
+
+function imagesIn(made: ReadonlyMap<string, Made>): Set<string> {
+  return new Set(made.values().flatMap(({ images }) => images));
 }
 
 function imageOf(name: string): string {
