@@ -55,10 +55,26 @@ beforeAll(async () => {
         "var/lib/dpkg/status": dpkg,
         "var/lib/dpkg/status.d/tzdata": "Package: tzdata\nVersion: 2024a\nArchitecture: all\n",
         "var/lib/dpkg/status.d/tzdata.md5sums": "0 x\n",
+        "app/node_modules/left-pad/package.json": '{"name": "left-pad", "version": "1.3.0"}',
+        "app/node_modules/left-pad/test/package.json": '{"name": "not-installed", "version": "1.0.0"}',
+        "app/node_modules/@scope/name/package.json": '{"name": "@scope/name", "version": "2.0.0-rc.1+build"}',
+        "app/node_modules/@scope/name/node_modules/left-pad/package.json":
+          '{"name": "left-pad", "version": "1.1.0"}',
+        "usr/lib/node_modules/left-pad/package.json": '{"name": "left-pad", "version": "1.3.0"}',
+        "app/node_modules/.package-lock.json": '{"name": "app", "version": "1.0.0"}',
+        "app/node_modules/no-version/package.json": '{"name": "no-version"}',
+        "app/node_modules/damaged/package.json": "{",
+        "app/package.json": '{"name": "app", "version": "1.0.0"}',
       }),
   });
   await bough("images", "import", base, "--tag", "base:1");
-  writeFiles(join(places, "context"), { Dockerfile: "FROM base:1\nRUN true\n" });
+  writeFiles(join(places, "context"), {
+    Dockerfile: [
+      "FROM base:1",
+      // The archive of the image has the first name's content, and the other name as a link.
+      `RUN mkdir -p /store /zz/node_modules/linked && echo '{"name": "linked", "version": "0.1.0"}' > /store/1 && ln /store/1 /zz/node_modules/linked/package.json`,
+    ].join("\n"),
+  });
   writeFiles(join(places, "rpm"), {
     Dockerfile: "FROM base:1\nRUN mkdir -p /var/lib/rpm; > /var/lib/rpm/x\n",
   });
@@ -123,6 +139,10 @@ test("is stored beside the image, also together with --provenance", async () => 
   expect(urls).toEqual([
     "pkg:deb/debian/bash@5.2.15-2%2Bb2?arch=amd64&distro=debian-12",
     "pkg:deb/debian/tzdata@2024a?arch=all&distro=debian-12",
+    "pkg:npm/%40scope/name@2.0.0-rc.1%2Bbuild",
+    "pkg:npm/left-pad@1.1.0",
+    "pkg:npm/left-pad@1.3.0",
+    "pkg:npm/linked@0.1.0",
   ]);
   await bough(...words, "-o", "type=oci,dest=two.tar");
   expect(readFileSync(join(places, "two.tar")).equals(readFileSync(join(places, "one.tar")))).toBe(true);

@@ -2,12 +2,13 @@ import { BoughError } from "../../errors.ts";
 import type { Attestation } from "../../image/attestation-manifest.ts";
 import type { Service } from "../../service/client.ts";
 import { version } from "../../version.ts";
+import { findNpmPackages, npmUrl } from "./npm-packages.ts";
 import { packageUrl, type Subject, statementOf } from "./statement.ts";
 
-type Files = Pick<Service, "readFile" | "listEntries" | "address">;
+type Files = Pick<Service, "readFile" | "listEntries" | "openArchive" | "address">;
 
 /**
- * Lists the packages that an image's package managers have recorded as installed, in SPDX 2.3.
+ * Lists the packages that an image's package managers have recorded as installed, and those of npm, in SPDX 2.3.
  *
  * @throws BoughError if there is a package database that bough can't read: a list without its packages would be wrong
  */
@@ -27,7 +28,11 @@ export async function describePackages(service: Files, uuid: string, subject: Su
       (await read("/lib/apk/db/installed")) ?? (await read("/usr/lib/apk/db/installed")) ?? "",
     ),
   ];
-  return statementOf(subject, "https://spdx.dev/Document", documentOf(packages, release, subject));
+  const listed = [
+    ...packages.map((each): ListedPackage => ({ ...each, url: packageUrlOf(each, release) })),
+    ...(await findNpmPackages(service, uuid)).map((each) => ({ ...each, url: npmUrl(each) })),
+  ];
+  return statementOf(subject, "https://spdx.dev/Document", documentOf(listed, subject));
 }
 
 const rpmDatabases = ["/var/lib/rpm", "/usr/lib/sysimage/rpm"];
@@ -60,12 +65,15 @@ function parseRelease(text: string): Release {
   );
 }
 
+interface ListedPackage {
+  name: string;
+  version: string;
+  /** https://github.com/package-url/purl-spec */
+  url: string;
+}
+
 /** https://spdx.github.io/spdx-spec/v2.3/ */
-function documentOf(
-  packages: readonly InstalledPackage[],
-  release: Release,
-  { image, digest, names }: Subject,
-) {
+function documentOf(packages: readonly ListedPackage[], { image, digest, names }: Subject) {
   const unknown = { downloadLocation: "NOASSERTION", filesAnalyzed: false };
   const [name = "image"] = names;
   const listed = packages.map((each, index) => ({
@@ -73,7 +81,7 @@ function documentOf(
     name: each.name,
     versionInfo: each.version,
     ...unknown,
-    externalRefs: [purlReference(packageUrlOf(each, release))],
+    externalRefs: [purlReference(each.url)],
   }));
   const root = {
     SPDXID: "SPDXRef-Image",
@@ -96,7 +104,7 @@ function documentOf(
     creationInfo: {
       created: image.created.replace(/\.\d+Z$/, "Z"),
       creators: [`Tool: bough-${version}`],
-      comment: "Packages that dpkg and apk list as installed; no others were looked for.",
+      comment: "Packages that dpkg and apk list as installed, and those of npm; no others were looked for.",
     },
     packages: [root, ...listed],
     relationships: [

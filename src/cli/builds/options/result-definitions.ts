@@ -70,7 +70,7 @@ export const resultDefinitions = {
     optional: sbomValue,
     valueHint: "[generator=IMAGE]",
     description:
-      "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON, or what a scanner image lists",
+      "Record with the image written or pushed its packages of dpkg, apk and npm, as SPDX JSON, or what a scanner image lists",
   },
   attest: {
     type: "string",
