@@ -1,8 +1,8 @@
 /** The private keys that cosign makes: JSON in PEM, encrypted with NaCl's secretbox under a key that scrypt makes of the password. */
 import { scryptSync } from "node:crypto";
-import { type BoughError, usageError } from "../errors.ts";
+import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
+import { BoughError, usageError } from "../errors.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.ts";
-import { openSecretbox } from "./secretbox.ts";
 
 const pattern =
   /-----BEGIN ENCRYPTED (COSIGN|SIGSTORE) PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END ENCRYPTED \1 PRIVATE KEY-----/;
@@ -25,7 +25,8 @@ export function decryptCosignKey(pem: string, password = "", option: string): Bu
   );
   const isKnown = kdf?.name === "scrypt" && cipher?.name === "nacl/secretbox";
   const isWhole = salt?.length !== 0 && nonce?.length === 24 && ciphertext?.length !== 0;
-  if (!isKnown || !isWhole || salt === undefined || ciphertext === undefined) throw damaged(option);
+  if (!isKnown || !isWhole || salt === undefined || nonce === undefined || ciphertext === undefined)
+    throw damaged(option);
   const key = (() => {
     try {
       return scryptSync(password, salt, 32, {
@@ -36,9 +37,15 @@ export function decryptCosignKey(pem: string, password = "", option: string): Bu
       throw damaged(option);
     }
   })();
-  const opened = openSecretbox(ciphertext, nonce, key);
-  if (opened !== undefined) return Buffer.from(opened);
-  throw usageError(`${option}: the password is wrong`, "It is the variable COSIGN_PASSWORD.");
+  try {
+    return Buffer.from(xsalsa20poly1305(key, nonce).decrypt(ciphertext));
+  } catch (cause) {
+    throw new BoughError(`${option}: the password is wrong`, {
+      kind: "usage",
+      hint: "It is the variable COSIGN_PASSWORD.",
+      cause,
+    });
+  }
 }
 
 function damaged(option: string): BoughError {
