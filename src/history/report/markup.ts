@@ -52,6 +52,11 @@ export function lines(text: string): Markup {
   return new Markup(shown.join("\n"));
 }
 
+/** Returns a text, or its beginning with a mark that there is more. */
+export function clipped(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
 /** Returns a number with two decimals at most, for a place in a picture. */
 export function rounded(value: number): number {
   return Math.round(value * 100) / 100;

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import { type BuildRecord, type BuildStatus, type BuildStep, countCached } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { html, lines, type Markup } from "./markup.ts";
+import { clipped, html, lines, type Markup } from "./markup.ts";
 import { type Misses, renderLinks } from "./misses.ts";
 import type { DirectorySize, ImageSizes, ReportData } from "./report-data.ts";
 
@@ -36,7 +36,7 @@ export function renderFigures({ record, sizes, earlier }: ReportData, path: Crit
   const misses = record.steps.filter((step) => step.reason !== null).length;
   return html`<ul class="figures">
 ${figure("Time", formatDuration(record.seconds), change === undefined ? `${formatCount(record.steps.length, "step")}` : `${change < 0 ? "−" : "+"}${formatDuration(Math.abs(change))} against the build before`)}
-${slowest === undefined ? undefined : figure("Slowest on the critical path", html`<a href="#s${slowest.step}">step ${slowest.step}</a>`, html`<code>${slowest.title.slice(0, 60)}</code> ${formatDuration(seconds)}, ${share}% of the time`)}
+${slowest === undefined ? undefined : figure("Slowest on the critical path", html`<a href="#s${slowest.step}">step ${slowest.step}</a>`, html`<code>${clipped(slowest.title, 60)}</code> ${formatDuration(seconds)}, ${share}% of the time`)}
 ${layers === 0 ? undefined : figure("From the cache", `${cached} of ${layers}`, misses === 0 ? "every layer was there" : html`<a href="#misses">why the others were not</a>`)}
 ${sizes === undefined ? undefined : figure("Image", formatBytes(sizes.bytes), renderLargest(sizes))}
 </ul>`;
@@ -69,7 +69,7 @@ export function renderFailure({ record, outputs }: ReportData): Markup | undefin
   const output = failed && outputs.get(failed.step)?.trimEnd();
   const tail = output?.split("\n").slice(-maxErrorLines).join("\n").slice(-maxErrorLength);
   return html`<section class="failure" aria-labelledby="failure"><h2 id="failure">${status === "failed" ? "What went wrong" : "It did not end"}</h2>
-${failed === undefined ? undefined : html`<p><a href="#s${failed.step}">Step ${failed.step}</a> failed: <code>${failed.title.slice(0, 300)}</code></p>`}
+${failed === undefined ? undefined : html`<p><a href="#s${failed.step}">Step ${failed.step}</a> failed: <code>${clipped(failed.title, 300)}</code></p>`}
 ${tail ? html`<pre tabindex="0" aria-label="The end of its output">${lines(tail)}</pre>` : undefined}
 <pre class="error">${lines(error.message)}</pre>${error.hint === null ? undefined : html`<pre class="hint">${lines(error.hint)}</pre>`}</section>`;
 }
@@ -99,7 +99,7 @@ function hasOneCause(causes: readonly BuildStep[]): causes is readonly [BuildSte
 function renderCauses({ causes, following, render }: Misses): Markup {
   const rows = causes.slice(0, maxCauses).map((step) => {
     const more = following(step);
-    return html`<tr><td><a href="#s${step.step}">${step.step}</a></td><td><code>${step.title.slice(0, 120)}</code></td><td>${render(step)}${more.length === 0 ? undefined : html`<br><small>and so ${renderLinks(more)}, which ${more.length === 1 ? "builds" : "build"} on it</small>`}</td></tr>`;
+    return html`<tr><td><a href="#s${step.step}">${step.step}</a></td><td><code>${clipped(step.title, 120)}</code></td><td>${render(step)}${more.length === 0 ? undefined : html`<br><small>and so ${renderLinks(more)}, which ${more.length === 1 ? "builds" : "build"} on it</small>`}</td></tr>`;
   });
   return html`<div class="wide"><table class="stack"><thead><tr><th scope="col">Step</th><th scope="col">Instruction</th><th scope="col">Because</th></tr></thead><tbody>${rows}</tbody></table></div>${causes.length > maxCauses ? html`<p class="more">and ${causes.length - maxCauses} more, in the list of steps</p>` : undefined}`;
 }

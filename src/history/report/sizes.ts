@@ -1,5 +1,5 @@
 import { formatBytes } from "../../terminal/quantity.ts";
-import { html, type Markup, rounded } from "./markup.ts";
+import { clipped, html, type Markup, rounded } from "./markup.ts";
 import type { DirectorySize, ImageSizes } from "./report-data.ts";
 import { squarify } from "./squarify.ts";
 
@@ -13,7 +13,7 @@ export function renderSizes(sizes: ImageSizes | undefined): Markup {
 <p>${formatBytes(bytes)} in ${layers.length} layers${hiddenBytes > bytes / 100 ? html`, of which <b>${formatBytes(hiddenBytes)} are wasted</b>: later layers change or delete them` : undefined}. Files as they are, not compressed.</p>
 ${renderMap(root)}
 <div class="two"><div><h3>By directory</h3><ul class="tree">${root.children.map((child) => renderDirectory(child, "", root.bytes))}</ul></div>
-<div><h3>By layer</h3><ol class="layers">${layers.map((layer, at) => html`<li><span class="l${at % hues}"><svg class="m" height="10" width="100%" aria-hidden="true"><rect class="f" width="${rounded((layer.bytes / largest) * 100)}%" height="10" rx="2"/></svg></span><span class="num">${formatBytes(layer.bytes)}</span><code>${layer.isBase ? "base image" : layer.instruction.slice(0, 140)}</code>${layer.hiddenBytes > 0 ? html`<small>${formatBytes(layer.hiddenBytes)} of it wasted</small>` : undefined}</li>`)}</ol></div></div></section>`;
+<div><h3>By layer</h3><ol class="layers">${layers.map((layer, at) => html`<li><span class="l${at % hues}"><svg class="m" height="10" width="100%" aria-hidden="true"><rect class="f" width="${rounded((layer.bytes / largest) * 100)}%" height="10" rx="2"/></svg></span><span class="num">${formatBytes(layer.bytes)}</span><code>${layer.isBase ? "base image" : clipped(layer.instruction, 140)}</code>${layer.hiddenBytes > 0 ? html`<small>${formatBytes(layer.hiddenBytes)} of it wasted</small>` : undefined}</li>`)}</ol></div></div></section>`;
 }
 
 /** Layers have as many colours, which are in their list, too. */
@@ -63,8 +63,7 @@ function box({ x, y, width, height }: Area, kind: string): Markup {
 function label(text: string, { x, y, width }: Area, down: number): Markup | undefined {
   const room = Math.floor((width - 10) / 7.2);
   if (room < 3) return undefined;
-  const shown = text.length > room ? `${text.slice(0, room - 1)}…` : text;
-  return html`<text x="${rounded(x + 6)}" y="${rounded(y + down + 1)}">${shown}</text>`;
+  return html`<text x="${rounded(x + 6)}" y="${rounded(y + down + 1)}">${clipped(text, room)}</text>`;
 }
 
 /** Returns the number of the layer that has most of a directory. */

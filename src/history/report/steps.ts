@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord, BuildStep, StepOutcome } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { html, lines, type Markup } from "./markup.ts";
+import { clipped, html, lines, type Markup } from "./markup.ts";
 import type { Misses } from "./misses.ts";
 import { orderedStages, type StageOfBuild } from "./stages.ts";
 import { renderRowBar, totalOf } from "./time-line.ts";
@@ -51,10 +51,6 @@ const maxTitle = 1200;
 /** Of many steps. */
 const maxTitleOfMany = 240;
 const many = 200;
-
-function clipped(text: string, length: number): string {
-  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
-}
 
 /** When each step's turn had come: when the one before it in its stage had ended. */
 function previousEnds({ steps }: StageOfBuild): ReadonlyMap<BuildStep, number> {

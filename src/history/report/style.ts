@@ -90,7 +90,7 @@ footer{margin-top:48px;color:var(--soft);font-size:13px}
 .stack thead{position:absolute;left:-9999px}.stack tr{display:block;border-bottom:1px solid var(--line);padding:6px 0}.stack td{display:inline;border:0;padding:0 8px 0 0}
 .stack td:nth-child(2),.stack td:last-child{display:block;padding:2px 0}.stack td:first-child:before{content:"Step "}.stack td[data-l]:before{content:attr(data-l) " ";color:var(--soft)}
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:6px}.map text{font-size:26px;translate:0 10px}.map g g text{display:none}.two{grid-template-columns:1fr}.row{grid-template-columns:minmax(0,1fr) 18% 4.6em 2.6em}}
-@media(forced-colors:active){rect.made{fill:CanvasText}rect.crit{stroke:Highlight}}
+@media(forced-colors:active){rect.made{fill:GrayText}rect.crit,.join{stroke:CanvasText}}
 @media print{:root{color-scheme:light}body{background:#fff;font-size:11pt}.tools,.skip{display:none}main{max-width:none;padding:0}.figures li,.lanes{break-inside:avoid}pre{max-height:none}*{print-color-adjust:exact}}
 @media(prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 `;

@@ -1,7 +1,7 @@
 import { formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord, BuildStep } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { html, type Markup, rounded } from "./markup.ts";
+import { clipped, html, type Markup, rounded } from "./markup.ts";
 import { orderedStages, type StageOfBuild } from "./stages.ts";
 
 const laneHeight = 30;
@@ -67,7 +67,7 @@ function renderBar(
 ): Markup {
   const seconds = formatDuration((step.end - step.start) / 1000);
   const title = isTitled
-    ? html`<title>${step.step}: ${step.title.slice(0, maxTitle)}, ${seconds}</title>`
+    ? html`<title>${step.step}: ${clipped(step.title, maxTitle)}, ${seconds}</title>`
     : undefined;
   return html`<a href="#s${step.step}" tabindex="-1">${title}${bar(step, { ...form, height: barHeight })}</a>`;
 }

@@ -220,6 +220,15 @@ const faintTexts = `(() => {
     });
 })()`;
 
+test("with the colors of whoever reads, the critical path has a frame that is seen", async () => {
+  await using opened = await browser.open(pages.shop, { forcedColors: "active" });
+  const colors = await opened.page.evaluate<string[]>(
+    "(({ fill, stroke }) => [fill, stroke])(getComputedStyle(document.querySelector('rect.made.crit')))",
+  );
+  expect(new Set(colors).size).toBe(2);
+  expect(colors[1]).toBe("rgb(0, 0, 0)");
+});
+
 describe("on paper", () => {
   test("steps that matter are open, and there is nothing to press", async () => {
     await using opened = await browser.open(pages.failed);
