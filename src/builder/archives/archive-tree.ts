@@ -84,35 +84,12 @@ export function createArchiveTree(
     }
   }
 
-  function specialKind({ flag, major, minor }: TarEntry, path: string): SpecialKind {
-    switch (flag) {
-      case "3":
-        return { kind: "character-device", major, minor };
-      case "4":
-        return { kind: "block-device", major, minor };
-      case "6":
-        return { kind: "pipe" };
-      default:
-        throw refuse(`contains ${path}, whose type ${JSON.stringify(flag)} is unknown`);
-    }
-  }
-
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
-    const { mode, uid, gid, size, modified } = entry;
-    const common = { path, uid, gid, mtime: Math.max(0, modified), ...attributesOf(entry) };
-    switch (entry.type) {
-      case "directory":
-        return { type: "directory", mode, ...common };
-      case "symlink":
-        return { type: "symlink", target: entry.target, ...common };
-      case "hardlink":
-        return { ...originalOf(entry, path), path };
-      case "file":
-        if (sha256 === undefined) throw new Error(`no hash for ${path}`);
-        return { type: "file", mode, size, sha256, ...common };
-      case "other":
-        return { type: "special", mode, ...specialKind(entry, path), ...common };
-    }
+    if (entry.type === "hardlink") return { ...originalOf(entry, path), path };
+    const made = entryAt(path, entry, sha256);
+    if (made === undefined)
+      throw refuse(`contains ${path}, whose type ${JSON.stringify(entry.flag)} is unknown`);
+    return made;
   }
 
   return {
@@ -134,6 +111,40 @@ export function createArchiveTree(
     },
     entries: () => [...withOriginals()],
   };
+}
+
+/** Returns an entry that is no hard link; `undefined` if its type is unknown. */
+function entryAt(path: string, entry: TarEntry, sha256: string | undefined): CopiedEntry | undefined {
+  const { mode, uid, gid, size, modified } = entry;
+  const common = { path, uid, gid, mtime: Math.max(0, modified), ...attributesOf(entry) };
+  switch (entry.type) {
+    case "directory":
+      return { type: "directory", mode, ...common };
+    case "symlink":
+      return { type: "symlink", target: entry.target, ...common };
+    case "hardlink":
+      throw new Error("a hard link has the entry of its original");
+    case "file":
+      if (sha256 === undefined) throw new Error(`no hash for ${path}`);
+      return { type: "file", mode, size, sha256, ...common };
+    case "other": {
+      const kind = specialKind(entry);
+      return kind && { type: "special", mode, ...kind, ...common };
+    }
+  }
+}
+
+function specialKind({ flag, major, minor }: TarEntry): SpecialKind | undefined {
+  switch (flag) {
+    case "3":
+      return { kind: "character-device", major, minor };
+    case "4":
+      return { kind: "block-device", major, minor };
+    case "6":
+      return { kind: "pipe" };
+    default:
+      return undefined;
+  }
 }
 
 function attributesOf({ attributes }: TarEntry): Pick<CopiedEntry, "attributes"> {

@@ -29,21 +29,7 @@ export function createImageFacts(
 ): ImageFacts {
   /** Counts by image. */
   const asked = new Map<string, number>();
-  /** Lists by image and directory. */
-  const lists = new Map<string, Promise<ReadonlyMap<string, ListedEntry> | undefined>>();
-
-  /** Returns the stored answer to a question, or else that of `find`, which is stored unless it is "unsupported". */
-  async function remember<Answer extends string>(
-    image: string,
-    question: string,
-    find: () => Promise<Answer | undefined>,
-  ): Promise<Answer | undefined> {
-    const known = store.get(image, question);
-    if (known !== undefined) return JSON.parse(known) ?? undefined;
-    const found = await find();
-    if (found !== "unsupported") store.set(image, question, JSON.stringify(found ?? null));
-    return found;
-  }
+  const lists = createLists(inspector);
 
   function note(image: string, path: string, type: PathType | undefined): boolean {
     asked.set(image, (asked.get(image) ?? 0) + 1);
@@ -58,25 +44,8 @@ export function createImageFacts(
     return type !== "unsupported" && note(image, path, type);
   }
 
-  function list(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined> {
-    const key = `${image} ${directory}`;
-    return lists.getOrInsertComputed(key, () => {
-      const listing = inspector.listEntries(image, directory);
-      // An image whose layers could not be fetched may be there again.
-      listing.catch(() => lists.delete(key));
-      return listing;
-    });
-  }
-
-  /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */
-  async function findListed(image: string, path: string): Promise<{ entry?: ListedEntry } | undefined> {
-    const entries = await list(image, posix.dirname(path));
-    const entry = entries?.get(posix.basename(path));
-    return entries && (entry === undefined ? {} : { entry });
-  }
-
   async function isDirectoryListed(image: string, path: string): Promise<boolean | undefined> {
-    const found = await findListed(image, path);
+    const found = await lists.find(image, path);
     // Only the service can resolve a link.
     if (found === undefined || found.entry?.type === "symlink") return undefined;
     return note(image, path, found.entry?.type);
@@ -87,7 +56,7 @@ export function createImageFacts(
     let directory = "/";
     for (const name of path.split("/").filter((part) => part !== "")) {
       directory = posix.join(directory, name);
-      const found = await findListed(image, directory);
+      const found = await lists.find(image, directory);
       if (found === undefined) return undefined;
       const { entry } = found;
       const isDirectory =
@@ -101,7 +70,7 @@ export function createImageFacts(
     async isDirectory(image, path) {
       if (!supports.inspection()) return false;
       const isFrequent = (asked.get(image) ?? 0) >= maxAsked;
-      const isNear = path !== "/" && lists.has(`${image} ${posix.dirname(path)}`);
+      const isNear = path !== "/" && lists.has(image, posix.dirname(path));
       const listed = isFrequent
         ? await isListed(image, path)
         : isNear
@@ -123,19 +92,19 @@ export function createImageFacts(
 
     async typeAt(image, path) {
       if (!supports.inspection() || path === "/") return undefined;
-      return remember(image, `type ${path}`, async () => (await findListed(image, path))?.entry?.type);
+      return remember(store, image, `type ${path}`, async () => (await lists.find(image, path))?.entry?.type);
     },
 
     async readLink(image, path) {
       if (!supports.inspection() || path === "/") return undefined;
-      return remember(image, `link ${path}`, async () => {
-        const entry = (await findListed(image, path))?.entry;
+      return remember(store, image, `link ${path}`, async () => {
+        const entry = (await lists.find(image, path))?.entry;
         return entry?.type === "symlink" ? entry.target : undefined;
       });
     },
 
     async readTextFile(image, path) {
-      return remember(image, `text ${path}`, async () => {
+      return remember(store, image, `text ${path}`, async () => {
         const content = await inspector.readFile(image, path).catch((error: unknown) => {
           if (!(error instanceof ExcessiveAnswerError)) throw error;
           throw new BoughError(`${path} in the image is too large to look up names in it`, {
@@ -147,4 +116,42 @@ export function createImageFacts(
       });
     },
   };
+}
+
+/** Lists of an image's directories, each asked for once. */
+function createLists(inspector: Pick<ImageInspector, "listEntries">) {
+  const lists = new Map<string, Promise<ReadonlyMap<string, ListedEntry> | undefined>>();
+  const keyOf = (image: string, directory: string) => `${image} ${directory}`;
+  const list = (image: string, directory: string) => {
+    const key = keyOf(image, directory);
+    return lists.getOrInsertComputed(key, () => {
+      const listing = inspector.listEntries(image, directory);
+      // An image whose layers could not be fetched may be there again.
+      listing.catch(() => lists.delete(key));
+      return listing;
+    });
+  };
+  return {
+    has: (image: string, directory: string) => lists.has(keyOf(image, directory)),
+    /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */
+    async find(image: string, path: string): Promise<{ entry?: ListedEntry } | undefined> {
+      const entries = await list(image, posix.dirname(path));
+      const entry = entries?.get(posix.basename(path));
+      return entries && (entry === undefined ? {} : { entry });
+    },
+  };
+}
+
+/** Returns the stored answer to a question, or else that of `find`, which is stored unless it is "unsupported". */
+async function remember<Answer extends string>(
+  store: Pick<FactStore, "get" | "set">,
+  image: string,
+  question: string,
+  find: () => Promise<Answer | undefined>,
+): Promise<Answer | undefined> {
+  const known = store.get(image, question);
+  if (known !== undefined) return JSON.parse(known) ?? undefined;
+  const found = await find();
+  if (found !== "unsupported") store.set(image, question, JSON.stringify(found ?? null));
+  return found;
 }

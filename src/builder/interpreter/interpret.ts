@@ -1,17 +1,13 @@
-import { extend } from "../../columns/persistent-map.ts";
 import type {
   AddInstruction,
+  ConfigurationInstruction,
   CopyInstruction,
   FromInstruction,
   Instruction,
   RunInstruction,
 } from "../../dockerfile/instruction.ts";
-import { parseDockerfile } from "../../dockerfile/parse.ts";
-import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { BoughError } from "../../errors.ts";
-import type { ImageConfig } from "../../image/config.ts";
+import { expandWord } from "../../dockerfile/words/words.ts";
 import type { Platform } from "../../image/platform.ts";
-import { wording } from "../../messages/wording.ts";
 import { expandBase, scratch } from "../bases/base.ts";
 import {
   copyOfDirectory,
@@ -22,7 +18,7 @@ import {
 } from "../contexts/named-context.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import { configure } from "../docker/configuration.ts";
-import { overrideArguments, startAsDocker } from "../docker/variables.ts";
+import { startAsDocker } from "../docker/variables.ts";
 import { automaticArguments, type BuildTarget } from "../state/platform.ts";
 import {
   type Arguments,
@@ -31,11 +27,10 @@ import {
   type IsKnown,
   lookUp,
   type StageScope,
-  updateUnknown,
 } from "../state/scope.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
-import { refusals } from "./refusals.ts";
-import { declare, expandPairs, requireVariableName } from "./settings.ts";
+import { declareArguments, type Scoped, setVariables } from "./settings.ts";
+import { imageTriggers, withTrigger } from "./triggers.ts";
 import { undefinedVariables } from "./variable-warnings.ts";
 import type { World } from "./world.ts";
 
@@ -110,7 +105,7 @@ export async function interpretInStage<Stage extends StageScope>(
   world: World<Stage>,
 ): Promise<Stage> {
   const loaded = await world.loadImageEnv(instruction, before);
-  const { escape, buildArgs, dialect } = world;
+  const { escape } = world;
   const scope = { ...loaded, inherited: loaded.inherited ?? world.assumed };
   const lookup = lookUp(scope);
   const stage = world.noteStep(instruction, loaded, lookup, globals);
@@ -122,31 +117,10 @@ export async function interpretInStage<Stage extends StageScope>(
   switch (instruction.name) {
     case "FROM":
       throw new Error("unreachable: a FROM starts a new stage");
-    case "ARG": {
-      const given = { buildArgs, escape, globals, laterWins: dialect.hasDockersVariables };
-      let declared = stage;
-      for (const declaration of instruction.declarations) {
-        const { args } = declare(declaration, { ...declared, inherited: scope.inherited }, given);
-        const defaults = buildArgs.has(declaration.key) ? [] : [declaration];
-        const unknown = updateUnknown(declared.unknown, defaults, createIsKnown(declared, escape));
-        declared = { ...declared, args, unknown };
-      }
-      return declared;
-    }
-    case "ENV": {
-      const pairs = expandPairs(instruction, lookup, escape);
-      for (const [index, { key }] of pairs.entries()) {
-        const { key: name = "" } = instruction.pairs[index] ?? {};
-        if (isKnown(name)) requireVariableName(key, name);
-      }
-      const env = extend(
-        stage.env,
-        pairs.map(({ key, value }) => [key, value]),
-      );
-      const unknown = updateUnknown(stage.unknown, instruction.pairs, isKnown);
-      const args = dialect.hasDockersVariables ? overrideArguments(stage.args, pairs) : stage.args;
-      return { ...stage, args, env, unknown };
-    }
+    case "ARG":
+      return declareArguments(instruction, { stage, inherited: scope.inherited, globals }, world);
+    case "ENV":
+      return setVariables(instruction, { stage, lookup, isKnown }, world);
     case "WORKDIR": {
       const path = isKnown(instruction.path) ? expandWord(instruction.path, lookup, escape) : undefined;
       if (path === "") world.warn(emptyWorkdir, instruction);
@@ -172,18 +146,23 @@ export async function interpretInStage<Stage extends StageScope>(
     case "MAINTAINER":
     case "HEALTHCHECK":
     case "ONBUILD":
-    case "SHELL": {
-      if (dialect.keepsConfiguration) {
-        const ownsCmd = stage.ownsCmd === true;
-        const config = configure(stage.config, instruction, { lookup, isKnown, escape, ownsCmd });
-        const { name } = instruction;
-        const author = name === "MAINTAINER" ? { author: instruction.maintainer } : {};
-        return { ...stage, ...author, config, ownsCmd: ownsCmd || name === "CMD" };
-      }
+    case "SHELL":
+      if (world.dialect.keepsConfiguration)
+        return configureStage(instruction, { stage, lookup, isKnown }, world);
       world.warn(skippedInstruction(instruction.name), instruction);
       return stage;
-    }
   }
+}
+
+function configureStage<Stage extends StageScope>(
+  instruction: ConfigurationInstruction,
+  { stage, lookup, isKnown }: Scoped<Stage>,
+  { escape }: World<Stage>,
+): Stage {
+  const ownsCmd = stage.ownsCmd === true;
+  const config = configure(stage.config, instruction, { lookup, isKnown, escape, ownsCmd });
+  const author = instruction.name === "MAINTAINER" ? { author: instruction.maintainer } : {};
+  return { ...stage, ...author, config, ownsCmd: ownsCmd || instruction.name === "CMD" };
 }
 
 function isEmpty({ command }: RunInstruction): boolean {
@@ -195,7 +174,7 @@ type Copying = CopyInstruction | AddInstruction;
 /** Interprets COPY and ADD: expands the words and plans where each source goes. The world performs the plan. */
 async function interpretCopy<Stage extends StageScope>(
   instruction: Copying,
-  { stage, lookup, isKnown }: { stage: Stage; lookup: Lookup; isKnown: IsKnown },
+  { stage, lookup, isKnown }: Scoped<Stage>,
   world: World<Stage>,
 ): Promise<Stage> {
   const isFromImage = instruction.name === "COPY" && instruction.from !== undefined;
@@ -239,61 +218,4 @@ function withoutUnknown<Instruction extends Copying>(
   const destination = isKnown(instruction.destination) ? instruction.destination : "/";
   const chown = isKnown(instruction.chown ?? "") ? instruction.chown : undefined;
   return { ...instruction, destination, chown };
-}
-
-/** Returns the triggers of a base image, with the range of the FROM. */
-export function imageTriggers(
-  reference: string,
-  { OnBuild = [] }: ImageConfig,
-  { range }: FromInstruction,
-): Instruction[] {
-  return OnBuild.map((text) => {
-    const [, onbuild, ...others] = parse(text, reference).instructions;
-    if (onbuild?.name !== "ONBUILD" || onbuild.trigger === undefined || others.length > 0) {
-      throw new BoughError(`${reference}: its trigger ONBUILD ${text} should be a single instruction`, {
-        hint: "Only the image's own Dockerfile can change that.",
-      });
-    }
-    return { ...onbuild.trigger, range };
-  });
-}
-
-/** Parses a trigger after ONBUILD, so that the parser applies Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
-function parse(text: string, reference: string) {
-  try {
-    return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);
-  } catch (error) {
-    if (!(error instanceof BoughError)) throw error;
-    throw new BoughError(wording`${reference}: its trigger ONBUILD ${text} is not valid: ${error.wording}`, {
-      cause: error,
-    });
-  }
-}
-
-/** Runs a trigger. Its errors name it and the image or stage that it comes from. */
-export async function withTrigger<Stage>(
-  trigger: Instruction,
-  reference: string,
-  action: () => Promise<Stage>,
-): Promise<Stage> {
-  try {
-    refuse(trigger);
-    return await action();
-  } catch (error) {
-    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
-    const { kind, hint } = error;
-    throw new BoughError(wording`${error.wording} (ONBUILD ${trigger.title} of ${reference})`, {
-      ...{ kind, cause: error },
-      hint,
-    });
-  }
-}
-
-/** Throws for what is refused in a Dockerfile's own lines before anything runs. */
-function refuse(trigger: Instruction): void {
-  const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
-  if (trigger.name === "RUN" && trigger.network === "host")
-    reasons.push("--network=host is not allowed in a trigger");
-  const [reason] = reasons;
-  if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
 }

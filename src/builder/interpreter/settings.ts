@@ -1,9 +1,64 @@
+import { extend } from "../../columns/persistent-map.ts";
 import type { ArgInstruction, EnvInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { declareAsDocker } from "../docker/variables.ts";
-import { type Arguments, declareArgument, lookUp, type Scope } from "../state/scope.ts";
+import { declareAsDocker, overrideArguments } from "../docker/variables.ts";
+import {
+  type Arguments,
+  createIsKnown,
+  declareArgument,
+  type IsKnown,
+  lookUp,
+  type Scope,
+  type StageScope,
+  updateUnknown,
+} from "../state/scope.ts";
+import type { World } from "./world.ts";
+
+/** A stage with what its words mean. */
+export interface Scoped<Stage> {
+  stage: Stage;
+  lookup: Lookup;
+  isKnown: IsKnown;
+}
+
+/** Performs an ARG of a stage. */
+export function declareArguments<Stage extends StageScope>(
+  { declarations }: ArgInstruction,
+  { stage, inherited, globals }: { stage: Stage; inherited: StageScope["inherited"]; globals: Arguments },
+  { buildArgs, escape, dialect }: World<Stage>,
+): Stage {
+  const given = { buildArgs, escape, globals, laterWins: dialect.hasDockersVariables };
+  let declared = stage;
+  for (const declaration of declarations) {
+    const { args } = declare(declaration, { ...declared, inherited }, given);
+    const defaults = buildArgs.has(declaration.key) ? [] : [declaration];
+    const unknown = updateUnknown(declared.unknown, defaults, createIsKnown(declared, escape));
+    declared = { ...declared, args, unknown };
+  }
+  return declared;
+}
+
+/** Performs an ENV. */
+export function setVariables<Stage extends StageScope>(
+  instruction: EnvInstruction,
+  { stage, lookup, isKnown }: Scoped<Stage>,
+  { escape, dialect }: World<Stage>,
+): Stage {
+  const pairs = expandPairs(instruction, lookup, escape);
+  for (const [index, { key }] of pairs.entries()) {
+    const { key: name = "" } = instruction.pairs[index] ?? {};
+    if (isKnown(name)) requireVariableName(key, name);
+  }
+  const env = extend(
+    stage.env,
+    pairs.map(({ key, value }) => [key, value]),
+  );
+  const unknown = updateUnknown(stage.unknown, instruction.pairs, isKnown);
+  const args = dialect.hasDockersVariables ? overrideArguments(stage.args, pairs) : stage.args;
+  return { ...stage, args, env, unknown };
+}
 
 /** Expands the pairs of an ENV. All of them see the values from before the instruction. */
 export function expandPairs(
@@ -18,7 +73,7 @@ export function expandPairs(
 }
 
 /** Throws if no program could be started with a variable of that name. Docker fails at the next RUN. `word`: as it is written. */
-export function requireVariableName(name: string, word: string): void {
+function requireVariableName(name: string, word: string): void {
   if (name !== "" && !name.includes("=")) return;
   const reason = name === "" ? "can not be blank" : `can not contain "=", as in ${JSON.stringify(name)}`;
   throw new BoughError(`ENV names ${reason} (\`${word}\`)`, {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { imageTriggers, withTrigger } from "../../../src/builder/interpreter/interpret.ts";
+import { imageTriggers, withTrigger } from "../../../src/builder/interpreter/triggers.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 
 const [from] = parseDockerfile("\nFROM app:1\n", "Dockerfile").stages.map((stage) => stage.from);

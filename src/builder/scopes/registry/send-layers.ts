@@ -59,8 +59,9 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     const give = await slots.take();
     try {
       signal.throwIfAborted();
-      const stored = layer.blob !== undefined && known !== undefined;
-      const blob = stored ? await sendStored(image, layer, known) : await packAndSend(image, layer);
+      const open = () => chunksOf(service.openLayer(image, layer.id, undefined));
+      const isStored = layer.blob !== undefined && known !== undefined;
+      const blob = isStored ? await put(known, open) : await packAndSend(image, layer);
       // A push to the same registry need not send it again.
       notePlace(facts, layer.id, store.address);
       return blob;
@@ -69,24 +70,14 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     }
   }
 
-  async function has(blob: LayerBlob, { id, source }: ImageLayer): Promise<boolean> {
+  async function has(blob: LayerBlob, layer: ImageLayer): Promise<boolean> {
     if ((await options.kept()).has(blob.digest)) return true;
     const give = await looks.take();
     try {
-      // An image with the layer may have been pushed.
-      for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
-        const from = place === undefined ? undefined : repositoryBeside(place, store.address);
-        if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
-      }
-      return await store.hasBlob(blob, signal);
+      return await isInStore(blob, layer, options);
     } finally {
       give();
     }
-  }
-
-  async function sendStored(image: string, { id }: ImageLayer, blob: LayerBlob): Promise<LayerBlob> {
-    await put(blob, () => chunksOf(service.openLayer(image, id, undefined)));
-    return blob;
   }
 
   async function packAndSend(image: string, { id }: ImageLayer): Promise<LayerBlob> {
@@ -105,9 +96,10 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     return ready.blob;
   }
 
-  async function put(blob: LayerBlob, content: () => AsyncIterable<Uint8Array>): Promise<void> {
+  async function put(blob: LayerBlob, content: () => AsyncIterable<Uint8Array>): Promise<LayerBlob> {
     await store.putBlob(blob, content, signal);
     sentBytes += blob.size;
+    return blob;
   }
 
   function sendOnce(image: string, layer: ImageLayer): Promise<LayerBlob> {
@@ -146,6 +138,20 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       packed[Symbol.dispose]();
     },
   };
+}
+
+/** Returns true if the store has a blob, also if it can take it from another repository of its registry. */
+async function isInStore(
+  blob: LayerBlob,
+  { id, source }: ImageLayer,
+  { facts, store, signal }: Pick<SenderOptions, "facts" | "store" | "signal">,
+): Promise<boolean> {
+  // An image with the layer may have been pushed.
+  for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
+    const from = place === undefined ? undefined : repositoryBeside(place, store.address);
+    if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+  }
+  return store.hasBlob(blob, signal);
 }
 
 /** Returns the name of a repository if it is another one of the same registry, which may be able to mount its blobs. */
