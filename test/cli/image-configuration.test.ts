@@ -1,7 +1,7 @@
 /** ENV, WORKDIR, USER, ENTRYPOINT and CMD of an image that bough has built, in builds and commands that start from it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -163,8 +163,7 @@ describe("on a service that does not store settings in images", () => {
     runBough(["--url", service.url, "--token", "t0ken-t0ken", ...words], { workingDirectory, environment });
   const build = (dockerfile: string, ...options: string[]) =>
     bough(["build", "-q", ".", ...options], contextOf(dockerfile));
-  const lastRequest = () =>
-    service.requestsTo("POST /v1/instances").at(-1)?.json as InstanceRequest | undefined;
+  const lastRequest = () => service.requestsTo("POST /v1/instances").at(-1)?.json as InstanceBody | undefined;
   const numbered = own.replace("USER bob", "USER 7:8");
 
   test.each(["--no-docker", "--docker"])("bough stores them for each image (%s)", async (mode) => {

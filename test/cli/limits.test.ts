@@ -1,6 +1,6 @@
 /** `--memory`, `--cpus`, `--pids` and the like: the requests, and the messages if a command hits a limit. */
 import { describe, expect, onTestFinished, test } from "bun:test";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { LimitHit } from "../../src/service/wire/operation.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
@@ -22,7 +22,7 @@ async function start(options: FakeServiceOptions = {}) {
     fake,
     bough: (...words: string[]) => runBough(words, { workingDirectory: context, environment }),
     sent: () =>
-      fake.requestsTo("POST /v1/instances").map(({ json }) => (json as InstanceRequest).resources_limits),
+      fake.requestsTo("POST /v1/instances").map(({ json }) => (json as InstanceBody).resources_limits),
   };
 }
 

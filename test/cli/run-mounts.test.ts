@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { type RunningEngine, serveEngine } from "../differential/bough.ts";
 import { hideExtensions } from "../docker/plain-service.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
@@ -149,7 +149,7 @@ test("a mounted stage that the service has lost is made again", async () => {
     service.state.forgetImage(lost?.[0] ?? "");
     service.intercept = async (request, { method, path }) => {
       if (method !== "POST" || path !== "/v1/instances") return undefined;
-      const { mounts = [] } = (await request.clone().json()) as InstanceRequest;
+      const { mounts = [] } = (await request.clone().json()) as InstanceBody;
       const isLost = mounts.some((mount) => "image" in mount && mount.image === lost?.[0]);
       return isLost ? Response.json({ error: "no such image", status: 404 }, { status: 404 }) : undefined;
     };

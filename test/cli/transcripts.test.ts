@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { asRecord } from "../../src/service/http/json.ts";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -93,7 +93,7 @@ function normalize(text: string): string {
 }
 
 /** The outcomes of a few commands. */
-function perform({ command, args = [], env = {}, stdin, shell }: InstanceRequest): RunOutcome {
+function perform({ command, args = [], env = {}, stdin, shell }: InstanceBody): RunOutcome {
   if (shell) return { stdout: `sh -c ${command}\n` };
   switch (command) {
     case "echo":

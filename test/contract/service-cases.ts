@@ -3,10 +3,12 @@ import { expect } from "bun:test";
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readTar } from "../../src/image/tar-reader.ts";
+import { Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/client.ts";
 import { NotFoundError } from "../../src/service/http/errors.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../src/service/service.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceMount } from "../../src/service/wire/mount.ts";
 import { rejection } from "../service/client.ts";
 
 export interface Seam {
@@ -272,9 +274,9 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
     async (seam) => {
       const ids = await seam.service.uploadFiles([fileOf(seam, "mounted", "mounted")]);
       const file = { uuid: [...ids.values()][0] ?? "", uid: 0, gid: 0, mode: "0644" };
-      const mounts: InstanceRequest["mounts"] = [
+      const mounts: InstanceMount[] = [
         { type: "bind", target: "/m", files: { "a/b": file }, readonly: true },
-        { type: "secret", target: "/s", value: Buffer.from("secret \u00e9").toString("base64"), env: "S" },
+        { type: "secret", target: "/s", value: Secret.of("secret \u00e9"), env: "S" },
         { type: "tmpfs", target: "/t" },
       ];
       const { image = "", stdout } = await run(seam, 'cat /m/a/b /s; echo " $S"; echo > /t/x; echo > /kept', {
@@ -362,7 +364,7 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
     "passes later input on, until the command no longer reads it",
     async (seam) => {
       const { service } = seam;
-      const stdin = { value: "first ", encoding: "ascii", close: false };
+      const stdin = { bytes: Buffer.from("first "), close: false };
       const uuid = await spawn(seam, "cat", { stdin });
       const outcome = service.follow(uuid);
       expect(await service.writeInput(uuid, Buffer.from("later \u00e9"))).toBe("taken");

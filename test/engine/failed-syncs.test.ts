@@ -1,4 +1,5 @@
 /** Linux reports an error of the disk to one sync only, so what was not on the disk then counts as lost, whatever syncs later. */
+
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
@@ -7,6 +8,7 @@ import { checkEngine } from "../../src/engine/check/check.ts";
 import { migrations } from "../../src/engine/engine-directory.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { lostLayers, noteFailedSync, noteSynced } from "../../src/engine/records/unsynced-layers.ts";
+import { HostFiles } from "../../src/service/wire/file.ts";
 import { openInput } from "../support/engine.ts";
 import { failFirst, lost, manySmall, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
 
@@ -77,8 +79,9 @@ test.each(["HUP", "INT", "TERM"])(
 
 test("an early sync fails: its layer is lost, but not one that was begun later", async () => {
   const { engine, base } = await engines.openWithBase(failFirst);
-  const request = { image: base, command: "cat", stdin: openInput };
-  const started = { uuid: await engine.spawn({ ...request, host_files: engines.hostFiles(manySmall) }) };
+  const host_files = new HostFiles(() => engines.hostFiles(manySmall));
+  const stdin = { bytes: new Uint8Array(), close: false };
+  const started = { uuid: await engine.spawn({ image: base, command: "cat", stdin, host_files }) };
   await untilFailed(engines);
   await engine.closeInput(started);
   expect(await engine.finish(started)).toMatchObject({ status: "FAILED", error: notKept });

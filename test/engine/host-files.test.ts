@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { HostFile } from "../../src/service/wire/file.ts";
+import { type HostFile, HostFiles } from "../../src/service/wire/file.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { openSharedEngine } from "../support/shared-engine.ts";
 
@@ -220,7 +220,9 @@ test("no request can name them", async () => {
 describe("a mount of such files", () => {
   /** Runs a command with the files at /m, and returns its output, or the error. */
   async function mount(files: readonly HostFile[], command: string, readonly = true): Promise<string> {
-    const mounts = [{ type: "bind" as const, target: "/m", host_files: files, readonly }];
+    const mounts = [
+      { type: "bind" as const, target: "/m", host_files: new HostFiles(() => files), readonly },
+    ];
     const { operation, stdout } = await engine.runWith(base, [], command, { mounts });
     return operation.error ?? stdout;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { decode } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";
@@ -32,7 +32,7 @@ describe("a command's exit code and error output:", () => {
 });
 
 describe("a field of a request:", () => {
-  test.each<[string, Partial<InstanceRequest>, string, string]>([
+  test.each<[string, Partial<InstanceBody>, string, string]>([
     [
       "args reach the program unchanged",
       { shell: false, args: ["%s\n", "$HOME a  b"] },

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => engines.remove());
 
-const cache = (id: string): InstanceMount => ({ target: "/c", type: "cache", id, sharing: "shared" });
+const cache = (id: string): InstanceMount<string> => ({ target: "/c", type: "cache", id, sharing: "shared" });
 const fill = (engine: TestEngine, base: string, id: string, rest = "true") =>
   engine.run(base, `echo ${id} > /c/x; ${rest}`, { mounts: [cache(id)] });
 /** Returns the file that `fill` has made, if it is still there. */

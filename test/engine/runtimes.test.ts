@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, symlinkSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { InstanceResult } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";
@@ -79,7 +79,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect([result.state?.exit_code, decode(result.stderr)]).toEqual([exitCode, stderr]);
   });
 
-  test.each<[string, string, Partial<InstanceRequest>, object]>([
+  test.each<[string, string, Partial<InstanceBody>, object]>([
     [
       "its output and exit code",
       "echo out; echo err >&2; exit 3",
@@ -112,7 +112,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(await engine.run(base, command, request)).toMatchObject({ exitCode: 0, ...expected });
   });
 
-  test.each<[string, string, InstanceRequest["resources_limits"] & object, string, number | undefined]>([
+  test.each<[string, string, InstanceBody["resources_limits"] & object, string, number | undefined]>([
     ["memory", "exec tail /dev/zero", { max_memory_bytes: 32 * 1024 ** 2 }, "max_memory_bytes", 137],
     [
       "memory of files",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { InstanceResult, OperationEvent } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
@@ -11,7 +11,7 @@ const { engine, base } = await openSharedEngine();
 
 /** Keeps an instance running during `use`. */
 async function whileRunning<T>(
-  request: Partial<InstanceRequest>,
+  request: Partial<InstanceBody>,
   use: (instance: string) => Promise<T>,
 ): Promise<T> {
   const { uuid } = await engine.start({ image: base, command: "sleep 100", ...request });

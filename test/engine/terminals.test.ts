@@ -1,13 +1,13 @@
 /** The extension `terminals`: a command on a terminal, over the API. */
 import { expect, test } from "bun:test";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { openInput } from "../support/engine.ts";
 import { openSharedEngine } from "../support/shared-engine.ts";
 
 const { engine, base } = await openSharedEngine();
 
 const size = { columns: 91, rows: 33 };
-const start = (command: string, request: Partial<InstanceRequest> = {}) =>
+const start = (command: string, request: Partial<InstanceBody> = {}) =>
   engine.start({ image: base, command, stdin: openInput, terminal: size, disposable: true, ...request });
 
 const pathOf = ({ uuid }: { uuid: string }, rest = "terminal") => `/v1/operations/${uuid}/${rest}`;

@@ -1,5 +1,5 @@
 import { asRecord, asText } from "../../src/service/http/json.ts";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";
@@ -11,7 +11,7 @@ export async function startInstance({ state, options, request, recorded }: Route
   const body = asRecord(await readJson(request, recorded));
   const fault = body === undefined ? "the body is not a JSON object" : faultOf(body, options);
   if (fault !== undefined) return answerWith.error(400, fault);
-  const instance = body as unknown as InstanceRequest;
+  const instance = body as unknown as InstanceBody;
   const missing = (error: string) => {
     if (options.missing !== "failed operation") return answerWith.error(options.missing ?? 404, error);
     const operation = state.addOperation("instance", {});
@@ -43,7 +43,7 @@ export async function startInstance({ state, options, request, recorded }: Route
 }
 
 /** Returns the fields of a request that its record has. */
-function requestFields({ stdin: _, ...request }: InstanceRequest): Record<string, unknown> {
+function requestFields({ stdin: _, ...request }: InstanceBody): Record<string, unknown> {
   return { ...request, shell: request.shell ?? false, args: request.args ?? [] };
 }
 

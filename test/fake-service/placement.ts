@@ -1,8 +1,8 @@
 /** Applies an instance's files, and bough's script that places directories and links, to an image's tree. */
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { FakeState, FakeTree } from "./state.ts";
 
-export function putFiles(tree: FakeTree, { files = {} }: InstanceRequest, state: FakeState): void {
+export function putFiles(tree: FakeTree, { files = {} }: InstanceBody, state: FakeState): void {
   const contents = new Map([...state.files.values()].map(({ uuid, content }) => [uuid, content]));
   for (const [path, { uuid, uid, gid, mode }] of Object.entries(files)) {
     makeParents(tree, path);

@@ -1,5 +1,5 @@
 /** Turns a scripted outcome into the events and the record of an operation. */
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type { LimitHit, OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { isPlacement, putFiles, runPlacement } from "./placement.ts";
 import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
@@ -8,7 +8,7 @@ import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts"
 export function perform(
   state: FakeState,
   operation: FakeOperation,
-  request: InstanceRequest,
+  request: InstanceBody,
   image: string,
   outcome: RunOutcome,
 ): void {
@@ -31,7 +31,7 @@ export function startEvents(operation: FakeOperation): void {
   emit(operation, 0, "init", { started_at: now, runtime_path: "runc", verbose: false, init_pid: 1 });
 }
 
-export function emitSpawn(operation: FakeOperation, spid: number, request: Partial<InstanceRequest>): void {
+export function emitSpawn(operation: FakeOperation, spid: number, request: Partial<InstanceBody>): void {
   emit(operation, spid, "spawn", {
     pid: 41 + spid,
     command: request.command,
@@ -110,7 +110,7 @@ function takesTime(outcome: RunOutcome, chunks: readonly RunChunk[]): boolean {
 function complete(
   state: FakeState,
   operation: FakeOperation,
-  request: InstanceRequest,
+  request: InstanceBody,
   image: string,
   outcome: RunOutcome,
   chunks: readonly RunChunk[],
@@ -147,7 +147,7 @@ function complete(
 }
 
 /** Adds an image with the instance's files and the results of bough's own script. Other commands change no files. */
-function addResult(state: FakeState, image: string, request: InstanceRequest): string {
+function addResult(state: FakeState, image: string, request: InstanceBody): string {
   const result = state.addImage();
   const tree = new Map(state.trees.get(image));
   putFiles(tree, request, state);

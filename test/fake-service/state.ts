@@ -2,7 +2,7 @@
 import type { Clock } from "../../src/clock.ts";
 import type { FileRecord } from "../../src/service/wire/file.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import type {
   LimitHit,
   OperationEvent,
@@ -43,7 +43,7 @@ export interface RunChunk {
 }
 
 /** `count` is 0 for the first instance. */
-export type RunScript = (request: InstanceRequest, count: number) => RunOutcome | undefined;
+export type RunScript = (request: InstanceBody, count: number) => RunOutcome | undefined;
 
 export interface FakeFile extends FileRecord {
   /** Up to 16 MiB; larger files are only hashed. */
@@ -56,7 +56,7 @@ export interface FakeOperation {
   /** Resolves with the next change of the events. */
   changed: Promise<void>;
   notify(): void;
-  request?: InstanceRequest;
+  request?: InstanceBody;
   /** Other processes of the instance by `spid`. */
   processes: Map<number, FakeProcess>;
 }
@@ -98,7 +98,7 @@ export interface FakeState {
   readonly trees: Map<string, FakeTree>;
   readonly run: RunScript;
   /** The bodies of `POST /v1/instances`. */
-  readonly instances: InstanceRequest[];
+  readonly instances: InstanceBody[];
   addImage(tag?: string): string;
   forgetImage(uuid: string): void;
   forgetFile(sha256: string): void;

@@ -1,7 +1,7 @@
 /** Other processes of a running instance. The script sets the outcome of each as for an instance's command. */
 import { constants } from "node:os";
 import { asRecord, asText } from "../../src/service/http/json.ts";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceBody } from "../../src/service/wire/instance.ts";
 import { isTerminal, type OperationEvent } from "../../src/service/wire/operation.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
@@ -18,10 +18,10 @@ export async function createProcess(call: RouteCall): Promise<Response> {
   if (asText(body?.command) === undefined) return answerWith.error(400, "command is required");
   const unknown = findUnknownField(body, "ExecSpec");
   if (unknown !== undefined) return answerWith.error(400, `${unknown} is not a known field`);
-  const request = body as Partial<InstanceRequest>;
+  const request = body as Partial<InstanceBody>;
   const stdin = asRecord(body?.stdin);
   const process: FakeProcess = {
-    outcome: call.state.run(request as InstanceRequest, call.state.instances.length) ?? {},
+    outcome: call.state.run(request as InstanceBody, call.state.instances.length) ?? {},
     input: asText(stdin?.value) ?? "",
     isInputOpen: stdin?.close === false,
     hasEnded: false,

@@ -6,8 +6,8 @@ import { type Engine, type EngineOptions, openEngine } from "../../src/engine/en
 import { createHandler } from "../../src/engine/routes/handler.ts";
 import { createEngineService, type EngineServiceOptions } from "../../src/engine/service/engine-service.ts";
 import type { Service } from "../../src/service/client.ts";
-import type { HostFile } from "../../src/service/wire/file.ts";
-import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import { type HostFile, HostFiles } from "../../src/service/wire/file.ts";
+import type { InstanceBody, InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 import { removeHome } from "./homes.ts";
@@ -121,7 +121,7 @@ export class TestEngine {
     command: string,
     request: Partial<InstanceRequest> = {},
   ): Promise<Finished> {
-    const uuid = await this.spawn({ image, command, host_files: files, ...request });
+    const uuid = await this.spawn({ image, command, host_files: new HostFiles(() => files), ...request });
     return describe(await this.finish({ uuid }));
   }
 
@@ -137,7 +137,7 @@ export class TestEngine {
     return createEngineService(this.engine.core, { clock: systemClock, signal, ...options });
   }
 
-  start(request: Partial<InstanceRequest>): Promise<{ uuid: string }> {
+  start(request: Partial<InstanceBody>): Promise<{ uuid: string }> {
     return this.json("POST", "/v1/instances", { shell: true, cwd: "/", disposable: false, ...request });
   }
 
@@ -149,7 +149,7 @@ export class TestEngine {
   }
 
   /** Runs an instance to its end. */
-  async run(image: string, command: string, request: Partial<InstanceRequest> = {}): Promise<Finished> {
+  async run(image: string, command: string, request: Partial<InstanceBody> = {}): Promise<Finished> {
     return describe(await this.finish(await this.start({ image, command, ...request })));
   }
 

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { HostFile, InstanceFile } from "../../service/wire/file.ts";
+import type { HostFiles, InstanceFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { type ExpandedCommand, numericUser } from "../commands/command.ts";
@@ -135,8 +135,7 @@ function instanceMount(mount: RunMount, sent: SentFiles, build: BuildJob): Insta
       const value = secrets.values.get(spec.id);
       if (value === undefined) return undefined;
       const { id: _, required: __, env, isFile, ...own } = spec;
-      const base64 = Buffer.from(value.reveal()).toString("base64");
-      return { ...own, value: base64, ...(!isFile && { isFile }), ...(env !== undefined && { env }) };
+      return { ...own, value, ...(!isFile && { isFile }), ...(env !== undefined && { env }) };
     }
     case "ssh": {
       const agent = secrets.agents.get(spec.id);
@@ -193,7 +192,7 @@ interface SentFiles {
   /** By SHA-256. */
   ids: ReadonlyMap<string, string>;
   features: FileFeatures;
-  hostFiles: Iterable<HostFile> | undefined;
+  hostFiles: HostFiles | undefined;
   /** True if the service keeps the caches of a build apart. */
   generations: boolean;
 }
@@ -201,7 +200,7 @@ interface SentFiles {
 function filesField(
   staged: Staged,
   { ids, features, hostFiles }: SentFiles,
-): { files: Record<string, InstanceFile> } | { host_files: Iterable<HostFile> } {
+): { files: Record<string, InstanceFile> } | { host_files: HostFiles } {
   if (hostFiles !== undefined) return { host_files: hostFiles };
   const files = instanceFiles(staged, ids, features);
   // The paths of links are always absolute: these begin at the target.

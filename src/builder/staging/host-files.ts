@@ -1,4 +1,4 @@
-import type { HostFile } from "../../service/wire/file.ts";
+import { type HostFile, HostFiles } from "../../service/wire/file.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { type Staged, type StagedEntry, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";
@@ -10,13 +10,13 @@ export function readsHostFiles(staged: Staged, { supports }: BuildServices): boo
 }
 
 /** Returns staged files for a service in this process. Uploads those that are no files of this machine. `root`: what their paths lack to be absolute. */
-export async function hostFilesOf(staged: Staged, build: BuildJob, root = ""): Promise<Iterable<HostFile>> {
+export async function hostFilesOf(staged: Staged, build: BuildJob, root = ""): Promise<HostFiles> {
   const others = new Map<string, StagedEntry>();
   const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);
   if (staged.values().some(isOther))
     for (const [path, entry] of staged) if (isOther(entry)) others.set(path, entry);
   const ids = await uploadStaged(others, build);
-  return { [Symbol.iterator]: () => hostFiles(staged, ids, root) };
+  return new HostFiles(() => hostFiles(staged, ids, root));
 }
 
 function isLocal(entry: StagedEntry): boolean {

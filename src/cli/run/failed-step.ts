@@ -4,6 +4,7 @@ import type { FailedStepError, StepEnvironment } from "../../builder/operations/
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
+import { HostFiles } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { Store } from "../../store/store.ts";
@@ -49,7 +50,9 @@ export function failedStepOf(
 
 /** The files are listed now: the build that finds them again is over soon. */
 function withListedFiles(mount: InstanceMount): InstanceMount {
-  return "host_files" in mount ? { ...mount, host_files: [...mount.host_files] } : mount;
+  if (!("host_files" in mount)) return mount;
+  const files = [...mount.host_files];
+  return { ...mount, host_files: new HostFiles(() => files) };
 }
 
 /** Saves the step without its secrets. Returns descriptions of what is left out. */

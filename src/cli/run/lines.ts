@@ -63,7 +63,7 @@ async function typeTo(
     service,
     log,
   );
-  const open: InstanceRequest = { ...instance, stdin: { value: "", encoding: "ascii", close: false } };
+  const open: InstanceRequest = { ...instance, stdin: { bytes: new Uint8Array(), close: false } };
   let hasTyped = false;
   const attend = async (operation: string, ended: Promise<unknown>) => {
     const send = async (bytes: Uint8Array, close = false) => {

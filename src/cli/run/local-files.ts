@@ -11,7 +11,7 @@ import { entryOf } from "../../context/sources/entry-of.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
-import type { HostFile } from "../../service/wire/file.ts";
+import { type HostFile, HostFiles } from "../../service/wire/file.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -124,12 +124,14 @@ export async function mountsOfStep(
   { runtime, log }: Pick<Invocation, "runtime" | "log">,
 ): Promise<InstanceMount[]> {
   const found: InstanceMount[] = [];
-  for (const mount of mounts)
-    found.push(
-      "host_files" in mount
-        ? { ...mount, host_files: await findMountedFiles(mount.host_files, runtime.signal, log.warn) }
-        : mount,
-    );
+  for (const mount of mounts) {
+    if (!("host_files" in mount)) {
+      found.push(mount);
+      continue;
+    }
+    const files = await findMountedFiles(mount.host_files, runtime.signal, log.warn);
+    found.push({ ...mount, host_files: new HostFiles(() => files) });
+  }
   return found;
 }
 

@@ -186,8 +186,7 @@ async function makeInstance(
 
 function stdinField(input: PipedInput | undefined): Pick<InstanceRequest, "stdin"> {
   if (input === undefined || (input.first.byteLength === 0 && input.rest === undefined)) return {};
-  const value = Buffer.from(input.first).toString("base64");
-  return { stdin: { value, encoding: "base64", ...(input.rest !== undefined && { close: false }) } };
+  return { stdin: { bytes: input.first, ...(input.rest !== undefined && { close: false }) } };
 }
 
 /** The history line of the resulting image. A service that reported no configuration is not asked whether it keeps a history. */

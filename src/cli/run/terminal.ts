@@ -18,7 +18,7 @@ export function terminalFields(
 ): Pick<InstanceRequest, "terminal" | "stdin" | "env"> {
   return {
     terminal: terminalSize(runtime),
-    stdin: { value: "", encoding: "ascii", close: false },
+    stdin: { bytes: new Uint8Array(), close: false },
     env: { TERM: terminalName(runtime.environment), ...env },
   };
 }

@@ -3,11 +3,12 @@ import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { startDeadline } from "../../programs/helper.ts";
+import { HostFiles } from "../../service/wire/file.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
 import { createSlots } from "../../slots.ts";
 import type { Filled } from "../copies/fill-upper.ts";
-import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
+import type { MountRequest } from "../mounts/requested-mount.ts";
 import { commandLine, signalOf } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
@@ -28,7 +29,7 @@ import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
-import { type Instance, noFiles, workingDirectoryOf } from "./spec.ts";
+import { type Instance, workingDirectoryOf } from "./spec.ts";
 
 /** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");
@@ -90,7 +91,8 @@ async function runCommand(
     directory: run.directory,
     layers,
     async fill(upper) {
-      if (copies.length + spec.entries.length + spec.files.length === 0 && spec.hostFiles === noFiles) return;
+      if (copies.length + spec.entries.length + spec.files.length === 0 && spec.hostFiles === HostFiles.none)
+        return;
       const { fillUpper } = await loadCopies();
       await fillUpper(state, upper, instance, { runsCommand: true, signal: run.signal });
     },
@@ -211,8 +213,8 @@ async function prepareInTime(
   };
   let deadline = start();
   const signal = AbortSignal.any([run.signal, late.signal]);
-  const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
-  return prepareMounts(state, mounts, { ...run, signal }, async (contents, directory) => {
+  const { prepareRequestedMounts } = await import("../mounts/prepare-mounts.ts");
+  return prepareRequestedMounts(state, mounts, { ...run, signal }, async (contents, directory) => {
     deadline.end();
     try {
       // Loaded only for a cache that comes from elsewhere.

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { octalMode } from "../../image/file-mode.ts";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
 import { maxTimeout } from "../../programs/helper.ts";
-import type { HostFile } from "../../service/wire/file.ts";
+import { HostFiles } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, readEntries, readFiles } from "../copies/file-spec.ts";
@@ -18,7 +18,7 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
-import { type MountRequest, type MountSpec, readMounts } from "../mounts/mount-spec.ts";
+import { type MountRequest, type RequestedMount, readRequestedMounts } from "../mounts/requested-mount.ts";
 import { readExtraHosts } from "../network/networks.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import { hideSecrets } from "../processes/process-events.ts";
@@ -31,7 +31,7 @@ export interface InstanceSpec extends ExecSpec {
   image: string;
   files: PlacedUpload[];
   /** Files of this machine, of a client in the same process, placed after the files. */
-  hostFiles: Iterable<HostFile>;
+  hostFiles: HostFiles;
   /** An image with earlier versions of them. */
   earlier?: string | undefined;
   /** Extension `entries`: directories and links, placed before the files. */
@@ -39,7 +39,7 @@ export interface InstanceSpec extends ExecSpec {
   /** Extension `copies`: copies from images, made after the files. */
   copies: ImageCopySpec[];
   /** Extension `mounts`: mounts that exist while the command runs. */
-  mounts: MountSpec[];
+  mounts: RequestedMount[];
   timeoutSeconds: number;
   disposable: boolean;
   hostname: string;
@@ -66,8 +66,6 @@ export interface Instance {
   mounts: readonly MountRequest[];
 }
 
-export const noFiles: readonly HostFile[] = [];
-
 const instanceFields = [
   ...execFields,
   "image",
@@ -88,11 +86,15 @@ const instanceFields = [
   "history",
 ] as const;
 
+/** Reads a request: a body, or what a client in this process asks for, whose bytes are not encoded. */
 export async function readInstanceSpec(
-  body: Fields,
+  { host_files: hostFiles = HostFiles.none, earlier_image: earlier, ...body }: Fields,
   database: Database,
   layout: Layout,
 ): Promise<InstanceSpec> {
+  if (!(hostFiles instanceof HostFiles)) refuse("host_files", "is not a known field");
+  if (earlier !== undefined && (typeof earlier !== "string" || hostFiles === HostFiles.none))
+    refuse("earlier_image", "is not a known field");
   refuseUnknown(body, instanceFields);
   const image = readString(body, "image");
   const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined || body.entries !== undefined });
@@ -107,10 +109,11 @@ export async function readInstanceSpec(
     ...exec,
     image,
     files: await readFiles(optionalFields(body, "files") ?? {}, database, layout),
-    hostFiles: noFiles,
+    hostFiles,
+    earlier,
     entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
-    mounts: await readMounts(body.mounts, { database, layout }),
+    mounts: await readRequestedMounts(body.mounts, { database, layout }),
     timeoutSeconds,
     disposable: optionalBoolean(body, "disposable") ?? false,
     hostname,

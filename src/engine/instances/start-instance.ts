@@ -1,5 +1,5 @@
 import { RequestError } from "../http/answers.ts";
-import { imageOf } from "../mounts/mount-spec.ts";
+import { imageOf } from "../mounts/requested-mount.ts";
 import { type Image, requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/limits.ts";

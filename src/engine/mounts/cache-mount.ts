@@ -13,7 +13,7 @@ import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/c
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
-import type { CacheMount, MountSpec } from "./mount-spec.ts";
+import type { CacheMount, RequestedMount } from "./requested-mount.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
 export function cacheKey(
@@ -52,7 +52,7 @@ const wait = 100;
  */
 export async function openCache(
   state: EngineState,
-  mount: CacheMount & Pick<MountSpec, "target">,
+  mount: CacheMount & Pick<RequestedMount, "target">,
   use: CacheUse,
 ): Promise<string> {
   const { database, layout, clock } = state;
@@ -105,7 +105,7 @@ async function unpackContents(
 
 async function fillCache(
   state: EngineState,
-  { mode, uid, gid, source, target }: CacheMount & Pick<MountSpec, "target">,
+  { mode, uid, gid, source, target }: CacheMount & Pick<RequestedMount, "target">,
   directory: string,
   { image, signal }: { image: Image | undefined; signal: AbortSignal },
 ): Promise<void> {

@@ -9,7 +9,7 @@ import { ChangedFileError, placeFiles } from "../copies/place-files.ts";
 import { UpperTree } from "../copies/upper-tree.ts";
 import type { EngineState } from "../state.ts";
 import { giveAttributes, makeDirectory } from "../system/owner-and-mode.ts";
-import type { FilesMount } from "./mount-spec.ts";
+import type { FilesMount } from "./requested-mount.ts";
 
 /** The contents of a mount of files. */
 export class MountFiles {

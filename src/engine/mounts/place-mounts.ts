@@ -11,11 +11,11 @@ import {
 import { resolveInRoot } from "../sandbox/root/root-path.ts";
 import type { SandboxMount } from "../sandbox/sandbox-mounts.ts";
 import type { PlacedMounts } from "../sandbox/sandbox-request.ts";
-import type { MountSpec, SecretMount } from "./mount-spec.ts";
+import type { RequestedMount, SecretMount } from "./requested-mount.ts";
 
 /** A mount whose contents exist as soon as the sandbox's mount namespace does. */
 export interface PreparedMount {
-  spec: MountSpec;
+  spec: RequestedMount;
   /** The path of its contents in the mount namespace; `undefined`: it has none. */
   contents: string | undefined;
   /** The part of the contents to mount: a path in an image, whose links are followed below `contents`. */
@@ -90,7 +90,7 @@ function writeSecret(
  * not the operation's own: the runtime makes it there.
  */
 function findTarget(
-  { target, type }: MountSpec,
+  { target, type }: RequestedMount,
   source: Stats | undefined,
   tree: MountedTree,
   { root, points }: Sandbox,
@@ -118,7 +118,7 @@ function findTarget(
 }
 
 function describeMount(
-  spec: MountSpec,
+  spec: RequestedMount,
   source: string | undefined,
   { destination, mode }: { destination: string; mode: number },
   { inUserNamespace }: Sandbox,

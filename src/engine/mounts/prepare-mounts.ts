@@ -15,8 +15,8 @@ import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { cacheKey, openCache, type UnpackContents } from "./cache-mount.ts";
 import { MountFiles } from "./files-mount.ts";
-import type { FilesMount, MountRequest, MountSpec, SshMount } from "./mount-spec.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
+import type { FilesMount, MountRequest, RequestedMount, SshMount } from "./requested-mount.ts";
 
 /** The mounts of one sandbox, with their contents. */
 export interface PreparedMounts extends RequestMounts {
@@ -27,7 +27,7 @@ export interface PreparedMounts extends RequestMounts {
 }
 
 /** Makes the contents of a request's mounts, or takes caches for them. Contents that must be in memory are made later. */
-export async function prepareMounts(
+export async function prepareRequestedMounts(
   state: EngineState,
   mounts: readonly MountRequest[],
   run: OperationRun,
@@ -55,7 +55,7 @@ export async function prepareMounts(
   }
 }
 
-function variableOf(spec: MountSpec): [string, string][] {
+function variableOf(spec: RequestedMount): [string, string][] {
   return spec.type === "secret" && spec.env !== undefined
     ? [[spec.env, Buffer.from(spec.value.reveal()).toString()]]
     : [];
@@ -84,7 +84,7 @@ class Preparation {
   }
 
   /** All operations take caches in the same order, so that no two wait for each other's cache forever. */
-  async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
+  async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<RequestedMount, string>> {
     const { uuid: operation, signal } = this.#run;
     const { database, clock, events } = this.#state;
     const unpack = this.#unpack;
@@ -109,7 +109,7 @@ class Preparation {
   async prepare(
     { spec, image }: MountRequest,
     name: string,
-    caches: ReadonlyMap<MountSpec, string>,
+    caches: ReadonlyMap<RequestedMount, string>,
   ): Promise<PreparedMount> {
     switch (spec.type) {
       case "image": {

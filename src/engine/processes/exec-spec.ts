@@ -85,13 +85,16 @@ const base64 = /^[\w+/\s-]*(?:=[=\s]*)?$/;
 /** `within`: the name of the enclosing field; "" for the body itself. `close`: the default. */
 export function readInput(fields: Fields, within: string, close: boolean): InputSpec {
   const nameOf = (name: string) => (within === "" ? name : `${within}.${name}`);
+  const closes = optionalBoolean(fields, "close") ?? close;
+  // Of a client in this process.
+  if (fields.bytes instanceof Uint8Array) return { bytes: fields.bytes, close: closes };
   refuseUnknown(fields, ["value", "encoding", "close"], within || undefined);
   const encoding = optionalString(fields, "encoding") ?? "ascii";
   if (!["ascii", "utf-8", "base64"].includes(encoding))
     refuse(nameOf("encoding"), "must be ascii, utf-8 or base64");
   const value = optionalString(fields, "value") ?? refuse(nameOf("value"), "is missing");
   if (encoding === "base64" && !base64.test(value)) refuse(nameOf("value"), "is not base64");
-  return { bytes: bytesOf({ value, encoding }), close: optionalBoolean(fields, "close") ?? close };
+  return { bytes: bytesOf({ value, encoding }), close: closes };
 }
 
 export function readId(fields: Fields, name: string): number | undefined {

@@ -90,8 +90,9 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
       change(async () => {
         // Loaded with the first command: a build that finds all of its layers cached runs none.
         const { startInstance } = await import("../instances/start-instance.ts");
-        const { specOf } = await import("../instances/spec-of-request.ts");
-        const spec = await specOf(withRequestId(request, requestId), state);
+        const { readInstanceSpec } = await import("../instances/spec.ts");
+        const asked = { ...withRequestId(request, requestId) };
+        const spec = await readInstanceSpec(asked, state.database, state.layout);
         signal.throwIfAborted();
         const { uuid } = startInstance(state, spec);
         running.add(nameOf(uuid));

@@ -9,7 +9,8 @@ import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
 import type { RepeatedId } from "../service.ts";
-import type { InstanceRequest } from "../wire/instance.ts";
+import type { InstanceBody, InstanceRequest } from "../wire/instance.ts";
+import { instanceBody } from "./instance-body.ts";
 import { withRequestId } from "./request-id.ts";
 import {
   type SearchOptions,
@@ -45,7 +46,7 @@ export async function spawnInstance(
   { requestId, repeats, mayRunTwice }: { requestId: number; repeats?: RepeatedId; mayRunTwice: boolean },
 ): Promise<string> {
   const { clock, signal } = options;
-  const identified = withRequestId(request, requestId);
+  const identified = instanceBody(withRequestId(request, requestId));
   const limit = identified.truncate_output_at ?? 0;
   const sent: Sent = { limit, repeats, at: clock.now(), command: request.command };
   let resends = 0;
@@ -71,7 +72,7 @@ export async function spawnInstance(
  * Sends the request. An interruption does not abort it immediately: what it started can only be stopped with the operation's id
  * in the response.
  */
-async function post({ transport, capabilities }: SpawnOptions, request: InstanceRequest): Promise<string> {
+async function post({ transport, capabilities }: SpawnOptions, request: InstanceBody): Promise<string> {
   const optional = { names: optionalFields, isApi: capabilities.takesUserNumbers };
   const answer = await transport.fields.send(path, request, optional, (json) => call(transport, json));
   return transport.operations.read(answer, path) ?? "";
@@ -81,7 +82,7 @@ const path = "/v1/instances";
 /** Fields without which a service runs the same command. */
 const optionalFields = ["truncate_output_at", "disposable", "hostname", "preserve_env"] as const;
 
-function call(transport: SearchOptions["transport"], json: InstanceRequest): Promise<Answer> {
+function call(transport: SearchOptions["transport"], json: InstanceBody): Promise<Answer> {
   return transport.call({
     method: "POST",
     path,

@@ -41,6 +41,26 @@ export type HostFile = {
   links?: readonly string[];
 } & ({ path: string } | { uuid: string });
 
+/** Files of this machine in the request of a client in the same process. No request that comes from elsewhere can make it. */
+export class HostFiles {
+  static readonly none = new HostFiles(() => []);
+
+  readonly #list: () => Iterable<HostFile>;
+
+  /** `list` is called when the files are needed, since a large context has very many. */
+  constructor(list: () => Iterable<HostFile>) {
+    this.#list = list;
+  }
+
+  [Symbol.iterator](): Iterator<HostFile> {
+    return this.#list()[Symbol.iterator]();
+  }
+
+  toJSON(): HostFile[] {
+    return [...this];
+  }
+}
+
 /**
  * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
  * `mode` an existing directory keeps its owner and mode. Missing parents are made, as for files.

@@ -1,5 +1,5 @@
 import type { HistoryLine } from "../../image/history.ts";
-import type { HostFile, InstanceEntry, InstanceFile } from "./file.ts";
+import type { HostFiles, InstanceEntry, InstanceFile } from "./file.ts";
 import type { InstanceMount } from "./mount.ts";
 
 /** A `COPY --from` of a request. Part of the extension `copies`, which bough's own engine has. */
@@ -45,7 +45,7 @@ export function isHostName(text: string): boolean {
 /** The value of `ip` for the machine that runs the command, as in Docker. */
 export const hostGateway = "host-gateway";
 
-/** The body of `POST /v1/instances`. */
+/** What an instance is asked to do. In the body of `POST /v1/instances` bytes are encoded, see `InstanceBody`. */
 export interface InstanceRequest {
   /** An image's UUID or `tag:<name>`. */
   image: string;
@@ -60,8 +60,8 @@ export interface InstanceRequest {
   /** Absolute. The service's own default is `/root`, so it is always sent. */
   cwd: string;
   files?: Record<string, InstanceFile>;
-  /** Placed after `files`, and iterated when they are needed. Only for a service in this process, which reads them where they are. */
-  host_files?: Iterable<HostFile>;
+  /** Placed after `files`. Only for a service in this process, which reads them where they are. */
+  host_files?: HostFiles;
   /** The image that the client has made of earlier versions of `host_files`, most of which may be the same there. */
   earlier_image?: string;
   /** Entries by absolute path. Only with the extension `entries`. */
@@ -82,7 +82,7 @@ export interface InstanceRequest {
   /** Further lines of `/etc/hosts`. Only with the extension `extra-hosts`. */
   extra_hosts?: readonly ExtraHost[];
   /** `close: false`: more input follows. */
-  stdin?: { value: string; encoding: string; close?: boolean };
+  stdin?: { bytes: Uint8Array; close?: boolean };
   /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */
   terminal?: TerminalSize;
   /** Bytes of each output stream that are kept. */
@@ -98,6 +98,12 @@ export interface InstanceRequest {
   uid?: number;
   gid?: number;
 }
+
+/** The body of `POST /v1/instances`. */
+export type InstanceBody = Omit<InstanceRequest, "stdin" | "mounts" | "host_files" | "earlier_image"> & {
+  stdin?: { value: string; encoding: string; close?: boolean };
+  mounts?: InstanceMount<string>[];
+};
 
 /** Characters. */
 export interface TerminalSize {

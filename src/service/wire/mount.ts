@@ -1,11 +1,12 @@
+import type { Secret } from "../../secret.ts";
 import { sha256Of } from "../../sha256.ts";
-import type { HostFile, InstanceEntry, InstanceFile } from "./file.ts";
+import type { HostFiles, InstanceEntry, InstanceFile } from "./file.ts";
 
 /**
  * A mount that exists while a command runs, and is not in its result. Part of the extension `mounts`, which bough's own engine
- * has.
+ * has. `Value`: a secret's, which is base64 in a request.
  */
-export type InstanceMount = {
+export type InstanceMount<Value = Secret> = {
   /** Absolute. */
   target: string;
 } & (
@@ -29,7 +30,7 @@ export type InstanceMount = {
   | {
       type: "bind";
       /** The mount's files, whose paths begin at the target. Only for a service in this process. */
-      host_files: Iterable<HostFile>;
+      host_files: HostFiles;
       entries?: Record<string, InstanceEntry>;
       readonly: boolean;
     }
@@ -64,8 +65,8 @@ export type InstanceMount = {
     }
   | {
       type: "secret";
-      /** Base64, kept only in memory. */
-      value: string;
+      /** Kept only in memory. */
+      value: Value;
       /** Octal. Default: 0400. */
       mode?: string;
       uid?: number;

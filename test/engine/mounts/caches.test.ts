@@ -16,7 +16,7 @@ import { openSharedEngine } from "../../support/shared-engine.ts";
 
 const { engine, base } = await openSharedEngine();
 
-type Cache = Extract<InstanceMount, { type: "cache" }>;
+type Cache = Extract<InstanceMount<string>, { type: "cache" }>;
 const cache = (id: string, sharing: Cache["sharing"] = "shared", more: Partial<Cache> = {}): Cache => ({
   ...{ target: "/c", type: "cache", id, sharing },
   ...more,

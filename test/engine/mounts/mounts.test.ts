@@ -54,7 +54,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     ({ type: "secret", value: Buffer.from(value).toString("base64") }) as const;
   type Row = [
     what: string,
-    mounts: () => InstanceMount[] | Promise<InstanceMount[]>,
+    mounts: () => InstanceMount<string>[] | Promise<InstanceMount<string>[]>,
     command: string,
     stdout: string,
   ];
@@ -223,7 +223,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     ["runs out of time", "sleep 60", { timeout: 1 }],
     ["cannot be started", "/none", { shell: false }],
   ])("mounts leave nothing behind after a command that %s", async (_, command, more) => {
-    const mounts: InstanceMount[] = [
+    const mounts: InstanceMount<string>[] = [
       { target: "/m/x", ...image() },
       { target: "/usr/m", ...secret("s3cret") },
       { target: "/etc/m", type: "cache", id: "left", sharing: "locked" },
@@ -244,7 +244,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect(stdout).toBe("/m\n/m/x\n/m/x/kept\n/m/x/kept/b\n");
   });
 
-  test.each<[string, () => InstanceMount[], string]>([
+  test.each<[string, () => InstanceMount<string>[], string]>([
     [
       "a target that is a file",
       () => [{ target: "/etc/passwd", type: "tmpfs" }],

@@ -136,7 +136,7 @@ test("mounts without a command are refused", async () => {
 
 test("the operation's record has mounts without secrets and lists of files", async () => {
   const { uuid } = await engine.upload("content");
-  const mounts: InstanceMount[] = [
+  const mounts: InstanceMount<string>[] = [
     { type: "bind", target: "/a", image: base, source: "/etc", readonly: true },
     { type: "bind", target: "/b", files: { x: { uuid, uid: 0, gid: 0, mode: "0644" } }, readonly: true },
     { type: "secret", target: "/s", value: "czNjcmV0", env: "VALUE" },

@@ -9,7 +9,7 @@ import { leftOpen } from "../../support/descriptors.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
 import { tinyProgram } from "../../support/tiny-program.ts";
 
-type SshMount = Extract<InstanceMount, { type: "ssh" }>;
+type SshMount = Extract<InstanceMount<string>, { type: "ssh" }>;
 
 const { engine, base } = await openSharedEngine();
 for (const command of ["true", "true"]) await engine.run(base, command);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { InstanceRequest, ResourcesLimits } from "../../../src/service/wire/instance.ts";
+import type { InstanceBody, ResourcesLimits } from "../../../src/service/wire/instance.ts";
 import type { LimitHit, OperationRecord } from "../../../src/service/wire/operation.ts";
 import { diskForTests, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
@@ -31,7 +31,7 @@ interface Attack {
   error?: RegExp;
   /** By default any but 0. */
   exitCode?: number;
-  request?: Partial<InstanceRequest>;
+  request?: Partial<InstanceBody>;
 }
 
 const memory: ResourcesLimits = { max_memory_bytes: 64 * mebibyte };
@@ -360,7 +360,7 @@ class ServedEngine {
     this.#user.remove();
   }
 
-  async run(command: string, request: Partial<InstanceRequest>): Promise<OperationRecord> {
+  async run(command: string, request: Partial<InstanceBody>): Promise<OperationRecord> {
     const body = { image: "tag:base:1", command, shell: true, cwd: "/", disposable: false, ...request };
     const started = await this.#json<{ uuid: string }>("instances", JSON.stringify(body));
     for (;;) {

@@ -30,17 +30,17 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   }, 180_000);
   afterAll(() => engine.close());
 
-  const tmpfs = (target: string): InstanceMount => ({ target, type: "tmpfs" });
-  const bind = (target: string, source: string, readonly = true): InstanceMount => ({
+  const tmpfs = (target: string): InstanceMount<string> => ({ target, type: "tmpfs" });
+  const bind = (target: string, source: string, readonly = true): InstanceMount<string> => ({
     ...{ target, type: "bind", image: hostile, source, readonly },
   });
-  const cache = (target: string, id: string, more: object = {}): InstanceMount => ({
+  const cache = (target: string, id: string, more: object = {}): InstanceMount<string> => ({
     ...{ target, type: "cache", id, sharing: "shared", ...more },
   });
-  const secret = (target: string): InstanceMount => ({ target, type: "secret", value: "czNjcmV0" });
+  const secret = (target: string): InstanceMount<string> => ({ target, type: "secret", value: "czNjcmV0" });
 
   /** `outcome`: the command's output, or the beginning of the error. */
-  const rows: [what: string, mounts: () => InstanceMount[], command: string, outcome: string][] = [
+  const rows: [what: string, mounts: () => InstanceMount<string>[], command: string, outcome: string][] = [
     [
       "a target by an absolute link",
       () => [tmpfs("/absolute/t")],
@@ -158,7 +158,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect(readdirSync(outside)).toEqual(["canary"]);
   });
 
-  test.each<[what: string, cwd: string, mounts: () => InstanceMount[], message: string]>([
+  test.each<[what: string, cwd: string, mounts: () => InstanceMount<string>[], message: string]>([
     [
       "by a link in a mount",
       "/m/descriptor",
@@ -218,7 +218,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 
   test("a command can have 1000 mounts", async () => {
-    const mounts = Array.from({ length: 1000 }, (_, index): InstanceMount => {
+    const mounts = Array.from({ length: 1000 }, (_, index): InstanceMount<string> => {
       const target = `/many/${index}`;
       const kinds = [tmpfs(target), bind(target, "/d"), bind(target, "/etc/passwd"), secret(target)];
       return kinds[index % kinds.length] ?? tmpfs(target);

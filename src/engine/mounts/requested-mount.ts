@@ -2,7 +2,7 @@ import { normalize } from "node:path";
 import { isDigest } from "../../image/digest.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import { Secret } from "../../secret.ts";
-import type { HostFile } from "../../service/wire/file.ts";
+import { HostFiles } from "../../service/wire/file.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
 import { type PlacedEntry, type PlacedFile, readEntries, readFiles, readMode } from "../copies/file-spec.ts";
 import {
@@ -30,7 +30,7 @@ interface Access {
 }
 
 /** One of a request's mounts, checked and with its defaults. */
-export type MountSpec = {
+export type RequestedMount = {
   target: string;
   /** The request's fields without secret and potentially long ones, for the operation's record. */
   request: Fields;
@@ -38,7 +38,7 @@ export type MountSpec = {
 
 /** A mount, and the image that its contents come from. */
 export interface MountRequest {
-  spec: MountSpec;
+  spec: RequestedMount;
   image: Image | undefined;
 }
 
@@ -57,7 +57,7 @@ export interface FilesMount {
   /** Set if the target itself is this file. */
   lone: PlacedFile | undefined;
   /** Files of this machine, of a client in the same process, instead of `files` and `lone`. */
-  hostFiles: Iterable<HostFile>;
+  hostFiles: HostFiles;
   /** Owner and mode of the target itself. */
   root: Access & { mtime: number | undefined };
   readonly: boolean;
@@ -107,11 +107,11 @@ interface HostMount {
 const maxMounts = 1000;
 
 /** Reads the field `mounts` of a request. */
-export async function readMounts(value: unknown, records: Records): Promise<MountSpec[]> {
+export async function readRequestedMounts(value: unknown, records: Records): Promise<RequestedMount[]> {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) refuse("mounts", "must be a list");
   if (value.length > maxMounts) refuse("mounts", `must be at most ${maxMounts}`);
-  const mounts: MountSpec[] = [];
+  const mounts: RequestedMount[] = [];
   for (const [index, item] of value.entries()) {
     const name = `mounts[${index}]`;
     mounts.push(await readMount(asFields(item, name), name, records));
@@ -119,7 +119,7 @@ export async function readMounts(value: unknown, records: Records): Promise<Moun
   return mounts;
 }
 
-async function readMount(fields: Fields, name: string, records: Records): Promise<MountSpec> {
+async function readMount(fields: Fields, name: string, records: Records): Promise<RequestedMount> {
   const target = readPath(fields, "target", name);
   if (normalize(target) === "/") refuse(`${name}.target`, "must not be the root directory");
   const type = readString(fields, "type");
@@ -132,8 +132,8 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
   switch (type) {
     case "bind": {
       const readonly = optionalBoolean(fields, "readonly") ?? true;
-      if (fields.files !== undefined) {
-        known("files", "entries", "readonly");
+      if (fields.files !== undefined || fields.host_files instanceof HostFiles) {
+        known(fields.files === undefined ? "host_files" : "files", "entries", "readonly");
         return {
           target,
           request: { type, target, readonly },
@@ -179,11 +179,11 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
     case "secret": {
       known("value", "mode", "uid", "gid", "isFile", "env");
       const { value: _, ...request } = fields;
-      const value = readBase64(fields, name);
+      const value = fields.value instanceof Secret ? fields.value : readSecret(fields, name);
       const env = optionalString(fields, "env");
-      if (env !== undefined) requireVariable(env, value, name);
+      if (env !== undefined) requireVariable(env, value.reveal(), name);
       const isFile = optionalBoolean(fields, "isFile") ?? true;
-      return { target, request, type, ...access(0o400), value: new Secret(value), isFile, env };
+      return { target, request, type, ...access(0o400), value, isFile, env };
     }
     case "ssh":
       known("agent", "mode", "uid", "gid");
@@ -221,7 +221,7 @@ async function readContents(
     files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
     lone: file,
-    hostFiles: [],
+    hostFiles: fields.host_files instanceof HostFiles ? fields.host_files : HostFiles.none,
     root: {
       uid: directory?.uid ?? 0,
       gid: directory?.gid ?? 0,
@@ -253,11 +253,11 @@ function readPath(fields: Fields, name: string, within: string): string {
 }
 
 /** Its content must never be in a message. */
-function readBase64(fields: Fields, name: string): Uint8Array {
+function readSecret(fields: Fields, name: string): Secret {
   const text = readString(fields, "value");
   const bytes = Buffer.from(text, "base64");
   if (bytes.toString("base64") !== text) refuse(`${name}.value`, "must be base64");
-  return bytes;
+  return new Secret(bytes);
 }
 
 function requireVariable(env: string, value: Uint8Array, name: string): void {
@@ -269,6 +269,6 @@ function requireVariable(env: string, value: Uint8Array, name: string): void {
 }
 
 /** Returns the image that a mount's contents come from: it is kept until the operation's end. */
-export function imageOf(mount: MountSpec): string | undefined {
+export function imageOf(mount: RequestedMount): string | undefined {
   return mount.type === "image" || mount.type === "cache" ? mount.image : undefined;
 }
