@@ -21,6 +21,7 @@ add() {
 [ "$NO_CACHE" != true ] || words+=(--no-cache)
 newline=$'\n'
 add --tag "${TAGS//[, ]/$newline}"
+add --tag-from "$TAG_FROM"
 add --label "$LABELS"
 add --build-arg "$BUILD_ARGS"
 add --build-context "$BUILD_CONTEXTS"
@@ -31,11 +32,28 @@ platforms=${platforms#,} platforms=${platforms%,}
 [ -z "$LOCK" ] || words+=("--lock=$LOCK" --locked)
 [ "$PUSH" != true ] || words+=(--push)
 if [ "$PUSH" = true ] || [ -n "${OUTPUTS//[[:space:]]/}" ]; then words+=(--digest-file "$work/digest"); fi
-if [ "$CACHE" = true ]; then
-  cache=$RUNNER_TEMP/bough-cache
-  mkdir -p "$cache"
-  words+=("--cache-from=type=local,src=$cache" "--cache-to=type=local,dest=$cache,mode=max,keep=$CACHE_SIZE")
-fi
+# Returns whether the job has GitHub's cache, with the second version of its protocol.
+has_cache() {
+  [ -n "$ACTIONS_RESULTS_URL" ] && [ -n "$ACTIONS_RUNTIME_TOKEN" ] || return 1
+  case $ACTIONS_CACHE_SERVICE_V2:$ACTIONS_RESULTS_URL in
+    [Tt]rue:* | 1:* | *:https://results-receiver.actions.githubusercontent.com/*) ;;
+    *) return 1 ;;
+  esac
+}
+case $CACHE in
+  true)
+    if has_cache; then
+      words+=("--cache-from=type=gha,scope=$CACHE_KEY" "--cache-to=type=gha,scope=$CACHE_KEY,mode=max,keep=$CACHE_SIZE")
+    else
+      echo "::warning title=bough::this server has no cache that bough can use, so every step is built: with the input cache: directory, actions/cache keeps the layers"
+    fi
+    ;;
+  directory)
+    cache=$RUNNER_TEMP/bough-cache
+    mkdir -p "$cache"
+    words+=("--cache-from=type=local,src=$cache" "--cache-to=type=local,dest=$cache,mode=max,keep=$CACHE_SIZE")
+    ;;
+esac
 # What is refused may be a value: it is not shown.
 refuse_secrets() {
   echo "::error title=bough::$1"

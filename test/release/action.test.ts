@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, wri
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
+import { type GithubCache, startGithubCache } from "../support/github-cache.ts";
 import { fill, makeRelease, ownInstaller, serve, signRelease } from "./fake-release.ts";
 
 setDefaultTimeout(120_000);
@@ -39,10 +40,10 @@ describe("the action's file", () => {
     expect(Object.keys(action.outputs).sort()).toEqual(["digest", "imageid", "metadata"]);
   });
 
-  test("is composite, of bash and the cache only, and no script has an expression in it", () => {
+  test("is composite, of bash and of GitHub's actions for its cache, and no script has an expression in it", () => {
     expect(action.runs.using).toBe("composite");
     for (const { run, shell, uses } of action.runs.steps) {
-      expect(uses ?? shell).toMatch(/^(bash|actions\/cache@v\d+)$/);
+      expect(uses ?? shell).toMatch(/^(bash|actions\/(cache|github-script)@v\d+)$/);
       expect(run ?? "").not.toContain("${{");
     }
     for (const name of readdirSync(folder).filter((each) => each.endsWith(".bash")))
@@ -57,7 +58,11 @@ class Job {
   private readonly action = join(this.directory, "action");
   private readonly temp = join(this.directory, "temp");
 
-  constructor() {
+  /** What the job's actions are told of its cache. */
+  readonly told: Readonly<Record<string, string>>;
+
+  constructor(cache?: GithubCache) {
+    this.told = cache?.environmentFor("refs/heads/main") ?? {};
     for (const path of [this.workspace, this.temp]) mkdirSync(path);
     cpSync(folder, this.action, { recursive: true });
     cpSync(ownInstaller(), join(this.action, "install.sh"));
@@ -82,6 +87,7 @@ class Job {
         {
           cwd: this.workspace,
           env: {
+            ...this.repository,
             ...{ PATH: path.join(":"), HOME: home, BOUGH_HOME: join(home, "state"), GITHUB_ACTIONS: "true" },
             ...{ GITHUB_ACTION_PATH: this.action, RUNNER_TEMP: this.temp, GITHUB_WORKSPACE: this.workspace },
             ...files,
@@ -105,7 +111,32 @@ class Job {
     return readdirSync(this.temp).sort();
   }
 
-  private evaluate(value: string, inputs: Record<string, string>): string {
+  /** What a runner sets for each step. */
+  readonly repository = {
+    GITHUB_REF: "refs/heads/main",
+    GITHUB_SHA: "0".repeat(40),
+    GITHUB_EVENT_NAME: "push",
+  };
+
+  /** The outputs of the step in JavaScript. */
+  private readRuntime(): Map<string, string> {
+    const outputs = new Map<string, string>();
+    const script = action.runs.steps.find(({ id }) => id === "runtime")?.with?.script ?? "";
+    const core = {
+      setSecret: () => undefined,
+      setOutput: (name: string, value: string) => outputs.set(name, value),
+    };
+    new Function("core", "process", script)(core, {
+      env: this.told,
+    });
+    return outputs;
+  }
+
+  private evaluate(given: string, inputs: Record<string, string>): string {
+    const runtime = (inputs.cache ?? "true") === "true" ? this.readRuntime() : new Map<string, string>();
+    const value = given.replace(/\$\{\{ steps\.runtime\.outputs\.(\w+) \}\}/g, (_, name: string) => {
+      return runtime.get(name) ?? "";
+    });
     return value.replace(/\$\{\{ inputs\.([a-z-]+) \}\}/g, (_, name: string) => {
       return inputs[name] ?? action.inputs[name]?.default ?? "";
     });
@@ -131,7 +162,8 @@ function serveRelease() {
 test("installs a verified release, builds, and keeps the layers for another machine", async () => {
   const { server } = serveRelease();
   using _ = server;
-  const job = new Job();
+  await using cache = startGithubCache();
+  const job = new Job(cache);
   cpSync("/bin/busybox", join(job.workspace, "busybox"));
   const dockerfile = [
     "FROM scratch AS base",
@@ -161,7 +193,7 @@ test("installs a verified release, builds, and keeps the layers for another mach
   expect(first).toMatchObject({ exitCode: 0 });
   expect(existsSync(evil)).toBe(false);
   expect(first.output).not.toContain("val=ue");
-  expect(job.leftInTemp).toEqual(["bough", "bough-cache"]);
+  expect(job.leftInTemp).toEqual(["bough"]);
   expect(statSync(join(job.workspace, "image.tar")).size).toBeGreaterThan(1000);
   expect(first.outputs).toEqual({
     imageid: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
@@ -175,7 +207,27 @@ test("installs a verified release, builds, and keeps the layers for another mach
   const second = await job.run(inputs, join(job.directory, "another"));
   expect(second.output).toMatch(/4 of 4 layers cached/);
   expect(second.outputs.digest).toBe(first.outputs.digest ?? "");
+  expect(cache.entries.map(({ key }) => key.replace(/-1.*/, ""))).toEqual(["bough-pack", "bough-index"]);
+  expect(second.output).not.toContain(job.told.ACTIONS_RUNTIME_TOKEN ?? "?");
+
+  // A server whose cache bough can't use.
+  const others = { ...inputs, cache: "directory" };
+  expect((await job.run(others, join(job.directory, "third"))).exitCode).toBe(0);
   expect(readdirSync(job.cacheDirectory)).toContain("index.json");
+  expect((await job.run(others, join(job.directory, "fourth"))).output).toMatch(/4 of 4 layers cached/);
+});
+
+test("tags by rules, and builds without a cache where there is none", async () => {
+  const { server } = serveRelease();
+  using _ = server;
+  const job = new Job();
+  writeFileSync(join(job.workspace, "Dockerfile"), "FROM scratch\nCOPY Dockerfile /\n");
+  const names = { tags: "registry.example/Team/app", "tag-from": "auto\nsha\n" };
+  const built = await job.run({ release: server.url, version: "1.2.3", packages: "", ...names });
+  expect(built).toMatchObject({ exitCode: 0 });
+  expect(built.output).toContain("::warning title=bough::this server has no cache that bough can use");
+  const { tags } = JSON.parse(built.outputs.metadata ?? "");
+  expect(tags).toEqual(["registry.example/team/app:main", "registry.example/team/app:sha-0000000"]);
 });
 
 test("marks the line of a failed step, and gives no outputs", async () => {
