@@ -1,7 +1,8 @@
 /** Finds the signatures of a manifest in its repository: bundles among its referrers, and those under cosign's old tag. */
 import { mediaTypes } from "../image/oci-layout.ts";
-import { type BlobStore, readDescriptor } from "../registry/blob-store.ts";
+import { type BlobStore, MissingBlobError, readDescriptor, WrongBlobError } from "../registry/blob-store.ts";
 import type { Referrer, Referrers } from "../registry/referrers.ts";
+import { WrongManifestError } from "../registry/registry-error.ts";
 import { parseRecord } from "../service/http/json.ts";
 import { readAtMost } from "../streams.ts";
 import { anyBundleType } from "./bundle.ts";
@@ -41,14 +42,15 @@ async function readReferrer(
 ): Promise<FoundSignature[]> {
   if (mediaType !== mediaTypes.manifest) return [];
   if (artifactType !== undefined && !anyBundleType.test(artifactType)) return [];
-  const manifest = await store.getManifest(digest, signal);
+  const manifest = await unlessBroken(store.getManifest(digest, signal));
   const layers: unknown = manifest && parseRecord(manifest.bytes)?.layers;
   const bundles = (Array.isArray(layers) ? layers : []).flatMap((layer) => readDescriptor(layer) ?? []);
   const found: FoundSignature[] = [];
   for (const blob of bundles) {
     if (!anyBundleType.test(blob.mediaType)) continue;
-    const bundle = parseRecord(await readBlob(store, blob, signal));
-    found.push({ kind: "bundle", manifest: digest, bundle: bundle ?? {}, payload: undefined });
+    const bytes = await unlessBroken(readBlob(store, blob, signal));
+    const bundle = (bytes && parseRecord(bytes)) ?? {};
+    found.push({ kind: "bundle", manifest: digest, bundle, payload: undefined });
   }
   return found;
 }
@@ -58,11 +60,24 @@ async function readTagged(store: BlobStore, digest: string, signal: AbortSignal)
   if (manifest === undefined) return [];
   const found: FoundSignature[] = [];
   for (const { payload: blob, annotations } of readLayers(manifest.bytes).slice(0, maxSignatures)) {
-    const payload = await readBlob(store, blob, signal);
+    const payload = (await unlessBroken(readBlob(store, blob, signal))) ?? new Uint8Array();
     const bundle = bundleOf(annotations, payload);
     if (bundle !== undefined) found.push({ kind: "tag", manifest: manifest.digest, bundle, payload });
   }
   return found;
+}
+
+/** Of what is attached, one that the registry has lost, or that others have made wrong, hides none of the others. */
+async function unlessBroken<Result>(reading: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    const isBroken = [MissingBlobError, WrongBlobError, WrongManifestError].some(
+      (kind) => error instanceof kind,
+    );
+    if (isBroken) return undefined;
+    throw error;
+  }
 }
 
 async function readBlob(

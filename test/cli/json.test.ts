@@ -1,6 +1,7 @@
 /** The keys of `-f json` are those that the manual documents. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -44,6 +45,11 @@ beforeAll(async () => {
   environment.CONTREE_URL = service.url;
   environment.CONTREE_TOKEN = "t0ken-t0ken";
   writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  writeFiles(workingDirectory, {
+    "sign.key": privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    "sign.pub": publicKey.export({ type: "spki", format: "pem" }).toString(),
+  });
   await makeDamagedEngine(join(environment.BOUGH_HOME ?? "", "engine"));
   // `history diff` compares two builds.
   await runBough(["build", "."], { workingDirectory, environment });
@@ -72,8 +78,9 @@ const lines: [documented: string, line: string][] = [
   ["inspect", "inspect app:dev"],
   ["inspect --layer", "--local inspect made:1 --layer 1"],
   ["images remove", "--local images remove empty:1"],
-  ["index create", "index create HOST/joined:1 HOST/base:1"],
+  ["index create", "index create HOST/joined:1 HOST/base:1 --sign key=sign.key"],
   ["index inspect", "index inspect HOST/joined:1"],
+  ["verify", "verify HOST/joined:1 --key sign.pub"],
   ["tag", "tag app:dev app:1"],
   ["untag", "untag app:1"],
   ["ls", "ls /"],

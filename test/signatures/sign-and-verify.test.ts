@@ -518,6 +518,14 @@ describe("what verify refuses", () => {
     changeBundle((bundle: Bundle) => {
       bundle.dsseEnvelope.signatures[0].sig = payloadOf("another");
     });
+    const broken = await verify(app);
+    expect(messageIn(broken.stderr)).toContain("it does not verify");
+    // The registry has lost the blob of another one.
+    const lost = [...registry.manifests.values()]
+      .map(({ text }) => JSON.parse(text))
+      .findLast((each) => each.subject);
+    registry.blobs.delete(lost.layers[0].digest);
+    expect(messageIn((await verify(app)).stderr)).toContain("it is damaged");
     await bough(["push", "app:1", app, "--sign", keyless()], { SIGSTORE_ID_TOKEN: token });
     expect(JSON.parse((await verify(app)).stdout).signatures).toHaveLength(1);
   });
