@@ -1,6 +1,7 @@
 import type { BuildResult } from "../../builder/result.ts";
 import { messageOf } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
+import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { BakedTarget } from "./inputs.ts";
@@ -30,18 +31,11 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
   let files: ResultFiles | undefined;
   try {
     files = prepareResultFiles(invocation);
-    if (usesKey(given.values, given.runtime) || given.values.flag("skip-existing")) {
-      const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
-      const own = await findOwnKey({ ...given, log: progress.log });
-      invocation = { ...own.invocation, log: given.log };
+    const keyed = await withKey(given, progress, files);
+    if (keyed === "skipped") return 0;
+    if (keyed !== undefined) {
+      invocation = keyed;
       recording = startRecording(invocation, { keepsOutput: hasReport });
-      if (own.existing !== undefined) {
-        files.writeDigest(own.existing);
-        progress.log.info(`already in the registry, as ${own.existing}: it is not built`);
-        progress.close();
-        printExisting(own);
-        return 0;
-      }
     }
     measures = await startMeasures(invocation, progress, files);
     const { printsImage, buildx, ...result } = await performBuild(
@@ -85,6 +79,23 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
     if (isReported) return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
+}
+
+/** Finds the content key if it is asked for. Returns the invocation with it; says so if the registry has the image already. */
+async function withKey(
+  given: Invocation,
+  progress: Progress,
+  files: ResultFiles,
+): Promise<(Invocation & BakedTarget) | "skipped" | undefined> {
+  if (!usesKey(given.values, given.runtime) && !given.values.flag("skip-existing")) return undefined;
+  const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
+  const own = await findOwnKey({ ...given, log: progress.log });
+  if (own.existing === undefined) return { ...own.invocation, log: given.log };
+  files.writeDigest(own.existing);
+  progress.log.info(`already in the registry, as ${own.existing}: it is not built`);
+  progress.close();
+  printExisting(own);
+  return "skipped";
 }
 
 /** Writes `--report`. A build that failed before it began to run has none. */

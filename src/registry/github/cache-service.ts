@@ -81,15 +81,19 @@ export function createCacheService({ access, fetch, clock, environment }: Servic
         signal.throwIfAborted();
         if (!(error instanceof RegistryError) || !error.isPassing) throw error;
         if (error.status === undefined && attempt >= maxSilentAttempts) throw error;
-        const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
         // Requests that were refused at the same time wait once.
-        if (pausedUntil > before) continue;
-        const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
-        if (waited + wait > access.maxWait) throw error;
-        waited += wait;
-        pausedUntil = steadyTime(clock) + wait;
+        if (pausedUntil === before) pauseAll(error, attempt);
       }
     }
+  }
+
+  /** Lets all requests wait after an attempt of one that was refused. Throws if they have waited too long. */
+  function pauseAll(error: RegistryError, attempt: number): void {
+    const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
+    const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
+    if (waited + wait > access.maxWait) throw error;
+    waited += wait;
+    pausedUntil = steadyTime(clock) + wait;
   }
 
   async function exchange(

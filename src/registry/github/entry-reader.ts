@@ -52,18 +52,23 @@ export function createEntryReader(service: CacheService): EntryReader {
           throw new MissingBlobError(`the cache has no entry ${key} any more, or less of it`);
         if (part === undefined || at >= part.total) return;
         const before = at;
-        try {
-          for await (const chunk of part.body) {
-            at += chunk.byteLength;
-            yield chunk;
-          }
-          if (at >= Math.min(end, part.total)) return;
-        } catch (error) {
-          if (!(error instanceof RegistryError) || !error.isPassing) throw error;
+        for await (const chunk of untilItFails(part.body)) {
+          at += chunk.byteLength;
+          yield chunk;
         }
+        if (at >= Math.min(end, part.total)) return;
         fruitless = at === before ? fruitless + 1 : 0;
         if (fruitless >= maxFruitless) throw new MissingBlobError(`the entry ${key} breaks off`);
       }
     },
   };
+}
+
+/** Ends where the body fails in a way that may pass. */
+async function* untilItFails(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    if (!(error instanceof RegistryError) || !error.isPassing) throw error;
+  }
 }
