@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 
 const environment: Record<string, string> = { BOUGH_HOME: "" };
 beforeAll(async () => {
@@ -136,6 +137,61 @@ describe("with --keep-going", () => {
     expect(results.size).toBe(9);
     expect(results.get("good")).toMatchObject({ status: "built", cached: 1, run: 0 });
   });
+});
+
+test("targets that are pushed send what they have in common once, and each is whole", async () => {
+  const blobs: string[] = [];
+  const requests: string[] = [];
+  const upstream = await Registry.start();
+  await using _upstream = { [Symbol.asyncDispose]: () => upstream.stop() };
+  const proxy = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname, search, searchParams } = new URL(request.url);
+      requests.push(`${request.method} ${pathname}`);
+      if (request.method === "PUT" && searchParams.has("digest"))
+        blobs.push(searchParams.get("digest") ?? "");
+      const { method, headers } = request;
+      const body = method === "PUT" || method === "PATCH" ? await request.bytes() : null;
+      const sent = await fetch(`http://${upstream.host}${pathname}${search}`, { method, headers, body });
+      return new Response(method === "HEAD" ? null : await sent.bytes(), {
+        status: sent.status,
+        headers: sent.headers,
+      });
+    },
+  });
+  await using _proxy = { [Symbol.asyncDispose]: () => proxy.stop(true) };
+  const names = Array.from({ length: 12 }, (_, at) => `env-${at}`);
+  const text = "FROM base:1\nRUN head -c 300000 /dev/urandom > /shared\nARG N\nRUN echo $N > /own\n";
+  const target = (name: string) => ({
+    ...inline(text, { args: { N: name }, tags: [`127.0.0.1:${proxy.port}/set:${name}`] }),
+  });
+  const directory = makeProject(bakeFile(Object.fromEntries(names.map((name) => [name, target(name)]))));
+  const bake = () => bough(directory, "bake", "--push", "--results", "results.jsonl");
+  const first = await bake();
+  expect({ exitCode: first.exitCode, stderr: first.exitCode === 0 ? "" : first.stderr }).toEqual({
+    exitCode: 0,
+    stderr: "",
+  });
+  expect(blobs.length).toBe(new Set(blobs).size);
+  // The base, the shared layer, and of each target its own layer and its configuration.
+  expect(blobs).toHaveLength(2 + 2 * names.length);
+  const pushed = [...resultsIn(directory).values()].map(({ pushedBytes }) => Number(pushedBytes));
+  expect(pushed.filter((bytes) => bytes > 300_000)).toHaveLength(1);
+
+  requests.length = 0;
+  expect((await bake()).exitCode).toBe(0);
+  // Two layers of each target and its configuration are asked for, the manifest is written and read; the others are asked for once.
+  expect(requests.filter((line) => line.startsWith("HEAD")).length).toBeLessThanOrEqual(2 + 2 * names.length);
+  expect(requests.filter((line) => line.startsWith("POST"))).toEqual([]);
+  const one = Bun.spawnSync([
+    "skopeo",
+    "inspect",
+    "--tls-verify=false",
+    `docker://${upstream.host}/set:env-7`,
+  ]);
+  expect(JSON.parse(one.stdout.toString()).Layers).toHaveLength(3);
 });
 
 describe("the results of a bake", () => {

@@ -4,6 +4,7 @@ import type { LayerBlob } from "../../image/layer-header.ts";
 import { createPackedLayers, knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { abandonable } from "../../service/http/deadline.ts";
 import { type FactStore, notePlace, placeOfLayer, registryOf } from "../../store/facts.ts";
 import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -17,7 +18,7 @@ interface LayersJob {
   onKnown: (layers: readonly LayerBlob[], isNew: boolean, signal: AbortSignal) => Promise<void>;
   /** Called with the number of bytes of blobs that have been sent, and of those that are known to be needed. */
   onSent: (bytes: number, total: number) => void;
-  runtime: Pick<Runtime, "environment" | "signal">;
+  runtime: Pick<Runtime, "environment" | "signal" | "pushes">;
 }
 
 /** Docker and skopeo send as many at once. */
@@ -27,7 +28,7 @@ const askedBytes = 64 * 1024;
 
 /**
  * Sends the layers that a repository lacks, several at once. Those that another repository of the registry has are mounted, and
- * only the others are read. Returns how many did not have to be sent. `isStale`: a layer's blob was another one than it was known to be,
+ * only the others are read. Of what several pushes of a command want, each is sent once. Returns how many did not have to be sent. `isStale`: a layer's blob was another one than it was known to be,
  * which only another call gets right.
  */
 export async function pushLayers(
@@ -44,6 +45,31 @@ export async function pushLayers(
     recompresses: content.recompresses,
     openScratch: () => openScratch("push", runtime.environment),
   });
+
+  /** Returns the blob that is sent for `key`, by whichever push of this command comes first. */
+  async function once(
+    key: string,
+    push: () => Promise<LayerBlob>,
+    signal: AbortSignal,
+  ): Promise<{ blob: LayerBlob; isOwn: boolean }> {
+    if (runtime.pushes === undefined) return { blob: await push(), isOwn: true };
+    for (;;) {
+      let isOwn = false;
+      const flight = runtime.pushes(`${store.address} ${key}`, () => {
+        isOwn = true;
+        return push();
+      });
+      if (isOwn) return { blob: await flight, isOwn };
+      try {
+        const blob = await abandonable(signal, flight);
+        reused += 1;
+        return { blob, isOwn };
+      } catch {
+        // The other push may have failed for a reason of its own.
+        signal.throwIfAborted();
+      }
+    }
+  }
 
   /** Notes a layer's blob. Resolves at once, unless it is the last that was unknown. */
   async function note(index: number, blob: LayerBlob, signal: AbortSignal): Promise<void> {
@@ -66,20 +92,20 @@ export async function pushLayers(
     await store.putBlob(blob, counted, signal);
   }
 
-  /** Sends a layer whose blob is known, unless the registry has it. */
-  async function pushKnown(layer: LayerContent, blob: LayerBlob, signal: AbortSignal): Promise<void> {
+  /** Sends a layer whose blob is known, unless the registry has it. Returns the blob that it has then. */
+  async function pushKnown(layer: LayerContent, blob: LayerBlob, signal: AbortSignal): Promise<LayerBlob> {
     if (await isThere(store, blob, sourcesOf(layer, store, facts), signal)) reused += 1;
     else if (blob === layer.stored) await send(blob, () => opened(layer), signal);
     else {
       using ready = await packed.pack(layer);
       layer.onWritten?.(ready.blob);
-      // An earlier version of bough may have packed it differently.
-      isStale ||= ready.blob.digest !== blob.digest;
       await send(ready.blob, ready.open, signal);
+      return ready.blob;
     }
+    return blob;
   }
 
-  async function pushUnknown(layer: LayerContent, index: number, signal: AbortSignal): Promise<void> {
+  async function pushUnknown(layer: LayerContent, index: number, signal: AbortSignal): Promise<LayerBlob> {
     isNew = true;
     using ready = await packed.pack(layer);
     const { blob } = ready;
@@ -90,12 +116,25 @@ export async function pushLayers(
       else await send(blob, ready.open, signal);
     };
     await Promise.all([push(), note(index, blob, signal)]);
+    return blob;
   }
 
   const work = async ([index, layer]: [number, LayerContent], signal: AbortSignal) => {
     const known = knownBlob(layer, content, compression);
-    if (known === undefined) await pushUnknown(layer, index, signal);
-    else await Promise.all([pushKnown(layer, known, signal), note(index, known, signal)]);
+    if (known === undefined) {
+      const push = () => pushUnknown(layer, index, signal);
+      const key = layer.id && `layer ${layer.id} ${JSON.stringify(compression)} ${content.recompresses}`;
+      const { blob, isOwn } =
+        key === undefined ? { blob: await push(), isOwn: true } : await once(key, push, signal);
+      if (!isOwn) await note(index, blob, signal);
+    } else {
+      const push = async () => {
+        const { blob } = await once(known.digest, () => pushKnown(layer, known, signal), signal);
+        // An earlier version of bough may have packed it differently.
+        isStale ||= blob.digest !== known.digest;
+      };
+      await Promise.all([push(), note(index, known, signal)]);
+    }
     if (layer.id !== undefined) notePlace(facts, layer.id, store.address);
   };
   if (content.layers.length === 0) await job.onKnown([], true, runtime.signal);

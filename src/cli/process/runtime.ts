@@ -2,7 +2,9 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
 import type { WordsOf } from "../../messages/wording.ts";
+import type { SingleFlight } from "../../once.ts";
 import type { GithubCaches } from "../../registry/github/github-caches.ts";
 import type { Fetch } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
@@ -35,6 +37,8 @@ export interface Runtime {
   fetch: Fetch;
   /** The scopes of GitHub's cache that this command has opened. */
   github: GithubCaches;
+  /** The blobs that this command has sent to registries, or found there, for a command that pushes many images. */
+  pushes?: SingleFlight<LayerBlob>;
   /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
   isPlugin?: boolean;
   /** What messages call options and commands. `undefined`: as the command line does. */

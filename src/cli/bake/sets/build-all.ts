@@ -4,6 +4,7 @@ import { createCompanions } from "../../../builder/build.ts";
 import { AbandonedError } from "../../../builder/events.ts";
 import { steadyTime } from "../../../clock.ts";
 import type { BoughError } from "../../../errors.ts";
+import type { LayerBlob } from "../../../image/layer-header.ts";
 import { createSingleFlight } from "../../../once.ts";
 import { childOf } from "../../../service/http/deadline.ts";
 import { createSlots } from "../../../slots.ts";
@@ -43,6 +44,8 @@ export interface BuildAll {
   jobs: number | undefined;
   /** True to build all targets that can be built after one has failed. */
   keepsGoing: boolean;
+  /** True if the results are to have the steps: of thousands of targets they fill the memory. */
+  keepsSteps: boolean;
   /** Called when a target has ended. */
   onEnd(ended: EndedTarget, details: FailureDetails): void;
 }
@@ -57,9 +60,12 @@ const targetsPerJob = 4;
  */
 export async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { progress, results, skipped, jobs: given, keepsGoing, onEnd }: BuildAll,
-  invocation: Invocation,
+  { progress, results, skipped, jobs: given, keepsGoing, keepsSteps, onEnd }: BuildAll,
+  asked: Invocation,
 ): Promise<BoughError | undefined> {
+  // What several targets have in common is sent to their registry once.
+  const pushes = createSingleFlight<LayerBlob>({ keeps: true });
+  const invocation = { ...asked, runtime: { ...asked.runtime, pushes } };
   const { runtime } = invocation;
   const { clock } = runtime;
   const stopping = new AbortController();
@@ -147,7 +153,7 @@ export async function buildAll(
       ).finally(() => {
         record = recording.read()?.record;
       });
-      results.set(name, result);
+      results.set(name, keepsSteps ? result : { ...result, steps: [] });
       const { printsImage: _, buildx: __, ...finished } = result;
       display.emit({ type: "finished", result: finished });
       await requests.dropped?.end(target, result, isDroppable(target));
