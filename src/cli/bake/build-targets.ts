@@ -102,7 +102,11 @@ export async function buildTargets(
     const failure =
       targets.size === 0
         ? undefined
-        : await buildAll(targets, { progress, results, skipped, jobs, keepsGoing, keepsSteps: metadata.length > 0, onEnd }, invocation);
+        : await buildAll(
+            targets,
+            { progress, results, skipped, jobs, keepsGoing, keepsSteps: metadata.length > 0, onEnd },
+            invocation,
+          );
     writeMetadata();
     file?.requireWritten();
     progress.close();
