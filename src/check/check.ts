@@ -43,6 +43,7 @@ import {
   UncopyableSourceError,
 } from "./dry-world.ts";
 import { lintDockerfile } from "./lint.ts";
+import { lintChangedVariables, type VariableChange } from "./lints/changed-variables.ts";
 import { type CheckedLock, findNotLocked, lintReferences, openImage } from "./lints/references.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { type ErrorRule, type Finding, isDockerRule, lineOf } from "./rules.ts";
@@ -78,6 +79,8 @@ interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch
   turnsIntoErrors: boolean;
   /** `--lock`. */
   lock: CheckedLock | undefined;
+  /** What past builds had to run again. */
+  changes: readonly VariableChange[];
 }
 
 /** Parses, plans and lints, without a request to a service and without reading a file of the context. */
@@ -132,6 +135,7 @@ async function checkParsed(
     ...mistypedStages(built, options),
     ...plan.warnings,
     ...lintReferences(plan.references, options.lock),
+    ...lintChangedVariables(dockerfile, options.changes),
     ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
   ].filter(({ rule, range }) => isReported(rule, range?.start));
   const errors = [

@@ -40,6 +40,8 @@ export const dockerRules = {
 /** Differences from Docker's build, of which a build also warns in its log. */
 export const ownRules = {
   ArchiveNotUnpacked: "ADD copies an archive as it is, without --docker.",
+  /** By the history of builds on this machine. */
+  ChangingVariable: "An ARG or ENV that changes with most builds is above a RUN that takes long.",
   CopyFromSkipped: "COPY --from is skipped: only a build with --docker copies between stages.",
   CopyMatchesNothing: "The sources of a COPY or ADD match no file.",
   DefaultExclude: "The default excludes leave out a source, or some of it.",

@@ -110,6 +110,7 @@ test("a check of random instructions ends with a report in both formats", async 
           contexts: new Map(),
           buildArgs: new Map([["A", "x"]]),
           lock: undefined,
+          changes: [],
           allowsLocalFrom: false,
           dialect: dialects.default,
           target: undefined,

@@ -1,6 +1,7 @@
 import { requirePossible } from "../../builder/bases/base.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
+import type { VariableChange } from "../../check/lints/changed-variables.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport, renderReport } from "../../check/report.ts";
 import { isDockerRule } from "../../check/rules.ts";
@@ -17,15 +18,16 @@ import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { chooseServices } from "./build-services.ts";
 import { checkInBuildx } from "./call-json.ts";
-import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { type Call, readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
+import { recordedDockerfile } from "./recording.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`. Returns the exit code. */
-export async function runCheckCommand(call: Call, invocation: Invocation): Promise<number> {
+export async function runCheckCommand(call: Call, invocation: Invocation & BakedTarget): Promise<number> {
   const { report, dockerfile } = await checkBuild(invocation);
   if (call.isJson) {
     const json = checkInBuildx(report, dockerfile);
@@ -39,15 +41,16 @@ export async function runCheckCommand(call: Call, invocation: Invocation): Promi
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
-/** Checks what a build would build. Touches neither a service nor any state. */
+/** Checks what a build would build. Touches no service; of the state, it reads the history of builds. */
 export async function checkBuild(
-  invocation: Invocation,
+  invocation: Invocation & BakedTarget,
 ): Promise<{ report: CheckReport } & Pick<BuildInputs, "dockerfile">> {
   const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
   using inputs = await readBuildInputs(invocation, reading);
-  const report = await checkInputs(inputs, invocation, opened);
+  const changes = await findChanges(inputs, invocation);
+  const report = await checkInputs(inputs, invocation, opened, changes);
   // A build, too, reports errors of the Dockerfile before these.
   if (report.errors.length === 0) {
     await inputs.secrets.load();
@@ -55,6 +58,39 @@ export async function checkBuild(
     await requireOptions(inputs.platforms, annotatedPlatforms, invocation);
   }
   return { report, dockerfile: inputs.dockerfile };
+}
+
+/** The builds that are looked at: what changed long ago may be mended. */
+const recentBuilds = 20;
+
+/** Returns what past builds of this Dockerfile had to run again because of a variable. Docker's checks know nothing of it. */
+async function findChanges(
+  inputs: BuildInputs,
+  { runtime, target }: Pick<Invocation, "runtime"> & BakedTarget,
+): Promise<VariableChange[]> {
+  if (runtime.isPlugin === true) return [];
+  const { withHistory } = await import("../history/find-build.ts");
+  const { changedVariables } = await import("../../history/changed-variables.ts");
+  const own = { context: inputs.place, dockerfile: recordedDockerfile(inputs) };
+  try {
+    return await withHistory(runtime, (builds, history) => {
+      const same = builds.filter(
+        (build) =>
+          build.context === own.context &&
+          build.dockerfile === own.dockerfile &&
+          build.target === (inputs.target ?? null) &&
+          // Targets of one Dockerfile differ in their arguments.
+          build.bakeTarget === (target ?? null) &&
+          build.status === "succeeded" &&
+          build.layers > 0,
+      );
+      return changedVariables(same.slice(0, recentBuilds).flatMap(({ id }) => history.record(id) ?? []));
+    });
+  } catch (error) {
+    // A history that can't be read is no mistake in the Dockerfile.
+    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
+    return [];
+  }
 }
 
 async function printReport(report: CheckReport, invocation: Invocation): Promise<void> {
@@ -114,11 +150,12 @@ export async function checkInputs(
   { dockerfile, secrets, ...inputs }: BuildInputs,
   { values, runtime, globals }: Pick<Invocation, "values" | "runtime" | "globals">,
   lock?: CheckedLock,
+  changes: readonly VariableChange[] = [],
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
-    ...{ ...inputs, text, path, lock, signal },
+    ...{ ...inputs, text, path, lock, signal, changes },
     platform: inputs.platforms[0],
     given: idsOf(secrets),
     turnsIntoErrors: readCheckLevel(values) === "error",

@@ -24,6 +24,14 @@ import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/runtime.ts";
 import type { BakedTarget, BuildInputs } from "./inputs.ts";
 
+/** Returns the path of a Dockerfile as records have it. */
+export function recordedDockerfile({
+  context,
+  dockerfile,
+}: Pick<BuildInputs, "context" | "dockerfile">): string {
+  return pathWithin(context.absolutePath, dockerfile.absolutePath) ?? dockerfile.path;
+}
+
 /** A build as it will be seen afterwards. Nothing that fails here fails the build. */
 export interface Recording {
   /** The name of the build in the history. */
@@ -168,8 +176,8 @@ export function startRecording(
       mask = known.mask;
       const isSecret = (name: string, value: string) =>
         isSecretName(name) || isSecretValue(value) || known.has(name);
-      const { context, dockerfile, place, target } = built;
-      const path = pathWithin(context.absolutePath, dockerfile.absolutePath) ?? dockerfile.path;
+      const { place, target } = built;
+      const path = recordedDockerfile(built);
       const tags = values.list("tag");
       const named = tags[0] ?? nameOfContext({ context: place, dockerfile: path });
       origin = {
