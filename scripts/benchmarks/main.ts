@@ -1,6 +1,6 @@
 /** `scripts/bench [--check] [--json PATH] [--times N] [NAME ...]`: see README.md beside this file. */
 import { writeFileSync } from "node:fs";
-import { cpus, release, totalmem } from "node:os";
+import { cpus, loadavg, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { renderTable } from "../../src/terminal/table.ts";
 import { runScript } from "../run-script.ts";
@@ -13,6 +13,13 @@ import { measureEngineFile, measureEngineFiles, measureEngineMounts } from "./ca
 import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
 import { measureExport, measureUnchangedPush } from "./cases/export.ts";
 import { measureFarBuilds, measureFarCommands, measureFarFiles, measureFarLargeFile } from "./cases/far.ts";
+import { measureGrowingHome, measureGrowingTargets } from "./cases/growing-stores.ts";
+import {
+  measureGrowingBuilds,
+  measureGrowingFiles,
+  measureGrowingLayers,
+  measureGrowingSteps,
+} from "./cases/growth.ts";
 import { measureImport } from "./cases/import.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
@@ -74,6 +81,12 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "registry-cache": measureRegistryCache,
   ignored: measureIgnoredTree,
   memory: measureMemory,
+  "growing-steps": measureGrowingSteps,
+  "growing-layers": measureGrowingLayers,
+  "growing-builds": measureGrowingBuilds,
+  "growing-home": measureGrowingHome,
+  "growing-targets": measureGrowingTargets,
+  "growing-files": measureGrowingFiles,
 };
 
 await runScript(async () => {
@@ -92,8 +105,9 @@ await runScript(async () => {
     return;
   }
   const names = positionals.length > 0 ? positionals : Object.keys(cases);
+  const before = loadavg();
   const rows = await measureAll(names, openBench(Number(values.times)));
-  report(rows, values.json);
+  report(rows, { before, after: loadavg() }, values.json);
   if (values.check && rows.some((row) => !isMet(row))) process.exitCode = 1;
 });
 
@@ -113,7 +127,13 @@ async function measureAll(names: readonly string[], bench: Bench): Promise<Row[]
   return rows;
 }
 
-function report(rows: readonly Row[], path: string): void {
+/** The load of the machine over 1, 5 and 15 minutes. After the measurement, the bench is part of it. */
+interface Load {
+  before: number[];
+  after: number[];
+}
+
+function report(rows: readonly Row[], load: Load, path: string): void {
   const shown = rows.map((row) => [
     row.case,
     row.bough,
@@ -135,9 +155,15 @@ function report(rows: readonly Row[], path: string): void {
   const document = {
     time: new Date().toISOString(),
     machine,
+    load,
     rows: rows.map((row) => ({ ...row, met: isMet(row) })),
   };
   writeFileSync(path, `${JSON.stringify(document, null, 2)}\n`);
+  const [loadBefore = 0] = load.before;
+  if (loadBefore > 1)
+    process.stdout.write(
+      `the load was ${loadBefore.toFixed(1)} when the measurement began: only ratios and processor times mean something\n`,
+    );
   const missed = rows.filter((row) => !isMet(row)).length;
   process.stdout.write(`${rows.length - missed} goals met, ${missed} missed; figures in ${path}\n`);
 }

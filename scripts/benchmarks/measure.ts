@@ -19,13 +19,17 @@ export interface Run {
   readBytes: number;
 }
 
-/** Runs a program. Rejects if it fails: the time of a failure means nothing. */
+/**
+ * Runs a program in a session of its own, as a daemon has one: the kernel shares processors between sessions. Rejects if it fails: the time of a
+ * failure means nothing.
+ */
 export async function run({ words, cwd, env }: Command, options: { watches?: boolean } = {}): Promise<Run> {
   const started = performance.now();
   const child = Bun.spawn([...words], {
     ...(cwd === undefined ? {} : { cwd }),
     env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
     stdin: "ignore",
+    detached: true,
     stdout: "pipe",
     stderr: "pipe",
   });

@@ -52,8 +52,8 @@ export async function createReuse(
 }
 
 function findEarlier(state: EngineState, uuid: string): EarlierLayer | undefined {
-  const layer = findImage(state, uuid)?.layer;
-  const digests = layer === undefined ? undefined : placedFilesOf(state.database, layer);
-  if (layer === undefined || digests === undefined) return undefined;
-  return { id: layer, directory: layerDirectory(state.layout, layer), digests };
+  const found = placedFilesOf(state.database, uuid);
+  // The image's layers are looked at only if one of them has many files.
+  if (found === undefined || findImage(state, uuid) === undefined) return undefined;
+  return { ...found, directory: layerDirectory(state.layout, found.id) };
 }

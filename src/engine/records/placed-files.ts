@@ -26,12 +26,20 @@ export function notePlacedFiles(database: Database, layer: number, { digests, ea
     database.run("UPDATE layers SET has_links = 2 WHERE id = ? AND has_links = 0", [id]);
 }
 
-/** Returns the digests of a layer; `undefined` if they are unknown, or if the layer may not be on the disk yet. */
-export function placedFilesOf(database: Database, layer: number): Uint8Array | undefined {
-  return database
-    .query<{ digests: Uint8Array }, [number]>(
-      `SELECT digests FROM placed_files
-       WHERE layer = ? AND NOT EXISTS (SELECT 1 FROM unsynced_layers WHERE layer = placed_files.layer)`,
-    )
-    .get(layer)?.digests;
+/**
+ * Returns the uppermost layer of an image, and the digests of its files; `undefined` if they are unknown, or if the layer may not be on
+ * the disk yet.
+ */
+export function placedFilesOf(
+  database: Database,
+  image: string,
+): { id: number; digests: Uint8Array } | undefined {
+  return (
+    database
+      .query<{ id: number; digests: Uint8Array }, [string]>(
+        `SELECT images.layer AS id, digests FROM images JOIN placed_files ON placed_files.layer = images.layer
+         WHERE uuid = ? AND NOT EXISTS (SELECT 1 FROM unsynced_layers WHERE layer = images.layer)`,
+      )
+      .get(image) ?? undefined
+  );
 }
