@@ -9,6 +9,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
+import { startGithubCache } from "../support/github-cache.ts";
 import { Registry } from "../support/registry.ts";
 
 setDefaultTimeout(60_000);
@@ -193,6 +194,41 @@ describe("a metadata file", () => {
         invocation: { environment: { platform } },
       });
   });
+});
+
+/** The words with which docker/build-push-action calls buildx in a public repository, with the cache of its documentation. */
+test("the recipe with GitHub's cache builds once, and pushes a provenance that names the run", async () => {
+  await using cache = startGithubCache();
+  const run = "https://github.example/team/app/actions/runs/1/attempts/1";
+  const words = [
+    ...["build", "--build-arg", "COLOUR=blue", "--builder", "builder-1"],
+    ...["--cache-from", "type=gha,scope=app", "--cache-to", "type=gha,scope=app,mode=max"],
+    ...[
+      "--iidfile",
+      join(home, "iid"),
+      "--label",
+      "org.opencontainers.image.title=app",
+      "--platform",
+      "linux/amd64",
+    ],
+    ...["--attest", `type=provenance,mode=max,builder-id=${run}`, "--tag", `${registry.host}/recipe:1`],
+    ...["--metadata-file", join(home, "recipe.json"), "--push", app],
+  ];
+  const environment = { ...actions, ...cache.environmentFor("refs/heads/main") };
+  for (const machine of ["first", "second"]) {
+    const built = await buildx(words, { ...environment, BOUGH_HOME: join(home, machine) });
+    expect(built.exitCode, built.stderr).toBe(0);
+    // The second machine has what the first has sent.
+    const { steps } = JSON.parse(readFileSync(join(home, "recipe.json"), "utf8"));
+    const copies = steps.filter(({ instruction }: { instruction: string }) => instruction.startsWith("COPY"));
+    const cached = copies.map((step: { cached: boolean }) => step.cached);
+    expect(cached).toEqual(Array(2).fill(machine === "second"));
+  }
+  expect(await manifestsOf("recipe")).toHaveLength(2);
+  const format = ["--format", "{{json .Provenance}}"];
+  const { stdout } = await buildx(["imagetools", "inspect", ...format, `${registry.host}/recipe:1`]);
+  expect(stdout).toContain(run);
+  expect(stdout).toContain("blue");
 });
 
 describe("the summary of a build", () => {

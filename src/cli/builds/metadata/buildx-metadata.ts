@@ -1,5 +1,6 @@
 /** What docker buildx writes of a build into its metadata file, beside the image. */
 import type { CheckedLock } from "../../../check/lints/references.ts";
+import { BoughError } from "../../../errors.ts";
 import { formatPlatform, machinePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { Runtime } from "../../process/runtime.ts";
@@ -13,7 +14,7 @@ import { readMetadataOptions } from "./options.ts";
 export async function describeForBuildx(
   inputs: BuildInputs,
   recording: Pick<Recording, "id" | "startedAt" | "inputs" | "origin">,
-  invocation: Pick<Invocation, "values" | "runtime" | "globals">,
+  invocation: Pick<Invocation, "values" | "runtime" | "globals" | "log">,
   lock: CheckedLock | undefined,
 ): Promise<Record<string, unknown>> {
   const { runtime } = invocation;
@@ -52,11 +53,20 @@ async function provenances(
 
 async function warnings(
   inputs: BuildInputs,
-  invocation: Pick<Invocation, "values" | "runtime" | "globals">,
+  invocation: Pick<Invocation, "values" | "runtime" | "globals" | "log">,
   lock: CheckedLock | undefined,
 ): Promise<Record<string, unknown>> {
   const { checkInputs } = await import("../check.ts");
   const { vertexWarnings } = await import("./vertex-warnings.ts");
-  const found = vertexWarnings((await checkInputs(inputs, invocation, lock)).warnings, inputs.dockerfile);
-  return found.length === 0 ? {} : { "buildx.build.warnings": found };
+  try {
+    const report = await checkInputs(inputs, invocation, lock);
+    const found = vertexWarnings(report.warnings, inputs.dockerfile);
+    return found.length === 0 ? {} : { "buildx.build.warnings": found };
+  } catch (error) {
+    invocation.runtime.signal.throwIfAborted();
+    if (!(error instanceof BoughError)) throw error;
+    // The image exists: a context that has changed meanwhile costs its warnings.
+    invocation.log.warn(`the metadata file has no warnings: ${error.message}`);
+    return {};
+  }
 }
