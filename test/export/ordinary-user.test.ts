@@ -1,5 +1,6 @@
 /** Exports from the engine of a user without privileges: the compiled program, which enters a user namespace. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
@@ -94,4 +95,36 @@ test("a directory of another user is refused before the build", async () => {
   const output = ["-o", "type=oci,dest=/etc/image.tar"];
   const checked = bough("engine", "build", "--check", `${user.home}/context`, ...output);
   await expect(checked).rejects.toThrow("cannot write /etc/image.tar: permission denied");
+});
+
+test("a scanner sees the image, and what is pushed is signed", async () => {
+  const scanner = temporaryDirectory();
+  const statement = { _type: "https://in-toto.io/Statement/v1", predicateType: "https://spdx.dev/Document" };
+  const text = JSON.stringify({ ...statement, predicate: { name: "NAME" } });
+  writeFiles(scanner, {
+    Dockerfile: 'FROM base:1\nCOPY --chmod=755 scan /scan\nENTRYPOINT ["/scan"]\n',
+    scan: `#!/bin/sh -e\nsed "s/NAME/$(cat $BUILDKIT_SCAN_SOURCE/a/b/new)/" > $BUILDKIT_SCAN_DESTINATION/sbom.spdx.json <<'TEXT'\n${text}\nTEXT\n`,
+  });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const keys = temporaryDirectory();
+  writeFiles(keys, {
+    "own.key": privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    "own.pub": publicKey.export({ type: "spki", format: "pem" }).toString(),
+  });
+  const [given, name] = [user.give(keys, "keys"), `${registry.host}/scanned:1`];
+  await bough("engine", "build", user.give(scanner, "scanner"), "--docker", "--tag", "scanner:1");
+  const words = ["--docker", "--tag", name, "--push", "--sbom=generator=scanner:1"];
+  await bough("engine", "build", `${user.home}/context`, ...words, "--sign", `key=${given}/own.key`);
+  const digest = await bough("engine", "verify", name, "--key", `${given}/own.pub`);
+  const manifest = async (reference: string) => {
+    const accept = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json";
+    return fetch(`http://${registry.host}/v2/scanned/manifests/${reference}`, { headers: { accept } });
+  };
+  const index = await manifest("1");
+  expect(index.headers.get("docker-content-digest")).toBe(digest);
+  const { manifests } = (await index.json()) as { manifests: { digest: string }[] };
+  const attestations = await manifest(manifests[1]?.digest ?? "");
+  const { layers } = (await attestations.json()) as { layers: { digest: string }[] };
+  const recorded = await fetch(`http://${registry.host}/v2/scanned/blobs/${layers[0]?.digest}`);
+  expect(await recorded.json()).toMatchObject({ predicate: { name: "new" } });
 });
