@@ -19,6 +19,7 @@ const stepOf = (stage: StageState, key: Partial<StepKey> = {}) => ({
   title: "RUN make",
   key: { ...stageKey(stage), instruction: "RUN", command: ["shell", "make"], ...key },
 });
+const mountsWith = (key: string) => ({ key, files: new Map(), images: [] });
 const inputs = (stage: StageState, key: Partial<StepKey> = {}) => inputsOf(stepOf(stage, key), "salt");
 const file: StagedEntry = {
   type: "file",
@@ -78,6 +79,25 @@ describe("a change of the chain hash is explained by", () => {
     const now = inputs(base, { command: ["exec", "make"] });
     expect(findDifference(inputs(base), now)).toEqual({ reason: "command" });
   });
+});
+
+test.each<[string, Partial<StepKey>, Partial<StepKey>]>([
+  ["--network", {}, { options: [{ name: "--network", text: "--network=none" }] }],
+  ["--network", { options: [{ name: "--network", text: "--network=none" }] }, {}],
+  ["--mount", { mounts: mountsWith("[1]") }, { mounts: mountsWith("[2]") }],
+  ["--chown", { copy: { sources: ["/a"], chown: "1" } }, { copy: { sources: ["/a"], chown: "2" } }],
+  ["--chmod", { copy: { chown: "" } }, { copy: { chmod: "755", chown: "" } }],
+  ["the list of sources", { copy: { sources: ["/a"] } }, { copy: { sources: ["/a", "/b"] } }],
+  ["the destination", { copy: { destination: "/a" } }, { copy: { destination: "/b" } }],
+])("a change of an option is explained by its name: %s", (name, before, now) => {
+  expect(findDifference(inputs(base, before), inputs(base, now))).toEqual({ reason: "option", name });
+});
+
+test("a record of an earlier version, without options, is compared by what it has", () => {
+  const { options: _, ...before } = inputs(base);
+  expect(findDifference(before, inputs(base))).toBeUndefined();
+  const { command: _command, ...key } = { ...stepOf(base).key, copy: { chown: "1" } };
+  expect(findDifference(before, inputsOf({ title: "RUN make", key }, "salt"))).toBeUndefined();
 });
 
 describe("a step's record has no text of a secret", () => {
