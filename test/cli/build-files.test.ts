@@ -69,6 +69,8 @@ test("the files are written after a successful build, and the metadata has every
     uploaded: { files: 1, bytes: 7 },
     exported: [],
     "image.name": "docker.io/library/app:latest",
+    "buildx.build.ref": expect.stringMatching(/^default\/default\/[0-9a-z]{12}$/),
+    "buildx.build.provenance": expect.objectContaining({ buildType: "urn:bough:dockerfile:v1" }),
     steps: [
       { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
       { line: 2, instruction: "ENV A=1", ...none },
