@@ -127,6 +127,19 @@ describe("differs after a change of", () => {
   });
 });
 
+test("differs between Docker's meaning and bough's own", async () => {
+  const directory = temporaryDirectory();
+  const home = temporaryDirectory();
+  writeFiles(directory, { Dockerfile: `FROM ${base}\nCOPY a.txt /\n`, "a.txt": "a\n" });
+  const keys: string[] = [];
+  for (const dialect of [["--docker"], []]) {
+    const { stdout } = await bough(directory, ["build", ...dialect, "--print-key", "."], home);
+    expect(stdout).toMatch(/^[0-9a-f]{64}\n$/);
+    keys.push(stdout);
+  }
+  expect(keys[0]).not.toBe(keys[1] ?? "");
+});
+
 describe("bases", () => {
   const layoutOf = async (version: string, configuration = {}) =>
     makeBusyboxLayout(temporaryDirectory(), {

@@ -54,6 +54,8 @@ export async function findContentKey(given: KeyJob): Promise<KeyedTarget> {
   const named = withLabels(stage, dialect.keepsConfiguration ? asked.labels : new Map());
   const content = [
     keyVersion,
+    // Copies of the same files may differ.
+    dialect.name,
     formatPlatform(platforms.target),
     named.layer.hash,
     resultConfiguration(named, asked),
