@@ -52,6 +52,8 @@ describe("with --keep-going", () => {
       good: inline("FROM base:1\nRUN echo good > /good\n", { tags: ["keep:good"] }),
       bad: inline("FROM base:1\nRUN echo first\nRUN echo oops >&2; exit 3\n"),
       broken: inline("FROM base:1\nRNU true\n"),
+      nowhere: { context: "-" },
+      missing: { context: "none", dockerfile: "other" },
       child: inline("FROM bad\n", { contexts: { bad: "target:bad" } }),
       grandchild: inline("FROM child\n", { contexts: { child: "target:child" } }),
       one: inline(`${shared}RUN echo one\n`),
@@ -77,13 +79,17 @@ describe("with --keep-going", () => {
     const { error } = JSON.parse(stderr.slice(stderr.lastIndexOf('{"error"')));
     expect(error.code).toBe("failed");
     expect(error.message.split("\n").filter((line: string) => !line.startsWith(" "))).toEqual([
-      "5 of 9 targets failed, 2 not built, since they need one that is not built",
+      "7 of 11 targets failed, 2 not built, since they need one that is not built",
       expect.stringMatching(
         /^target bad \(docker-bake\.json:\d+\): bad \(dockerfile-inline\):3: the command failed with exit code 3/,
       ),
       expect.stringMatching(
         /^target broken \(docker-bake\.json:\d+\): broken \(dockerfile-inline\):2: unknown instruction: RNU/,
       ),
+      expect.stringMatching(
+        /^target nowhere \(docker-bake\.json:\d+\): a bake file can't name standard input/,
+      ),
+      expect.stringMatching(/^target missing \(docker-bake\.json:\d+\): /),
       expect.stringMatching(/^target one \(.*:2: the command failed with exit code 4/),
       expect.stringMatching(/^target two \(.*:2: the command failed with exit code 4/),
       expect.stringMatching(/^target split \(.*:4: the command failed with exit code 5/),
@@ -94,7 +100,16 @@ describe("with --keep-going", () => {
 
     const results = resultsIn(directory);
     expect(Object.fromEntries([...results].map(([name, { status }]) => [name, status]))).toEqual({
-      ...{ good: "built", slow: "built", bad: "failed", broken: "failed", one: "failed", two: "failed" },
+      ...{
+        good: "built",
+        slow: "built",
+        bad: "failed",
+        broken: "failed",
+        nowhere: "failed",
+        missing: "failed",
+        one: "failed",
+        two: "failed",
+      },
       ...{ split: "failed", child: "blocked", grandchild: "blocked" },
     });
     expect(results.get("good")).toEqual({
@@ -134,7 +149,7 @@ describe("with --keep-going", () => {
     expect(exitCode).toBe(1);
     expect(stderr).not.toMatch(/spawned op=\S+ RUN (echo good|sleep 1)/);
     const results = resultsIn(directory);
-    expect(results.size).toBe(9);
+    expect(results.size).toBe(11);
     expect(results.get("good")).toMatchObject({ status: "built", cached: 1, run: 0 });
   });
 });

@@ -146,13 +146,17 @@ function refuseInputs(
   for (const file of files)
     if (isSameFile(resolve(invocation.runtime.workingDirectory, file), place.path))
       throw unusablePlace(place, "this is a file of the bake");
-  for (const target of targets.values())
-    inTarget(target, () =>
-      refuseInput(
-        place,
-        buildOf(target, () => placeholder, invocation),
-      ),
-    );
+  for (const target of targets.values()) {
+    let own: ReturnType<typeof buildOf>;
+    try {
+      own = buildOf(target, () => placeholder, invocation);
+    } catch (error) {
+      // It has no inputs, and fails when its turn comes.
+      if (invocation.values.flag("keep-going")) continue;
+      throw error;
+    }
+    inTarget(target, () => refuseInput(place, own));
+  }
 }
 
 /** Throws if two targets would give one tag to different images, or write one file. Directories of files are written together. */

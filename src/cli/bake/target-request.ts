@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
-import { usageError, withPrefix } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
 import type { BakedTarget } from "../builds/inputs.ts";
 import { placeholderKey, withKey } from "../builds/keys/key-in-tags.ts";
@@ -54,11 +55,20 @@ export function inTarget<Result>(
   }
 }
 
+/** An error that says which target it is about. */
+class TargetError extends BoughError {
+  override readonly name = "TargetError";
+}
+
+/** Returns an error that says which target it is about. Others than a BoughError stay as they are. */
 export function withTarget(
   error: unknown,
   { name, origin }: Pick<ResolvedTarget, "name" | "origin">,
 ): unknown {
-  return withPrefix(error, `target ${name} (${origin})`);
+  if (error instanceof TargetError || !(error instanceof BoughError) || error.kind === "interrupted")
+    return error;
+  const { kind, hint } = error;
+  return new TargetError(wording`target ${name} (${origin}): ${error.wording}`, { kind, hint, cause: error });
 }
 
 function requestFor(

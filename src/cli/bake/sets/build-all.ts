@@ -164,7 +164,7 @@ export async function buildAll(
       const isCancelled = !isOwn || failureOf(error).kind === "interrupted";
       if (keepsGoing && !isCancelled) {
         reasons.set(name, error);
-        failed.push({ target, message: failureOf(error).message });
+        failed.push({ target, message: failureOf(withTarget(error, target)).message });
       } else {
         if (isOwn) failures.push(withTarget(error, target));
         stopping.abort(new AbandonedError());

@@ -19,9 +19,7 @@ export function failureOfAll(
   const failed = given.toSorted((one, other) => placeOf(one) - placeOf(other));
   const own = failed.flatMap((each) => ("message" in each ? [each] : []));
   const blocked = failed.flatMap((each) => ("needs" in each ? [each] : []));
-  const shown = own
-    .slice(0, maxShown)
-    .map(({ target: { name, origin }, message }) => `target ${name} (${origin}): ${message}`);
+  const shown = own.slice(0, maxShown).map(({ message }) => message);
   const left = own.length - shown.length;
   const others = blocked.map(({ target, needs }) => `${target.name} (needs ${needs.join(", ")})`);
   const parts = [
