@@ -68,6 +68,10 @@ test("leaves the bases only, and runs steps that targets share once", async () =
     exitCode: 0,
     runs: [...names.map((name) => `echo ${name} > /own`), "echo shared > /shared"],
   });
+  const printed = first.stdout.split("\n").slice(1, -1);
+  expect(printed.map((line) => line.split(/\s+/).slice(0, 3))).toEqual(
+    names.map((name) => [name, "-", `${place}/${name}:1`]),
+  );
   // A RUN that changes nothing has the image of the base.
   expect((await bough("bake", "plain", "--push", "--drop-pushed")).exitCode).toBe(0);
   expect((await left()).layers).toBe(base.layers);

@@ -28,6 +28,7 @@ import {
 import { isSameFile } from "../process/same-file.ts";
 import { methodOf } from "./call.ts";
 import { callTargets } from "./call-targets.ts";
+import { isDroppable } from "./keys/keyed-requests.ts";
 import { isAddress } from "./names.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { type BuildAll, type Built, buildAll, type SkippedTarget } from "./sets/build-all.ts";
@@ -282,9 +283,15 @@ function printTargets(
 ): void {
   // An image goes to standard output, where nothing else may be printed then.
   if (results.values().some(({ printsImage }) => !printsImage)) return;
+  const isDropped = (name: string) => {
+    const target = targets.get(name);
+    return invocation.values.flag("drop-pushed") && target !== undefined && isDroppable(target);
+  };
   const built = [...results].filter(([name]) => targets.get(name)?.isLinked !== true);
   const shown = [
-    ...built.map(([name, result]) => [name, shownOf(result)] as const),
+    ...built.map(
+      ([name, result]) => [name, isDropped(name) ? shownOfDropped(result) : shownOf(result)] as const,
+    ),
     ...[...skipped].map(([name, target]) => [name, shownOfSkipped(target)] as const),
   ].sort(([one], [other]) => (one < other ? -1 : 1));
   printResult(invocation, {
@@ -325,6 +332,12 @@ type Shown = Pick<Built, "tags" | "exported" | "platforms"> & {
 
 function shownOf(result: Built): Shown {
   return { ...result, digest: result.exported[0]?.descriptor.digest ?? null };
+}
+
+/** With `--drop-pushed` only the registry has it. */
+function shownOfDropped(result: Built): Shown {
+  const { platforms: _, ...shown } = shownOf(result);
+  return { ...shown, image: null };
 }
 
 function shownOfSkipped({ tags, digest }: SkippedTarget): Shown {
