@@ -105,36 +105,42 @@ function readFlavor(text: string, fields: readonly [string, string | undefined][
 }
 
 function readRule(text: string): TagRule {
+  const { type, fields } = splitRule(text);
+  const unknown = [...fields.keys()].find((name) => ![...common, ...fieldsOf[type]].includes(name));
+  if (unknown !== undefined) throw wrong(text, `unknown field ${unknown}`);
+  const needed = needs[type];
+  if (needed !== undefined && !fields.has(needed)) throw wrong(text, `${needed}= is missing`);
+  if (!["short", "long"].includes(fields.get("format") ?? "short"))
+    throw wrong(text, "format is short or long");
+  const priority = Number(fields.get("priority") ?? priorities[type]);
+  if (!Number.isFinite(priority)) throw wrong(text, "priority is a number");
+  return {
+    ...{ type, text, priority, fields },
+    prefix: fields.get("prefix") ?? prefixes[type],
+    suffix: fields.get("suffix"),
+    enable: fields.get("enable") ?? "true",
+  };
+}
+
+/** The field that a type can't do without. */
+const needs: Partial<Record<RuleType, string>> = { raw: "value", match: "pattern" };
+const prefixes: Partial<Record<RuleType, string>> = { pr: "pr-", sha: "sha-" };
+
+/** Splits `TYPE,KEY=VALUE` and `type=TYPE,KEY=VALUE`, as docker's action for tags has them. `ref` is what its `event` names. */
+function splitRule(text: string): { type: RuleType; fields: Map<string, string> } {
   const fields = new Map<string, string>();
-  let type: string | undefined;
   for (const [at, field] of splitCsv(text).entries()) {
     const [key, value] = splitPair(field.trim());
     if (value !== undefined) fields.set(key.toLowerCase(), value);
-    else if (at === 0) type = key;
+    else if (at === 0) fields.set("type", key);
     else throw wrong(text, `${key} has no value`);
   }
-  const given = type ?? fields.get("type") ?? "raw";
+  const given = fields.get("type") ?? "raw";
   const known = given === "ref" ? (fields.get("event") ?? "") : given;
   for (const name of ["type", ...(given === "ref" ? ["event"] : [])]) fields.delete(name);
-  const found = ruleTypes.find((each) => each === known);
-  if (found === undefined) throw wrong(text, `unknown type ${JSON.stringify(known)}`);
-  const unknown = [...fields.keys()].find((name) => ![...common, ...fieldsOf[found]].includes(name));
-  if (unknown !== undefined) throw wrong(text, `unknown field ${unknown}`);
-  for (const name of found === "raw" ? ["value"] : found === "match" ? ["pattern"] : [])
-    if (!fields.has(name)) throw wrong(text, `${name}= is missing`);
-  if (!["short", "long"].includes(fields.get("format") ?? "short"))
-    throw wrong(text, "format is short or long");
-  const priority = Number(fields.get("priority") ?? priorities[found]);
-  if (!Number.isFinite(priority)) throw wrong(text, "priority is a number");
-  const own = found === "pr" ? "pr-" : found === "sha" ? "sha-" : undefined;
-  return {
-    ...{ type: found, text, priority, fields },
-    ...{
-      prefix: fields.get("prefix") ?? own,
-      suffix: fields.get("suffix"),
-      enable: fields.get("enable") ?? "true",
-    },
-  };
+  const type = ruleTypes.find((each) => each === known);
+  if (type === undefined) throw wrong(text, `unknown type ${JSON.stringify(known)}`);
+  return { type, fields };
 }
 
 export function wrong(text: string, reason: string) {
