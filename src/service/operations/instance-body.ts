@@ -2,17 +2,13 @@ import type { InstanceBody, InstanceRequest } from "../wire/instance.ts";
 import type { InstanceMount } from "../wire/mount.ts";
 
 /** Returns the request's body, with bytes as base64. */
-export function instanceBody({
-  stdin,
-  mounts,
-  host_files,
-  earlier_image: _,
-  ...request
-}: InstanceRequest): InstanceBody {
+export function instanceBody({ host_files, earlier_image: _, ...request }: InstanceRequest): InstanceBody {
   if (host_files !== undefined) throw new Error("files of this machine are for a service in this process");
+  const { stdin, mounts, truncate_output_at: limit, ...rest } = request;
   return {
-    ...request,
+    ...rest,
     ...(mounts && { mounts: mounts.map(mountBody) }),
+    ...(limit !== undefined && { truncate_output_at: limit }),
     ...(stdin && { stdin: inputBody(stdin) }),
   };
 }
