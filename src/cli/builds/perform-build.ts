@@ -178,8 +178,15 @@ async function prepareAndRun(
           attest: attesting?.attest(connection, uuid, options.tags, platform),
         }));
         const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
+        const directories = together?.directories ?? new Map();
         const isMap = images.length > 1 || asksForPlatforms(inputs.buildArgs);
-        return writeBuildOutputs(timed, { images, isMap, sign }, invocation, log, destination.daemon?.daemon);
+        return writeBuildOutputs(
+          timed,
+          { images, isMap, sign, directories },
+          invocation,
+          log,
+          destination.daemon?.daemon,
+        );
       },
       imagesOf: imagesIn,
       mayRepeat: !takesStandardOutput(outputs),

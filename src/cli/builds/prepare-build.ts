@@ -7,6 +7,7 @@ import type { AskedBuild, BuildRequest, BuildServices, SourceFiles } from "../..
 import { supportOf } from "../../builder/service-support.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
+import type { Slots } from "../../slots.ts";
 import type { Store } from "../../store/store.ts";
 import { type Log, prefixLog } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -31,6 +32,8 @@ export interface BuildsTogether {
   caches: CommandCaches;
   /** The sessions of the builds. */
   sessions: Set<string>;
+  /** The directories that are written to, each by one build at a time. */
+  directories: Map<string, Slots>;
   /** What is known of the files of each context. */
   tables: Map<string, FileTables>;
   writesMetadata: boolean;

@@ -1,6 +1,7 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { ExportedAs } from "../../builder/result.ts";
 import { formatPlatform } from "../../image/platform.ts";
+import { createSlots, type Slots } from "../../slots.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { partsFor } from "../export/annotations.ts";
@@ -24,14 +25,21 @@ export interface BuiltImage {
   from: Pick<Connection, "service" | "store">;
 }
 
+interface BuildToWrite {
+  images: readonly BuiltImage[];
+  /** True if files get a directory for each platform, as with several or BUILDKIT_MULTI_PLATFORM. */
+  isMap: boolean;
+  sign: SignImage | undefined;
+  /** The directories that builds of this process write to. Each is filled by one at a time: the next replaces files, as in docker. */
+  directories: Map<string, Slots>;
+}
+
 /**
  * Exports what was built, an image for each platform, to all destinations, and returns what was written. Messages go to `log`.
- *
- * @param isMap true if files get a directory for each platform, as with several or BUILDKIT_MULTI_PLATFORM
  */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  { images, isMap, sign }: { images: readonly BuiltImage[]; isMap: boolean; sign: SignImage | undefined },
+  { images, isMap, sign, directories }: BuildToWrite,
   invocation: Invocation,
   log: Log,
   daemon: Daemon | undefined,
@@ -59,7 +67,7 @@ export async function writeBuildOutputs(
       makeParents(destination);
       if (destination.kind === "local") {
         const isSplit = options.splitsPlatforms ?? isMap;
-        await writeFiles(destination.path, { images, isSplit, fileTime }, invocation, log);
+        await writeFiles(destination.path, { images, isSplit, fileTime, directories }, invocation, log);
         continue;
       }
       const output = { isInline: isInline(destination) };
@@ -85,8 +93,7 @@ export async function writeBuildOutputs(
   return exported;
 }
 
-interface WrittenFiles {
-  images: readonly BuiltImage[];
+interface WrittenFiles extends Pick<BuildToWrite, "images" | "directories"> {
   /** True if each platform gets a directory. */
   isSplit: boolean;
   /** The time of all files, in place of their own. */
@@ -96,11 +103,15 @@ interface WrittenFiles {
 /** Writes the files of the images into a directory. */
 async function writeFiles(
   path: string,
-  { images, isSplit, fileTime }: WrittenFiles,
+  { images, isSplit, fileTime, directories }: WrittenFiles,
   invocation: Invocation,
   log: Log,
 ): Promise<void> {
   const owners = new Map<string, string>();
+  const { signal, workingDirectory } = invocation.runtime;
+  const turns = directories.getOrInsertComputed(resolve(workingDirectory, path), () => createSlots(1));
+  const leave = await turns.take(signal);
+  using _turn = { [Symbol.dispose]: leave };
   for (const image of images) {
     const local = isSplit ? join(path, await directoryOf(image)) : path;
     makeParents({ kind: "local", path: local });

@@ -71,33 +71,45 @@ export async function createDroppedImages(
     store.forgetImages(removed);
   }
 
+  /** Notes which images a target has made, and which were there. */
+  async function noteMade(
+    target: ResolvedTarget,
+    { image, platforms = [], steps }: Performed,
+  ): Promise<void> {
+    const layers = layersOf(await keys.keyOf(target));
+    for (const each of [image, ...platforms.map((platform) => platform.image)])
+      made.get(imageOf(target.name))?.images.add(each);
+    const known = imagesIn(made);
+    for (const { step, image } of steps) {
+      if (image === null) continue;
+      const layer = layers.get(step);
+      if (layer !== undefined) made.get(layer)?.images.add(image);
+      else if (!known.has(image)) bases.add(image);
+    }
+  }
+
+  /** Returns the images that nobody needs any more once a target is pushed. */
+  function release(name: string): string[] {
+    const unused = new Set<string>();
+    // The image before its layers, and the last of these first.
+    for (const each of [...(uses.get(name) ?? [])].reverse()) {
+      const entry = made.get(each);
+      if (entry === undefined || --entry.users > 0) continue;
+      made.delete(each);
+      for (const image of entry.images) unused.add(image);
+    }
+    // A step that changes no file has the image of the step before.
+    return [...unused.difference(imagesIn(made).union(bases))];
+  }
+
   return {
     async end(target, result, isPushed) {
-      const { name } = target;
-      const layers = layersOf(await keys.keyOf(target));
-      made.get(imageOf(name))?.images.add(result.image);
-      for (const { image } of result.platforms ?? []) made.get(imageOf(name))?.images.add(image);
-      const known = imagesIn(made);
-      for (const { step, image } of result.steps) {
-        if (image === null) continue;
-        const layer = layers.get(step);
-        if (layer !== undefined) made.get(layer)?.images.add(image);
-        else if (!known.has(image)) bases.add(image);
-      }
+      await noteMade(target, result);
       makeRoom();
       if (!isPushed) return;
-      const unused: string[] = [];
-      // The image before its layers, and the last of these first.
-      for (const each of [...(uses.get(name) ?? [])].reverse()) {
-        const entry = made.get(each);
-        if (entry === undefined || --entry.users > 0) continue;
-        made.delete(each);
-        unused.push(...entry.images);
-      }
-      // A step that changes no file has the image of the step before.
-      const needed = imagesIn(made).union(bases);
+      const unused = release(target.name);
       try {
-        if (!isRefused) await remove([...new Set(unused)].filter((image) => !needed.has(image)));
+        if (!isRefused) await remove(unused);
       } catch (error) {
         if (error instanceof BoughError && error.kind === "interrupted") throw error;
         log.warn(`what is pushed stays: ${messageOf(error)}`);

@@ -81,7 +81,7 @@ export async function buildAll(
     return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };
   };
   const together: BuildsTogether = {
-    ...{ signal, caches, sessions: new Set(), tables: new Map() },
+    ...{ signal, caches, sessions: new Set(), tables: new Map(), directories: new Map() },
     writesMetadata: invocation.values.text("metadata-file") !== undefined,
     connectTo(service) {
       // What names it.
