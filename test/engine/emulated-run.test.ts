@@ -144,7 +144,7 @@ describe.if(hasOwnList && process.getuid?.() === 0 && process.arch === "x64")("a
   });
 
   test.each([
-    ["is refused", "none", "POST /v1/instances"],
+    ["is refused", "none", "this machine does not run programs for it"],
     ["fails where the list of interpreters is not mounted", "unknown", "exec format error"],
   ] as const)(
     "of a platform without an interpreter %s, with the package to install",
