@@ -35,6 +35,20 @@ export interface ExportedAs {
   configDigest: string;
   /** Of a push: the bytes of its layers that were sent, and not in the registry before. */
   sentBytes?: number | undefined;
+  /** Of a push with `--sign`. */
+  signature?: ImageSignature | undefined;
+}
+
+/** The signature of an image in a registry. */
+export interface ImageSignature {
+  /** Null for a key. */
+  identity: string | null;
+  /** Null without a log. */
+  logIndex: string | null;
+  /** The digest of the Sigstore bundle. */
+  bundle: string;
+  /** The digest of the manifest that has it, a referrer of the image. */
+  manifest: string;
 }
 
 /** The result of one instruction. The fields about a layer are null if the instruction makes none. */

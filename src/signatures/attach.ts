@@ -7,13 +7,19 @@ import { bundleType } from "./bundle.ts";
 import { addLayer, encodeLayer, type SimpleSignature, signatureTag } from "./simple-signing.ts";
 import { signaturePredicate } from "./statement.ts";
 
+/** Digests of a signature in a registry: its bundle, and the manifest that has the bundle. */
+export interface AttachedBundle {
+  bundle: string;
+  manifest: string;
+}
+
 /** Stores a bundle as a referrer: https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md */
 export async function attachBundle(
   { store, add }: Referrers,
   subject: Descriptor,
   { bundle, created }: { bundle: Uint8Array; created: string },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<AttachedBundle> {
   const config = await put(store, "application/vnd.oci.empty.v1+json", Buffer.from("{}"), signal);
   const layer = await put(store, bundleType, bundle, signal);
   const annotations = {
@@ -27,7 +33,9 @@ export async function attachBundle(
     ...{ config, layers: [layer], subject: { mediaType, digest, size }, annotations },
   };
   const bytes = Buffer.from(JSON.stringify(manifest));
-  await add(subject, referrerOf(bytes, bundleType, annotations), bytes, signal);
+  const referrer = referrerOf(bytes, bundleType, annotations);
+  await add(subject, referrer, bytes, signal);
+  return { bundle: layer.digest, manifest: referrer.digest };
 }
 
 /** Adds a signature to those under cosign's old tag. */

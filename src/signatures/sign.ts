@@ -2,7 +2,7 @@
 import { withPrefix } from "../errors.ts";
 import { digestOf, hexOf } from "../image/digest.ts";
 import type { Referrers } from "../registry/referrers.ts";
-import { attachBundle, attachSimple } from "./attach.ts";
+import { type AttachedBundle, attachBundle, attachSimple } from "./attach.ts";
 import { encodeBundle, encodeEnvelope, type SignerMaterial } from "./bundle.ts";
 import { type Certified, certify, identityOf } from "./certificate-authority.ts";
 import { fetchToken, type TokenSource } from "./identity-token.ts";
@@ -30,21 +30,24 @@ interface Subject {
   size: number;
 }
 
-export interface Signature {
+interface Signature {
   /** Whom the certificate names; `undefined` for a key. */
   identity: string | undefined;
   /** Where the log has it; `undefined` without a log. */
   logIndex: string | undefined;
 }
 
+/** A signature beside its image. */
+export interface AttachedSignature extends Signature, AttachedBundle {}
+
 export interface ImageSigner {
   /** Signs a manifest that a repository has. One that is in several repositories is signed once. @param name without a tag */
-  sign(subject: Subject, name: string, referrers: Referrers, signal: AbortSignal): Promise<Signature>;
+  sign(subject: Subject, name: string, referrers: Referrers, signal: AbortSignal): Promise<AttachedSignature>;
 }
 
 export function createSigner(options: SigningOptions, dependencies: ServiceDependencies): ImageSigner {
   const signed = new Map<string, Promise<{ bundle: Uint8Array; signature: Signature; signing: Signing }>>();
-  const attached = new Map<string, Promise<Signature>>();
+  const attached = new Map<string, Promise<AttachedSignature>>();
 
   async function signOnce(digest: string, signal: AbortSignal) {
     const signing = await openSigning(options, dependencies, signal);
@@ -65,13 +68,13 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
       signOnce(digest, signal),
     );
     const created = new Date(dependencies.clock.now()).toISOString();
-    await attachBundle(referrers, subject, { bundle, created }, signal);
+    const stored = await attachBundle(referrers, subject, { bundle, created }, signal);
     if (options.hasCosignTag) {
       const payload = simplePayload(name, digest);
       const simple = await signing.signSimple(payload);
       await attachSimple(referrers, digest, simple, signal);
     }
-    return signature;
+    return { ...signature, ...stored };
   }
 
   return {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
@@ -253,6 +253,30 @@ describe("a build and its kin", () => {
     expect(exitCode).toBe(0);
     expect(entries() - before).toBe(1);
     for (const name of names) expect((await verify(name)).exitCode).toBe(0);
+  });
+
+  test.each(["build", "push", "index create"])("%s says which signature it has made", async (command) => {
+    const name = `${registry.host}/said/${command.replace(" ", "-")}:1`;
+    const build = `build context --docker --push --tag ${name} --metadata-file metadata.json`;
+    if (command === "index create") await bough(build.split(" "));
+    const words = { build, push: `push app:1 ${name}`, "index create": `index create ${name} ${name}` }[
+      command
+    ];
+    const how = ["--sign", keyless(), "--format", "json"];
+    const { exitCode, stdout, stderr } = await bough([...(words ?? "").split(" "), ...how], {
+      SIGSTORE_ID_TOKEN: token,
+    });
+    expect(exitCode, stderr).toBe(0);
+    const [{ manifest, logIndex }] = JSON.parse((await verify(name)).stdout).signatures;
+    const bundle = JSON.parse(
+      [...registry.manifests].find(([place]) => place.endsWith(manifest))?.[1].text ?? "",
+    ).layers[0].digest;
+    const signature = { identity: workflow, logIndex, bundle, manifest };
+    const result = JSON.parse(stdout);
+    expect(command === "build" ? result.exported[0].signature : result.signature).toEqual(signature);
+    if (command !== "build") return;
+    const metadata = JSON.parse(readFileSync(join(places, "metadata.json"), "utf8"));
+    expect(metadata.exported[0].signature).toEqual(signature);
   });
 
   test("bake signs what it pushes, and not what it writes", async () => {

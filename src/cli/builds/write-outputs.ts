@@ -80,10 +80,11 @@ export async function writeBuildOutputs(
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });
       const place = nameDestination(destination);
       if (delivered !== undefined) {
-        const { descriptor, configDigest, sentBytes } = delivered;
+        const { descriptor, configDigest, sentBytes, signature } = delivered;
         exported.push({
           ...{ destination: place, descriptor, configDigest },
           ...(sentBytes !== undefined && { sentBytes }),
+          ...(signature && { signature }),
         });
       }
       const digest = delivered === undefined ? "" : `, ${delivered.descriptor.digest}`;

@@ -47,7 +47,7 @@ interface DeliveredImage extends ExportedImage, Pick<ImageToWrite, "attest" | "a
   directory?: string | undefined;
 }
 
-type DeliveredAs = WrittenImage & Partial<Pick<PushedImage, "sentBytes">>;
+type DeliveredAs = WrittenImage & Partial<Pick<PushedImage, "sentBytes" | "signature">>;
 
 /** Exports or pushes an image, or those for several platforms, and shows the progress. */
 export async function deliverImage(

@@ -1,3 +1,4 @@
+import type { ImageSignature } from "../../builder/result.ts";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
@@ -41,6 +42,7 @@ interface PushJob {
 export interface PushedImage extends WrittenImage {
   /** The bytes of the layers that were sent. */
   sentBytes: number;
+  signature: ImageSignature | undefined;
 }
 
 /**
@@ -67,15 +69,16 @@ export async function pushImage(
     let pushed = await push();
     if (pushed.isStale) pushed = await push();
     const { reused, description } = pushed;
+    let signature: ImageSignature | undefined;
     if (job.sign !== undefined) {
       const unnamed = await description.name(undefined, signal);
-      await job.sign(unnamed.descriptor, name, { credentials, ...secured });
+      signature = await job.sign(unnamed.descriptor, name, { credentials, ...secured });
     }
     const image = await description.name(byDigest ? undefined : tag, signal);
     job.onReused(reused);
     const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);
     if (reason !== undefined) job.onUnverified(reason);
-    return { ...image, sentBytes: pushed.sentBytes };
+    return { ...image, sentBytes: pushed.sentBytes, signature };
   } catch (error) {
     throw error instanceof RegistryError ? withAdvice(error, reference) : error;
   }

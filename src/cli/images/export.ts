@@ -145,7 +145,10 @@ async function exportNamedImage(
   const name = nameDestination(destination);
   printResult(invocation, {
     id: digest ?? name,
-    json: { image: image.uuid, destination: name, digest },
+    json: {
+      ...{ image: image.uuid, destination: name, digest },
+      ...(written?.signature && { signature: written.signature }),
+    },
     table: () => ({
       header: ["DESTINATION", "DIGEST"],
       rows: [[{ whole: name }, digest === null ? null : { whole: digest }]],

@@ -1,3 +1,4 @@
+import type { ImageSignature } from "../../builder/result.ts";
 import { usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
@@ -101,17 +102,21 @@ async function createIndex(invocation: Invocation): Promise<void> {
     runtime.stdout.write(`${Buffer.from(manifest.bytes)}\n`);
     return;
   }
+  let signature: ImageSignature | undefined;
   if (sign === undefined) await writeIndex(made, tag.reference, to, { signal, log });
   else {
     const { bytes, digest, mediaType } = manifest;
     await writeIndex(made, digest, to, { signal, log });
     const repository = tag.address.slice("docker://".length);
-    await sign({ mediaType, digest, size: bytes.byteLength }, repository, { credentials });
+    signature = await sign({ mediaType, digest, size: bytes.byteLength }, repository, { credentials });
     await to.putManifest(tag.reference, manifest, signal);
   }
   printResult(invocation, {
     id: manifest.digest,
-    json: { index: given, digest: manifest.digest, platforms: entries.map(describeEntry) },
+    json: {
+      ...{ index: given, digest: manifest.digest, platforms: entries.map(describeEntry) },
+      ...(signature && { signature }),
+    },
     table: () => ({
       header: ["INDEX", "DIGEST"],
       rows: [[{ whole: given }, { whole: manifest.digest }]],

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { ImageSignature } from "../../builder/result.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import type { WrittenImage } from "../../image/image-writer.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
@@ -12,12 +13,12 @@ import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readSignOption, type SignRequest } from "./sign-option.ts";
 
-/** Signs the image that a repository, `HOST/NAME`, has, and says so. */
+/** Signs the image that a repository, `HOST/NAME`, has, logs it, and returns what results have of the signature. */
 export type SignImage = (
   image: WrittenImage["descriptor"],
   repository: string,
   access: { credentials: RegistryCredentials | undefined; isInsecure?: boolean },
-) => Promise<void>;
+) => Promise<ImageSignature>;
 
 const maxKeyBytes = 64 * 1024;
 
@@ -51,9 +52,10 @@ async function openSigner(
   );
   return async (image, repository, access) => {
     const referrers = openReferrers(`docker://${repository}`, { fetch, clock, environment, ...access });
-    const { identity, logIndex } = await signer.sign(image, repository, referrers, signal);
+    const { identity, logIndex, ...stored } = await signer.sign(image, repository, referrers, signal);
     const entered = logIndex === undefined ? "" : `, entry ${logIndex} of the log`;
     log.info(`signed ${repository}@${image.digest} by ${identity ?? "the key"}${entered}`);
+    return { identity: identity ?? null, logIndex: logIndex ?? null, ...stored };
   };
 }
 
