@@ -279,31 +279,40 @@ describe("a build and its kin", () => {
     expect(metadata.exported[0].signature).toEqual(signature);
   });
 
-  test("bake signs what it pushes, and not what it writes", async () => {
-    const target = (name: string, output: string) => ({
-      context: "context",
-      tags: [`${registry.host}/baked/${name}:1`],
-      output: [output],
-    });
-    writeFileSync(
-      join(places, "bake.json"),
-      JSON.stringify({
-        target: {
-          pushed: target("pushed", "type=registry"),
-          written: target("written", "type=oci,dest=written.tar"),
+  test("bake signs what it pushes, however it is asked to, and not what it writes", async () => {
+    const outputs = {
+      registry: "type=registry",
+      image: "type=image,push=true",
+      one: { type: "image", push: 1 },
+      flag: undefined,
+      written: "type=oci,dest=written.tar",
+    };
+    const target = Object.fromEntries(
+      Object.entries(outputs).map(([name, output]) => [
+        name,
+        {
+          context: "context",
+          tags: [`${registry.host}/baked/${name}:1`],
+          ...(output && { output: [output] }),
         },
-      }),
+      ]),
     );
-    const words = ["bake", "-f", "bake.json", "pushed", "written", "--sign", keyless()];
-    const { exitCode, stderr } = await bough(words, { SIGSTORE_ID_TOKEN: token });
-    expect(stderr).toContain("/baked/pushed@sha256:");
-    expect(exitCode).toBe(0);
-    expect((await verify(`${registry.host}/baked/pushed:1`)).exitCode).toBe(0);
-    const none = await bough(["bake", "-f", "bake.json", "written", "--sign", keyless()], {
-      SIGSTORE_ID_TOKEN: token,
-    });
-    expect(none.stderr).toContain("--sign needs an image that is pushed");
-    expect(none.exitCode).toBe(2);
+    writeFileSync(join(places, "bake.json"), JSON.stringify({ target }));
+    const bake = (words: string) =>
+      bough(["bake", "-f", "bake.json", ...words.split(" "), "--sign", keyless()], {
+        SIGSTORE_ID_TOKEN: token,
+      });
+    for (const words of ["registry image one written", "flag --push"]) {
+      const { exitCode, stderr } = await bake(words);
+      expect(exitCode, stderr).toBe(0);
+    }
+    for (const name of ["registry", "image", "one", "flag"])
+      expect((await verify(`${registry.host}/baked/${name}:1`)).exitCode, name).toBe(0);
+    for (const words of ["written", "image --set image.output=type=image,push=0"]) {
+      const none = await bake(words);
+      expect(none.stderr).toContain("--sign needs an image that is pushed");
+      expect(none.exitCode).toBe(2);
+    }
   });
 
   test("index create signs the index", async () => {

@@ -100,3 +100,8 @@ export function entryText(entry: Entry): string {
 export function agentText({ id, paths }: Entry): string {
   return Array.isArray(paths) ? `${id}=${paths.join(",")}` : String(id);
 }
+
+/** True for an output that goes to a registry. */
+export function isPush({ type, push }: Entry): boolean {
+  return type === "registry" || (type === "image" && parseGoBoolean(String(push)) === true);
+}

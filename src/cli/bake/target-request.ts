@@ -12,7 +12,7 @@ import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { FetchedContext } from "../contexts/fetched-context.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { agentText, type Entry, entryText } from "./entries.ts";
+import { agentText, type Entry, entryText, isPush } from "./entries.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
@@ -226,10 +226,6 @@ export function requireSigned(
   const isAnyPushed = targets.values().some(({ fields }) => (fields.output ?? []).some(isPush));
   if (values.text("sign") !== undefined && !isAnyPushed)
     throw usageError("--sign needs an image that is pushed", "Give --push.");
-}
-
-function isPush({ type, push }: Entry): boolean {
-  return type === "registry" || (type === "image" && push === true);
 }
 
 /** False for outputs that mean bough's own store: what docker would keep in its cache. */

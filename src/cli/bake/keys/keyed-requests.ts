@@ -7,7 +7,7 @@ import { type ConnectTo, keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { engineDirectory, isEmbedded } from "../../service/choice.ts";
-import type { Entry } from "../entries.ts";
+import { isPush } from "../entries.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, type ImageOf } from "../target-request.ts";
 import type { DroppedImages } from "./dropped-images.ts";
@@ -101,7 +101,6 @@ async function openDropped(
 
 /** True for a target whose image only registries are to keep, or that nobody has asked for. */
 export function isDroppable({ isLinked, fields: { output = [] } }: ResolvedTarget): boolean {
-  const isPush = ({ type, push }: Entry) => type === "registry" || (type === "image" && push === "true");
   return isLinked || (output.length > 0 && output.every(isPush));
 }
 
