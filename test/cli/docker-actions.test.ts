@@ -302,6 +302,27 @@ describe("the summary of a build", () => {
     expect(json(files, blob(manifest.config.digest))).toMatchObject({ error: { code: 2 } });
   });
 
+  test.each(["docker's", "bough's"])(
+    "a build's note goes with %s history rm, and no other",
+    async (whose) => {
+      const directory = temporaryDirectory();
+      const environment = { ...actions, BUILDX_CONFIG: directory, BUILDX_BUILDER: "mine" };
+      for (let count = 0; count < 2; count++)
+        await buildx(["build", "-f", "bad.Dockerfile", "."], environment);
+      const notes = join(directory, "refs/mine/mine");
+      const [id = "", other = ""] = readdirSync(notes);
+      writeFiles(directory, { "refs/mine/mine/ofbuildx": "{}", "refs/default/default/ofbuildx": "{}" });
+      const child = Bun.spawn([whose === "docker's" ? plugin : program, "history", "rm", id], {
+        env: { HOME: home, BOUGH_HOME: join(home, "state"), BUILDX_CONFIG: directory },
+        ...({ stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const),
+      });
+      const removed = await endOf(child);
+      expect(removed.exitCode, removed.stderr).toBe(0);
+      expect(readdirSync(notes).sort()).toEqual([other, "ofbuildx"].sort());
+      expect(readdirSync(join(directory, "refs/default/default"))).toEqual(["ofbuildx"]);
+    },
+  );
+
   test("of several builds is one archive", async () => {
     const path = join(home, "all.dockerbuild");
     expect((await buildx(["history", "export", "--all", "-o", path])).exitCode).toBe(0);

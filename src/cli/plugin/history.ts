@@ -3,6 +3,7 @@ import { CommandLineError, usageError } from "../../errors.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import { buildRefOf, formatBuildRef } from "../builds/metadata/build-ref.ts";
 import { parseArguments } from "../command-line/arguments.ts";
+import { removeNotes } from "../history/docker-notes.ts";
 import { requireRecord, withHistory } from "../history/find-build.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { formatted } from "./format.ts";
@@ -127,12 +128,15 @@ async function rm(words: readonly string[], { name, runtime }: HistoryCall): Pro
   if (values.positionals.length === 0 && !all) throw usageError("rm requires at least one argument");
   if (values.positionals.length > 0 && all)
     throw usageError("rm requires either --all or at least one argument");
-  await withHistory(runtime, (builds, history) => {
+  const removed = await withHistory(runtime, (builds, history) => {
     // As in buildx, one that is not there is no error.
     const chosen = all ? builds : values.positionals.flatMap((ref) => findKnown(ref, builds) ?? []);
-    history.remove(chosen.map(({ id }) => id));
+    const ids = chosen.map(({ id }) => id);
+    history.remove(ids);
     history.compact();
+    return ids;
   });
+  removeNotes(removed, runtime);
   return 0;
 }
 

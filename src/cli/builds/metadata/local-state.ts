@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
-import { homeDirectory } from "../../../home-directory.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { notesDirectory } from "../../history/docker-notes.ts";
 import type { BuildInputs } from "../inputs.ts";
 import { buildRefOf } from "./build-ref.ts";
 import { readMetadataOptions } from "./options.ts";
@@ -20,9 +20,7 @@ export function noteForDocker(
 ): void {
   if (!readMetadataOptions(runtime).hasWarnings) return;
   const { builder, node, id } = buildRefOf(build.id, runtime);
-  const { BUILDX_CONFIG, DOCKER_CONFIG } = runtime.environment;
-  const docker = DOCKER_CONFIG || join(homeDirectory(runtime.environment), ".docker");
-  const directory = join(BUILDX_CONFIG || join(docker, "buildx"), "refs", builder, node);
+  const directory = join(notesDirectory(runtime), builder, node);
   const path = fetched === undefined ? dockerfile.absolutePath : dockerfile.path;
   const state = {
     ...{ Target: target ?? "default", LocalPath: place },
