@@ -1,10 +1,17 @@
 /** Checks the signature in a bundle: that a key made it, or somebody whom a trusted authority has certified when a trusted log entered it. */
-import { createPublicKey, verify, X509Certificate } from "node:crypto";
+import { createPublicKey, type KeyObject, verify, X509Certificate } from "node:crypto";
 import { type Bundle, bundleFromJSON } from "@sigstore/bundle";
 import type { TrustedRoot } from "@sigstore/protobuf-specs";
-import { type SignedEntity, toSignedEntity, toTrustMaterial, Verifier } from "@sigstore/verify";
+import {
+  type SignedEntity,
+  type Signer,
+  toSignedEntity,
+  toTrustMaterial,
+  VerificationError,
+  Verifier,
+} from "@sigstore/verify";
 import { digestInPayload } from "./simple-signing.ts";
-import { payloadType, readStatement } from "./statement.ts";
+import { payloadType, readStatement, signaturePredicate } from "./statement.ts";
 
 /** What a signature has to be by. With a key and a root, a log of the root has to have it. */
 export interface Trust {
@@ -17,8 +24,9 @@ export interface VerifiedSigner {
   /** Whom the certificate names, and who has vouched for that to the authority; `undefined` for a key. */
   identity: string | undefined;
   issuer: string | undefined;
-  /** When the log entered it, in ISO 8601; `undefined` if nothing says so. */
+  /** When the log entered it, or a timestamp authority saw it, in ISO 8601; `undefined` if neither has signed a time. */
   signedAt: string | undefined;
+  /** Where the log has it; `undefined` unless the log has signed that. */
   logIndex: string | undefined;
 }
 
@@ -45,42 +53,101 @@ export function verifyBundle(
   if (isCertified && trust.key !== undefined) throw new UnverifiedError("it is not made by a key");
   if (!isCertified && trust.key === undefined)
     throw new UnverifiedError("it is made by a key, and has no certificate");
-  const signer = attempt(
-    "it does not verify",
-    () => verifySignature(bundle, payload, trust),
-    () => expiryIn(bundle),
-  );
+  const { signer, entity } = attempt("it does not verify", () => verifySignature(bundle, payload, trust));
   requireSubject(bundle, payload, { digest, predicateType });
-  const [entry] = bundle.verificationMaterial.tlogEntries;
-  const isProven = entry !== undefined && trust.root !== undefined;
-  const seconds = isProven ? Number(entry.integratedTime) : 0;
+  const [time] = timesOf(entity);
   return {
     identity: signer.identity?.subjectAlternativeName,
     issuer: signer.identity?.extensions?.issuer,
-    signedAt: seconds > 0 ? new Date(seconds * 1000).toISOString() : undefined,
-    logIndex: isProven ? entry.logIndex : undefined,
+    signedAt: time?.at.toISOString(),
+    logIndex: promisedEntries(entity)[0]?.logIndex,
   };
 }
 
-function verifySignature(bundle: Bundle, payload: Uint8Array | undefined, { key, root }: Trust) {
+/** Returns who has signed, and what of the bundle is verified. */
+function verifySignature(
+  bundle: Bundle,
+  payload: Uint8Array | undefined,
+  { key, root }: Trust,
+): { signer: Signer; entity: SignedEntity } {
   const { certificateAuthorities = [], timestampAuthorities = [], tlogs = [], ctlogs = [] } = root ?? {};
   const mediaType = root?.mediaType ?? "";
   const all = { mediaType, certificateAuthorities, timestampAuthorities, tlogs, ctlogs };
-  const material = toTrustMaterial(all, () => {
+  const materialWith = (publicKey: () => KeyObject) =>
+    toTrustMaterial(all, () => ({ publicKey: publicKey(), validFor: () => true }));
+  const material = materialWith(() => {
     if (key === undefined) throw new UnverifiedError("it is made by a key");
-    return { publicKey: createPublicKey(key), validFor: () => true };
+    return createPublicKey(key);
   });
-  const entity = openEntity(bundle, payload);
+  const whole = openEntity(bundle, payload);
   // Without a root, nothing but the key is trusted: what logs say is left out.
-  const checked = root === undefined ? { ...entity, tlogEntries: [], timestamps: [] } : entity;
+  const entity = root === undefined ? { ...whole, tlogEntries: [], timestamps: [] } : whole;
   // A root says which services its signatures pass through. When a certificate was used has to be proven in any case.
   const required = (services: readonly unknown[]) => (services.length > 0 ? 1 : 0);
-  const verifier = new Verifier(material, {
-    tlogThreshold: required(tlogs),
-    ctlogThreshold: required(ctlogs),
-    timestampThreshold: key === undefined ? 1 : 0,
-  });
-  return verifier.verify(checked);
+  const thresholds = { tlogThreshold: required(tlogs), ctlogThreshold: required(ctlogs) };
+  try {
+    const verifier = new Verifier(material, {
+      ...thresholds,
+      timestampThreshold: key === undefined ? 1 : 0,
+    });
+    return { signer: verifier.verify(entity), entity };
+  } catch (error) {
+    const certificate = certificateIn(bundle);
+    const isByCertificate = error instanceof VerificationError && error.code === "CERTIFICATE_ERROR";
+    if (!isByCertificate || certificate === undefined) throw error;
+    // The library checks what logs say last. A time that nobody has signed is no reason to blame the certificate.
+    const own = materialWith(() => certificate.publicKey);
+    const others = new Verifier(own, { ...thresholds, timestampThreshold: 0 });
+    others.verify({ ...entity, key: { $case: "public-key", hint: "" } });
+    requireValidity(certificate, timesOf(entity));
+    throw error;
+  }
+}
+
+interface SignedTime {
+  by: string;
+  at: Date;
+}
+
+/** Returns the times that others have signed. Who has written a bundle may have changed that of an entry without a promise. */
+function timesOf(entity: SignedEntity): SignedTime[] {
+  return [
+    ...promisedEntries(entity)
+      .map(({ integratedTime }) => ({ by: "the log", at: new Date(Number(integratedTime) * 1000) }))
+      .filter(({ at }) => at.getTime() > 0),
+    ...entity.timestamps.flatMap((stamp) =>
+      stamp.$case === "timestamp-authority"
+        ? [{ by: "a timestamp authority", at: stamp.timestamp.signingTime }]
+        : [],
+    ),
+  ];
+}
+
+/** Returns the entries whose time and index the log has signed. A proof alone covers neither. */
+function promisedEntries({ tlogEntries }: SignedEntity): SignedEntity["tlogEntries"] {
+  return tlogEntries.filter(({ inclusionPromise }) => inclusionPromise !== undefined);
+}
+
+/** Throws for a certificate that was not valid when it was used. */
+function requireValidity(
+  { validFromDate, validToDate }: X509Certificate,
+  times: readonly SignedTime[],
+): void {
+  const wrong = times.find(({ at }) => at < validFromDate || at > validToDate);
+  if (wrong === undefined) return;
+  throw new UnverifiedError(
+    `its certificate was valid from ${validFromDate.toISOString()} to ${validToDate.toISOString()}, but ${wrong.by} says that it was used at ${wrong.at.toISOString()}`,
+  );
+}
+
+function certificateIn({ verificationMaterial: { content } }: Bundle): X509Certificate | undefined {
+  const raw =
+    content.$case === "certificate"
+      ? content.certificate.rawBytes
+      : content.$case === "x509CertificateChain"
+        ? content.x509CertificateChain.certificates[0]?.rawBytes
+        : undefined;
+  return raw && new X509Certificate(raw);
 }
 
 function openEntity(bundle: Bundle, payload: Uint8Array | undefined): SignedEntity {
@@ -103,22 +170,6 @@ function openEntity(bundle: Bundle, payload: Uint8Array | undefined): SignedEnti
   };
 }
 
-/** Returns the sentence on a certificate that was not valid when the log says that it was used; `undefined` for others. */
-function expiryIn({ verificationMaterial: { content, tlogEntries } }: Bundle): string | undefined {
-  const raw =
-    content.$case === "certificate"
-      ? content.certificate.rawBytes
-      : content.$case === "x509CertificateChain"
-        ? content.x509CertificateChain.certificates[0]?.rawBytes
-        : undefined;
-  const seconds = Number(tlogEntries[0]?.integratedTime ?? 0);
-  if (raw === undefined || seconds === 0) return undefined;
-  const { validFromDate, validToDate } = new X509Certificate(raw);
-  const used = new Date(seconds * 1000);
-  if (used >= validFromDate && used <= validToDate) return undefined;
-  return `its certificate was valid from ${validFromDate.toISOString()} to ${validToDate.toISOString()}, but the log says that it was used at ${used.toISOString()}`;
-}
-
 function requireSubject(
   bundle: Bundle,
   payload: Uint8Array | undefined,
@@ -126,8 +177,11 @@ function requireSubject(
 ): void {
   if (bundle.content.$case === "messageSignature") {
     const named = payload && digestInPayload(payload);
-    if (named === digest) return;
-    throw new UnverifiedError(`it is about ${named ?? "something else"}, not about the image`);
+    if (named !== digest)
+      throw new UnverifiedError(`it is about ${named ?? "something else"}, not about the image`);
+    if (predicateType !== signaturePredicate)
+      throw new UnverifiedError("it is a signature of the image alone, not a statement about it");
+    return;
   }
   const envelope = bundle.content.dsseEnvelope;
   const statement = envelope.payloadType === payloadType ? readStatement(envelope.payload) : undefined;
@@ -140,14 +194,12 @@ function requireSubject(
     throw new UnverifiedError(`it is a statement of type ${statement.predicateType}`);
 }
 
-/** Every failure of the library means the same: nothing is proven. Its messages say why, unless `explain` knows more. */
-function attempt<Result>(what: string, action: () => Result, explain?: () => string | undefined): Result {
+/** Every failure of the library means the same: nothing is proven. Its messages say why. */
+function attempt<Result>(what: string, action: () => Result): Result {
   try {
     return action();
   } catch (error) {
     if (error instanceof UnverifiedError) throw error;
-    const explained = explain?.();
-    if (explained !== undefined) throw new UnverifiedError(explained);
     throw new UnverifiedError(`${what}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

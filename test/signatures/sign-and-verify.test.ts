@@ -11,7 +11,7 @@ import { writeFiles } from "../support/files.ts";
 import { type ReferrersRegistry, startReferrersRegistry } from "../support/referrers-registry.ts";
 import { Registry } from "../support/registry.ts";
 import { identityToken, type Sigstore, startSigstore } from "../support/sigstore.ts";
-import { startTimestampAuthority } from "../support/timestamp-authority.ts";
+import { startTimestampAuthority, type TimestampAuthority } from "../support/timestamp-authority.ts";
 
 setDefaultTimeout(60_000);
 
@@ -45,7 +45,12 @@ interface Bundle {
   verificationMaterial: {
     certificate?: unknown;
     publicKey?: unknown;
-    tlogEntries: { integratedTime: string; inclusionProof: { hashes: string[] } }[];
+    tlogEntries: {
+      integratedTime: string;
+      logIndex: string;
+      inclusionPromise?: unknown;
+      inclusionProof: { hashes: string[] };
+    }[];
   };
   dsseEnvelope: { payload: string; signatures: [{ sig: string }] };
 }
@@ -58,6 +63,29 @@ async function push(sign: string, { host = registry.host, environment = {} as Re
   app = `${host}/team/app${++count}:1`;
   return bough(["push", "app:1", app, "--sign", sign], { SIGSTORE_ID_TOKEN: token, ...environment });
 }
+
+/** Replaces the bundle of the last push. */
+function changeBundle(change: (bundle: Bundle) => void): void {
+  const repository = app.slice(registry.host.length + 1).replace(/:1$/, "");
+  for (const [name, stored] of [...registry.manifests]) {
+    const manifest = JSON.parse(stored.text);
+    if (!name.startsWith(`${repository}@`) || manifest.subject === undefined) continue;
+    const bundle = JSON.parse(registry.blobs.get(manifest.layers[0].digest)?.toString() ?? "");
+    change(bundle);
+    const bytes = Buffer.from(JSON.stringify(bundle));
+    const digest = `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
+    registry.blobs.set(digest, bytes);
+    manifest.layers[0] = { ...manifest.layers[0], digest, size: bytes.byteLength };
+    const text = JSON.stringify(manifest);
+    registry.manifests.delete(name);
+    registry.manifests.set(
+      `${repository}@sha256:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`,
+      { ...stored, text },
+    );
+  }
+}
+
+const payloadOf = (text: string) => Buffer.from(text).toString("base64");
 
 beforeAll(async () => {
   sigstore = startSigstore();
@@ -215,16 +243,37 @@ describe("an image that a pipeline's identity has signed", () => {
     expect(JSON.parse((await verify(app)).stdout).signatures).toMatchObject([
       { kind: "tag", identity: workflow },
     ]);
+    // It says nothing but whose the image is.
+    const type = "https://slsa.dev/provenance/v1";
+    const asked = await verify(app, [...expected, "--type", type]);
+    expect(messageIn(asked.stderr)).toContain("it is a signature of the image alone, not a statement");
+    expect(asked.exitCode).toBe(1);
+    const signed = await verify(app, [...expected, "--type", "https://sigstore.dev/cosign/sign/v1"]);
+    expect(signed.exitCode).toBe(0);
   });
 });
 
+/** Changes what a proof of inclusion does not cover. */
+function forgeEntry({ verificationMaterial: { tlogEntries } }: Bundle): void {
+  for (const entry of tlogEntries) {
+    delete entry.inclusionPromise;
+    entry.integratedTime = String(Date.parse("2001-01-01T00:00:00Z") / 1000);
+    entry.logIndex = "7777";
+  }
+}
+
 describe("a timestamp authority", () => {
-  test("says when it was signed, without a log", async () => {
-    await using authority = startTimestampAuthority();
-    const { tlogs: _, ...root } = JSON.parse(sigstore.trustedRoot);
-    const certificates = authority.chain.map((rawBytes) => ({ rawBytes }));
+  const rootWith = ({ chain }: TimestampAuthority) => {
+    const root = JSON.parse(sigstore.trustedRoot);
+    const certificates = chain.map((rawBytes) => ({ rawBytes }));
     const [{ validFor }] = root.certificateAuthorities;
     root.timestampAuthorities = [{ subject: {}, uri: "", certChain: { certificates }, validFor }];
+    return root;
+  };
+
+  test("says when it was signed, without a log", async () => {
+    await using authority = startTimestampAuthority();
+    const { tlogs: _, ...root } = rootWith(authority);
     writeFileSync(join(places, "stamped.json"), JSON.stringify(root));
     const fields = `fulcio-url=${sigstore.authority},tlog=false,timestamp-url=${authority.url}`;
     const pushed = await push(`keyless,${fields}`);
@@ -233,10 +282,26 @@ describe("a timestamp authority", () => {
     const words = ["verify", app, "--trusted-root", "stamped.json", ...expected, "-f", "json"];
     const { exitCode, stdout, stderr } = await bough(words);
     expect(stderr).toBe("");
-    expect(JSON.parse(stdout).signatures).toMatchObject([{ identity: workflow, logIndex: null }]);
+    expect(JSON.parse(stdout).signatures).toMatchObject([
+      { identity: workflow, logIndex: null, signedAt: expect.stringMatching(/^20\d\d-/) },
+    ]);
     expect(exitCode).toBe(0);
     // One whose root names a log needs an entry there, and another authority's time counts for nothing.
     expect((await verify(app)).exitCode).toBe(1);
+  });
+
+  test("says it, too, where the log has proven its entry without signing a time", async () => {
+    await using authority = startTimestampAuthority();
+    writeFileSync(join(places, "both.json"), JSON.stringify(rootWith(authority)));
+    await push(`${keyless()},timestamp-url=${authority.url}`);
+    changeBundle(forgeEntry);
+    const words = ["verify", app, "--trusted-root", "both.json", ...expected, "-f", "json"];
+    const { exitCode, stdout, stderr } = await bough(words);
+    expect(exitCode, stderr).toBe(0);
+    const [{ signedAt, logIndex }] = JSON.parse(stdout).signatures;
+    expect(signedAt).toMatch(/^20\d\d-/);
+    expect(signedAt).not.toStartWith("2001-");
+    expect(logIndex).toBeNull();
   });
 });
 
@@ -357,7 +422,11 @@ describe("a key", () => {
     await push(`key=env://SIGNING_KEY,rekor-url=${sigstore.log}`, { environment: { SIGNING_KEY: key } });
     const words = ["--key", "own.pub"];
     expect(JSON.parse((await verify(app, words)).stdout).signatures).toMatchObject([
-      { identity: null, logIndex: expect.stringMatching(/^\d+$/) },
+      { identity: null, signedAt: expect.any(String), logIndex: expect.stringMatching(/^\d+$/) },
+    ]);
+    changeBundle(forgeEntry);
+    expect(JSON.parse((await verify(app, words)).stdout).signatures).toMatchObject([
+      { identity: null, signedAt: null, logIndex: null },
     ]);
     await push("key=env://SIGNING_KEY", { environment: { SIGNING_KEY: key } });
     const refused = await verify(app, words);
@@ -367,29 +436,6 @@ describe("a key", () => {
 });
 
 describe("what verify refuses", () => {
-  /** Replaces the bundle of the last push. */
-  function changeBundle(change: (bundle: Bundle) => void): void {
-    const repository = app.slice(registry.host.length + 1).replace(/:1$/, "");
-    for (const [name, stored] of [...registry.manifests]) {
-      const manifest = JSON.parse(stored.text);
-      if (!name.startsWith(`${repository}@`) || manifest.subject === undefined) continue;
-      const bundle = JSON.parse(registry.blobs.get(manifest.layers[0].digest)?.toString() ?? "");
-      change(bundle);
-      const bytes = Buffer.from(JSON.stringify(bundle));
-      const digest = `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
-      registry.blobs.set(digest, bytes);
-      manifest.layers[0] = { ...manifest.layers[0], digest, size: bytes.byteLength };
-      const text = JSON.stringify(manifest);
-      registry.manifests.delete(name);
-      registry.manifests.set(
-        `${repository}@sha256:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`,
-        { ...stored, text },
-      );
-    }
-  }
-
-  const payloadOf = (text: string) => Buffer.from(text).toString("base64");
-
   test.each<[string, string, (bundle: Bundle) => void]>([
     [
       "a statement that was changed",
@@ -412,6 +458,14 @@ describe("what verify refuses", () => {
       (bundle) => {
         const [entry] = bundle.verificationMaterial.tlogEntries;
         if (entry !== undefined) entry.integratedTime = String(Number(entry.integratedTime) + 1);
+      },
+    ],
+    [
+      "a log entry's time that was changed to one at which the certificate was not valid",
+      "it does not verify: inclusion promise could not be verified",
+      (bundle) => {
+        const [entry] = bundle.verificationMaterial.tlogEntries;
+        if (entry !== undefined) entry.integratedTime = String(Number(entry.integratedTime) + 86_400);
       },
     ],
     [
