@@ -1,6 +1,12 @@
 /** Finds the signatures of a manifest in its repository: bundles among its referrers, and those under cosign's old tag. */
 import { mediaTypes } from "../image/oci-layout.ts";
-import { type BlobStore, MissingBlobError, readDescriptor, WrongBlobError } from "../registry/blob-store.ts";
+import {
+  type BlobStore,
+  MissingBlobError,
+  readDescriptor,
+  type StoredManifest,
+  WrongBlobError,
+} from "../registry/blob-store.ts";
 import type { Referrer, Referrers } from "../registry/referrers.ts";
 import { WrongManifestError } from "../registry/registry-error.ts";
 import { parseRecord } from "../service/http/json.ts";
@@ -16,75 +22,96 @@ export interface FoundSignature extends SignedBundle {
   manifest: string;
 }
 
+export interface FoundSignatures {
+  signatures: readonly FoundSignature[];
+  /** False if more is attached than is read. */
+  isWhole: boolean;
+}
+
 const maxBundleBytes = 4 * 1024 * 1024;
-/** Others may attach as many as they like. */
+/** Others may attach as much as they like. Of each kind: referrers, and signatures under the tag. */
 const maxSignatures = 200;
+const maxTotalBytes = 64 * 1024 * 1024;
 
 export async function findSignatures(
-  referrers: Referrers,
+  { list, store }: Referrers,
   digest: string,
   signal: AbortSignal,
-): Promise<FoundSignature[]> {
-  const found: FoundSignature[] = [];
-  for (const referrer of await referrers.list({ digest }, signal)) {
-    if (found.length >= maxSignatures) break;
-    found.push(...(await readReferrer(referrers.store, referrer, signal)));
+): Promise<FoundSignatures> {
+  const reader = createReader(store, signal);
+  const referrers = (await list({ digest }, signal)).filter(mayHaveBundle);
+  const tagged = await reader.readManifest(signatureTag(digest));
+  const layers = tagged === undefined ? [] : readLayers(tagged.bytes);
+  const signatures: FoundSignature[] = [];
+  for (const referrer of referrers.slice(0, maxSignatures)) {
+    const bundle = await readBundle(reader, referrer.digest);
+    if (bundle !== undefined)
+      signatures.push({ kind: "bundle", manifest: referrer.digest, bundle, payload: undefined });
   }
-  found.push(...(await readTagged(referrers.store, digest, signal)));
-  return found.slice(0, maxSignatures);
+  for (const { payload: blob, annotations } of layers.slice(0, maxSignatures)) {
+    const payload = (await reader.readBlob(blob)) ?? new Uint8Array();
+    const bundle = bundleOf(annotations, payload);
+    if (bundle !== undefined && tagged !== undefined)
+      signatures.push({ kind: "tag", manifest: tagged.digest, bundle, payload });
+  }
+  const isWhole = Math.max(referrers.length, layers.length) <= maxSignatures && !reader.isSpent();
+  return { signatures, isWhole };
 }
 
 /** A list need not say what a referrer is, so that its manifest counts. */
-async function readReferrer(
-  store: BlobStore,
-  { digest, mediaType, artifactType }: Referrer,
-  signal: AbortSignal,
-): Promise<FoundSignature[]> {
-  if (mediaType !== mediaTypes.manifest) return [];
-  if (artifactType !== undefined && !anyBundleType.test(artifactType)) return [];
-  const manifest = await unlessBroken(store.getManifest(digest, signal));
+function mayHaveBundle({ mediaType, artifactType }: Referrer): boolean {
+  return (
+    mediaType === mediaTypes.manifest && (artifactType === undefined || anyBundleType.test(artifactType))
+  );
+}
+
+/** Returns the bundle of a manifest, which has one; an empty one if its blob is lost. */
+async function readBundle(reader: Reader, digest: string): Promise<object | undefined> {
+  const manifest = await reader.readManifest(digest);
   const layers: unknown = manifest && parseRecord(manifest.bytes)?.layers;
-  const bundles = (Array.isArray(layers) ? layers : []).flatMap((layer) => readDescriptor(layer) ?? []);
-  const found: FoundSignature[] = [];
-  for (const blob of bundles) {
-    if (!anyBundleType.test(blob.mediaType)) continue;
-    const bytes = await unlessBroken(readBlob(store, blob, signal));
-    const bundle = (bytes && parseRecord(bytes)) ?? {};
-    found.push({ kind: "bundle", manifest: digest, bundle, payload: undefined });
-  }
-  return found;
+  const blob = (Array.isArray(layers) ? layers : [])
+    .map(readDescriptor)
+    .find((layer) => layer !== undefined && anyBundleType.test(layer.mediaType));
+  if (blob === undefined) return undefined;
+  const bytes = await reader.readBlob(blob);
+  return (bytes && parseRecord(bytes)) ?? {};
 }
 
-async function readTagged(store: BlobStore, digest: string, signal: AbortSignal): Promise<FoundSignature[]> {
-  const manifest = await store.getManifest(signatureTag(digest), signal);
-  if (manifest === undefined) return [];
-  const found: FoundSignature[] = [];
-  for (const { payload: blob, annotations } of readLayers(manifest.bytes).slice(0, maxSignatures)) {
-    const payload = (await unlessBroken(readBlob(store, blob, signal))) ?? new Uint8Array();
-    const bundle = bundleOf(annotations, payload);
-    if (bundle !== undefined) found.push({ kind: "tag", manifest: manifest.digest, bundle, payload });
-  }
-  return found;
+/** Reads what is attached, as far as the bytes for all of it reach. What can't be read hides none of the others. */
+interface Reader {
+  readManifest(reference: string): Promise<StoredManifest | undefined>;
+  readBlob(blob: { digest: string; size: number }): Promise<Uint8Array | undefined>;
+  /** True when nothing more is read. */
+  isSpent(): boolean;
 }
 
-/** Of what is attached, one that the registry has lost, or that others have made wrong, hides none of the others. */
-async function unlessBroken<Result>(reading: Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    const isBroken = [MissingBlobError, WrongBlobError, WrongManifestError].some(
-      (kind) => error instanceof kind,
-    );
-    if (isBroken) return undefined;
-    throw error;
-  }
-}
+function createReader(store: BlobStore, signal: AbortSignal): Reader {
+  let left = maxTotalBytes;
 
-async function readBlob(
-  store: BlobStore,
-  blob: { digest: string; size: number },
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  if (blob.size > maxBundleBytes) return new Uint8Array();
-  return (await readAtMost(maxBundleBytes, await store.openBlob(blob, signal))).bytes;
+  async function spend<Part extends { bytes: Uint8Array }>(
+    read: () => Promise<Part | undefined>,
+  ): Promise<Part | undefined> {
+    if (left <= 0) return undefined;
+    try {
+      const part = await read();
+      left -= part?.bytes.byteLength ?? 0;
+      return part;
+    } catch (error) {
+      if (error instanceof MissingBlobError) return undefined;
+      if (!(error instanceof WrongBlobError || error instanceof WrongManifestError)) throw error;
+      // How much it was is not known.
+      left -= maxBundleBytes;
+      return undefined;
+    }
+  }
+
+  return {
+    readManifest: (reference) => spend(() => store.getManifest(reference, signal)),
+    async readBlob(blob) {
+      if (blob.size > maxBundleBytes) return undefined;
+      const part = await spend(async () => readAtMost(maxBundleBytes, await store.openBlob(blob, signal)));
+      return part?.bytes;
+    },
+    isSpent: () => left <= 0,
+  };
 }

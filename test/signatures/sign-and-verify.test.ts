@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { digestOf } from "../../src/image/digest.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { type ReferrersRegistry, startReferrersRegistry } from "../support/referrers-registry.ts";
@@ -615,6 +616,44 @@ describe("what verify refuses", () => {
     expect(messageIn((await verify(app)).stderr)).toContain("it is damaged");
     await bough(["push", "app:1", app, "--sign", keyless()], { SIGSTORE_ID_TOKEN: token });
     expect(JSON.parse((await verify(app)).stdout).signatures).toHaveLength(1);
+  });
+});
+
+describe("of what others attach, verify reads so much and no more", () => {
+  const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json";
+  const large = Buffer.alloc(4 * 1024 * 1024, " ");
+  const layer = { mediaType: bundleType, digest: digestOf(large), size: large.byteLength };
+
+  test.each([
+    ["a bundle's manifest with many layers", 1, () => Array(500).fill(layer), { manifests: 1, blobs: 1 }],
+    ["many manifests without a bundle", 250, () => [], { manifests: 200, blobs: 0 }],
+    ["many bundles that are large", 30, () => [layer], { manifests: 16, blobs: 16 }],
+  ])("%s", async (_, referrers, layersOf, expected) => {
+    const name = `team/filled${++count}`;
+    const image = `${registry.host}/${name}:1`;
+    await bough(["push", "app:1", image]);
+    const { digest } = JSON.parse((await bough(["index", "inspect", image, "-f", "json"])).stdout);
+    registry.blobs.set(layer.digest, large);
+    for (let index = 0; index < referrers; index++) {
+      const mediaType = "application/vnd.oci.image.manifest.v1+json";
+      const manifest = {
+        mediaType,
+        artifactType: bundleType,
+        subject: { digest },
+        layers: layersOf(),
+        index,
+      };
+      const text = JSON.stringify(manifest);
+      registry.manifests.set(`${name}@${digestOf(text)}`, { mediaType, text });
+    }
+    const before = registry.requests.length;
+    const { exitCode, stderr } = await verify(image);
+    expect(exitCode).toBe(1);
+    const made = registry.requests.slice(before);
+    const read = (kind: string) => made.filter((line) => line.startsWith(`GET /v2/${name}/${kind}/sha256:`));
+    expect(read("manifests").length).toBe(expected.manifests);
+    expect(read("blobs").length).toBe(expected.blobs);
+    if (referrers > 1) expect(messageIn(stderr)).toContain("more is attached to it than is read");
   });
 });
 

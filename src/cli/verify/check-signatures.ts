@@ -34,6 +34,7 @@ interface TrustedSignature {
 /** What `--key` and `--trusted-root` name is small. */
 const maxFileBytes = 4 * 1024 * 1024;
 const maxReasons = 5;
+const unread = "more is attached to it than is read";
 
 /** Returns the signatures of an image that are trusted. Throws a BoughError if there is none. */
 export async function checkSignatures({
@@ -56,12 +57,15 @@ export async function checkSignatures({
   const manifest = await referrers.store.getManifest(reference, signal);
   if (manifest === undefined) throw new MissingImageError(`docker://${full}`);
   const { digest } = manifest;
-  const found = await findSignatures(referrers, digest, signal);
+  const { signatures: found, isWhole } = await findSignatures(referrers, digest, signal);
   const name = `${address.slice("docker://".length)}@${digest}`;
   if (found.length === 0)
-    throw new BoughError(`${name} is not signed`, {
-      hint: wording`${{ option: "sign" }} of ${{ command: "build" }}, ${{ command: "bake" }} and ${{ command: "push" }} signs what is pushed. Of an image for several platforms, the index is signed.`,
-    });
+    throw new BoughError(
+      `${name} ${isWhole ? "is not signed" : `has no signature that was found, but ${unread}`}`,
+      {
+        hint: wording`${{ option: "sign" }} of ${{ command: "build" }}, ${{ command: "bake" }} and ${{ command: "push" }} signs what is pushed. Of an image for several platforms, the index is signed.`,
+      },
+    );
   const trust: Trust = {
     key,
     root:
@@ -74,6 +78,7 @@ export async function checkSignatures({
     throw refusalOf(
       name,
       checked.filter((each) => typeof each === "string"),
+      isWhole,
     );
   return { name: given, digest, signatures };
 }
@@ -96,15 +101,16 @@ function check(
   }
 }
 
-function refusalOf(name: string, reasons: readonly string[]): BoughError {
+function refusalOf(name: string, reasons: readonly string[], isWhole: boolean): BoughError {
   const shown = [...new Set(reasons)].slice(0, maxReasons);
   const [reason = ""] = shown;
-  return new BoughError(
+  const what =
     reasons.length === 1
       ? `${name} has a signature that does not count: ${reason}`
-      : `${name} has ${reasons.length} signatures, none of which counts: ${shown.join("; ")}`,
-    { hint: "Nothing shows that the image is from whom you expect: don't use it before you know why." },
-  );
+      : `${name} has ${reasons.length} signatures, none of which counts: ${shown.join("; ")}`;
+  return new BoughError(isWhole ? what : `${what}; ${unread}`, {
+    hint: "Nothing shows that the image is from whom you expect: don't use it before you know why.",
+  });
 }
 
 /** Reads whose signatures count; `undefined` for those of a key. */
