@@ -222,6 +222,42 @@ describe("a build", () => {
     expect(stderr).toContain("--tag-from: no rule gives a tag for refs/pull/7");
   });
 
+  test.each(["build --docker . -t HOST.example/App --print-key", "bake --print-keys default"])(
+    "%s: the labels give each machine the same content key, until the next commit",
+    async (line) => {
+      git("checkout", "-q", "main");
+      const clone = join(temporaryDirectory(), "clone");
+      git("clone", "-q", "--no-hardlinks", directory, clone);
+      Bun.spawnSync(["git", "remote", "set-url", "origin", "git@host.example:me/app.git"], { cwd: clone });
+      const keyIn = async (workingDirectory: string) => {
+        const { exitCode, stdout, stderr } = await runBough([...line.split(" "), "--tag-from=branch"], {
+          workingDirectory,
+          environment: { BOUGH_HOME: temporaryDirectory() },
+        });
+        expect(exitCode, stderr).toBe(0);
+        return stdout;
+      };
+      const keys = [await keyIn(directory), await keyIn(directory), await keyIn(clone)];
+      expect(keys[0]).toMatch(/[0-9a-f]{64}/);
+      expect(new Set(keys).size).toBe(1);
+      if (line.startsWith("build")) {
+        const { tags } = await tagsOf({}, ["-t", "keyed:{key}", "--tag-from=branch"]);
+        expect(tags).toContain(`keyed:${keys[0]?.trim()}`);
+      }
+      const words = [
+        "-c",
+        "user.name=me",
+        "-c",
+        "user.email=me@host.example",
+        "commit",
+        "-q",
+        "--allow-empty",
+      ];
+      Bun.spawnSync(["git", ...words, "-m", "next"], { cwd: clone });
+      expect(await keyIn(clone)).not.toBe(keys[0]);
+    },
+  );
+
   test("of bake tags all targets that have a name, and keeps labels of the files", async () => {
     git("checkout", "-q", "main");
     const environment = { BOUGH_HOME: state };

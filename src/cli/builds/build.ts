@@ -64,10 +64,12 @@ async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation);
   const call = readCall(invocation.values);
   const { method } = call;
-  if (invocation.values.flag("print-key")) return (await import("./keys/print-key.ts")).printKey(invocation);
-  if (method === "build") {
+  const isKeyOnly = invocation.values.flag("print-key");
+  if (isKeyOnly || method === "build") {
+    // The labels that it gives are in the content key.
     const hasRules = invocation.values.list("tag-from").length > 0;
     const own = hasRules ? await (await import("./tags/tag-from.ts")).withTagsFrom(invocation) : invocation;
+    if (isKeyOnly) return (await import("./keys/print-key.ts")).printKey(own);
     return (await import("./run-build.ts")).runBuildCommand(own);
   }
   // docker's -q leaves out the progress only.
