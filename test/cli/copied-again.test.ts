@@ -1,4 +1,4 @@
-/** A COPY of many files of which few have changed: the others are hard links to the layer before, which nobody may notice. */
+/** A COPY of many files of which few have changed: the others are hard links to the layer before. Only their number of names tells. */
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, lstatSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,14 +20,20 @@ class Project {
   readonly home = temporaryDirectory();
   readonly context: string;
 
-  constructor(dockerfile: string, context = temporaryDirectory()) {
+  /** `context`: one that another project has written, which stays as it is. */
+  constructor(context: string) {
     this.context = context;
+  }
+
+  static make(dockerfile: string): Project {
+    const context = temporaryDirectory();
     const files = Array.from({ length: count }, (_, index) => [`src/d${index % 7}/f${index}`, `${index}\n`]);
     writeFiles(context, {
       Dockerfile: dockerfile,
       ".dockerignore": "Dockerfile\n",
       ...Object.fromEntries(files),
     });
+    return new Project(context);
   }
 
   async run(...words: string[]): Promise<string> {
@@ -43,7 +49,7 @@ class Project {
     return this;
   }
 
-  build = (tag: string) => this.run("build", "--docker", "-t", tag, ".");
+  build = (tag: string, ...words: string[]) => this.run("build", "--docker", "-t", tag, ...words, ".");
 
   /** Paths of a file in all layers, the latest last. */
   versions(path: string): string[] {
@@ -62,23 +68,19 @@ class Project {
   }
 
   /** The digests of an image's layers, which cover contents, owners, modes and times. */
-  async digests(): Promise<unknown> {
-    await this.run("build", "--docker", "-o", "type=oci,tar=false,dest=../out", ".").catch((error) => {
-      throw error;
-    });
-    const out = join(this.context, "../out");
+  async digests(tag: string): Promise<unknown> {
+    const out = temporaryDirectory();
+    await this.run("images", "export", tag, `oci:${out}:${tag}`);
     const read = (digest: string) => Bun.file(join(out, "blobs", digest.replace(":", "/"))).json();
     const { manifests } = await Bun.file(join(out, "index.json")).json();
-    const { layers } = await read(manifests[0].digest);
-    rmSync(out, { recursive: true });
-    return layers;
+    return (await read(manifests[0].digest)).layers;
   }
 }
 
-const only = "FROM base:1\nCOPY src /src\n";
+const only = "FROM base:1 AS app\nCOPY src /src\n";
 
 test("what has changed is copied, and the image is that of a first build", async () => {
-  const project = await new Project(only).import();
+  const project = await Project.make(only).import();
   await project.build("one");
   const at = (path: string) => join(project.context, "src", path);
   writeFileSync(at("d1/f1"), "changed\n");
@@ -90,13 +92,18 @@ test("what has changed is copied, and the image is that of a first build", async
   await project.build("two");
   expect(
     ["d0/f7", "d6/f6", "d1/f1", "d2/f2", "d3/f3"].map((path) => project.isShared(`src/${path}`)),
-  ).toEqual([...[true, true, false, false, false]]);
-  const fresh = await new Project(only, project.context).import();
-  expect(await project.digests()).toEqual(await fresh.digests());
+  ).toEqual([true, true, false, false, false]);
+  // Files of a lower layer have their own number of names in a container, too.
+  const names = ["/src/d0/f7", "/src/d1/f1"];
+  expect(await project.run("run", "two", "stat", "-c", "%h", ...names)).toBe("2\n1");
+  const fresh = await new Project(project.context).import();
+  await fresh.build("two");
+  expect(await project.digests("two")).toEqual(await fresh.digests("two"));
+  expect(await project.digests("two")).not.toEqual(await project.digests("one"));
 });
 
 test("a command that writes to such a file changes no other image", async () => {
-  const project = await new Project(
+  const project = await Project.make(
     `${only}RUN echo run >> /src/d0/f0 && chmod 600 /src/d0/f7 && rm /src/d0/f14\n`,
   ).import();
   await project.build("one");
@@ -107,8 +114,19 @@ test("a command that writes to such a file changes no other image", async () => 
   expect(await project.run("run", "one", "stat", "-c", "%a", "/src/d0/f7", "/src/d1/f1")).toBe("600\n644");
 });
 
+test("a build without the cache copies all files: those of the layer before may be damaged", async () => {
+  const project = await Project.make(only).import();
+  await project.build("one");
+  writeFileSync(project.versions("src/d0/f0")[0] ?? "", "!\n");
+  for (const option of ["--no-cache", "--no-cache-filter=app"]) {
+    await project.build("two", option);
+    expect(project.isShared("src/d0/f7")).toBe(false);
+    expect(await project.run("run", "two", "cat", "/src/d0/f0")).toBe("0");
+  }
+});
+
 test("an image keeps its files when the one before is removed", async () => {
-  const project = await new Project(only).import();
+  const project = await Project.make(only).import();
   const layerBytes = async () => JSON.parse(await project.run("engine", "df", "-f", "json")).layers.bytes;
   await project.build("app");
   const before = await layerBytes();
@@ -126,12 +144,14 @@ test("an image keeps its files when the one before is removed", async () => {
 });
 
 test("a file that the image has already is not its second name", async () => {
-  const dockerfile = `FROM base:1 AS other\nCOPY src /src\nFROM base:1\nCOPY --from=other /src /first\nCOPY src /src\n`;
-  const project = await new Project(dockerfile).import();
+  const before = "FROM base:1\nRUN true\nCOPY src /src\n";
+  const project = await Project.make(before).import();
   await project.build("one");
-  writeFileSync(join(project.context, "src/d1/f1"), "changed\n");
+  // The files of /first are those of the layer before, by other names.
+  const after = before.replace("RUN true", "COPY --from=one /src /first");
+  writeFileSync(join(project.context, "Dockerfile"), after);
   await project.build("two");
-  const names = ["/first/d0/f0", "/src/d0/f0"];
-  const [first, second] = (await project.run("run", "two", "stat", "-c", "%i", ...names)).split("\n");
-  expect(first).not.toBe(second);
+  const inode = (path: string) => lstatSync(project.versions(path).at(-1) ?? "").ino;
+  expect(inode("first/d0/f0")).toBe(lstatSync(project.versions("src/d0/f0")[0] ?? "").ino);
+  expect(inode("src/d0/f0")).not.toBe(inode("first/d0/f0"));
 });

@@ -102,12 +102,15 @@ export async function makeByInstance(
   });
 }
 
-/** Returns the image that this step had in the latest build of this Dockerfile: most of its files may be the same. */
+/**
+ * Returns the image that this step had in the latest build of this Dockerfile: most of its files may be the same. A build without the
+ * cache takes nothing from there, so that it also repairs a file that was damaged on the disk.
+ */
 function earlierImage(
   { ordinal }: Pick<Step, "ordinal">,
-  { services: { layers, memory } }: BuildJob,
+  { useCache, services: { layers, memory } }: BuildJob,
 ): string | undefined {
-  const hash = memory.earlierHash(ordinal);
+  const hash = useCache ? memory.earlierHash(ordinal) : undefined;
   return hash === undefined ? undefined : layers.imageHere(hash);
 }
 
