@@ -2,8 +2,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -131,6 +133,40 @@ test.each<[what: string, change: Partial<HostFile>, isTaken: boolean]>([
   expect(before === after).toBe(isTaken);
   const [otherBefore, otherAfter] = await inodes("/many/1");
   expect(otherBefore).toBe(otherAfter);
+});
+
+describe("the layer before", () => {
+  const one = fileFor("", "first", { mtime: 1_000_000_000 });
+  const files = Array.from({ length: 1200 }, (_, index) => ({ ...one, destination: `/kept/${index}` }));
+
+  test("files that are gone from there are copied", async () => {
+    const source = (await engine.run(base, "mkdir /source && echo source > /source/file")).image ?? "";
+    const copies = [{ image: source, sources: ["/source"], destination: "/copy" }];
+    // Such an image's files may be those of the layer before: each is looked at.
+    const linked = (await engine.runWith(base, [], "", { copies })).image ?? "";
+    const earlier = (await engine.runWith(linked, files, "", { entries: {} })).image ?? "";
+    await engine.engine.settle?.(earlier);
+    const layers = join(engine.directory, "layers");
+    const directory = readdirSync(layers).find((name) => existsSync(join(layers, name, "kept/7")));
+    rmSync(join(layers, directory ?? "", "kept/7"));
+    const request = { entries: {}, earlier_image: earlier };
+    const { image = "", operation } = await engine.runWith(linked, files, "", request);
+    expect(operation.error).toBeNull();
+    expect((await engine.run(image, "cat /kept/6 /kept/7")).stdout).toBe("firstfirst");
+  });
+
+  test("its image is in use until the operation ends", async () => {
+    const earlier = (await engine.runWith(base, [fileFor("/f", "first")], "", { entries: {} })).image ?? "";
+    const uuid = await engine.spawn({
+      ...{ image: base, command: "read line", host_files: new HostFiles(() => [fileFor("/f", "again")]) },
+      ...{ stdin: { value: "", encoding: "ascii", close: false } as never, earlier_image: earlier },
+    });
+    const remove = () => engine.fetch("DELETE", `/v1/images/${earlier}`);
+    expect((await remove()).status).toBe(409);
+    await engine.closeInput({ uuid });
+    await engine.finish({ uuid });
+    expect((await remove()).ok).toBe(true);
+  });
 });
 
 /** Changes of a file after it was hashed. */

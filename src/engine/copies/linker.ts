@@ -69,8 +69,8 @@ export function createLinker(pace: Pace): Linker {
 
 /** Decides which files of layers are hard-linked instead of copied. */
 export interface LinkPolicy {
-  /** True if the image may hard-link this file of a layer; false if two names there would become one file. */
-  allows(entry: { layer: number }, stats: () => Stats): boolean;
+  /** True if the image may hard-link this file of a layer; false if two names there would become one file, or if the file is gone. */
+  allows(entry: { layer: number }, stats: () => Stats | undefined): boolean;
 }
 
 interface LinkOptions {
@@ -110,12 +110,12 @@ export class LinkPolicies {
     return policy;
   }
 
-  #allows(layer: number, stats: () => Stats, policy: LinkPolicy): boolean {
+  #allows(layer: number, stats: () => Stats | undefined, policy: LinkPolicy): boolean {
     const { isAllowed, shared, taken, isSingle } = this.#options;
     if (!isAllowed || shared.has(layer)) return false;
     if (isSingle && taken.size === 0) return true;
-    const { ino } = stats();
-    if (taken.has(ino)) return false;
+    const ino = stats()?.ino;
+    if (ino === undefined || taken.has(ino)) return false;
     const other = this.#linked.get(ino) ?? policy;
     this.#linked.set(ino, other);
     return other === policy;

@@ -14,7 +14,8 @@ interface Reuse extends FileReuse {
 
 /**
  * Finds, in the version of a layer before this one, the files that have not changed: a hard link takes a quarter of a copy's time.
- * No layer ever changes, and a command that writes to such a file gets a copy of its own from overlayfs.
+ * No layer ever changes, and a command that writes to such a file gets a copy of its own from overlayfs. It can only tell by the
+ * file's number of links, which overlayfs shows as it is in the layer.
  *
  * @param image the one of the version before
  * @param below the layers that the new one is put on
@@ -39,7 +40,8 @@ export async function createReuse(
     find(inside, file) {
       const path = files.add(inside, file);
       if (path === undefined || earlier === undefined) return undefined;
-      if (!policy.allows({ layer: earlier.id }, () => lstatSync(path))) return undefined;
+      if (!policy.allows({ layer: earlier.id }, () => lstatSync(path, { throwIfNoEntry: false })))
+        return undefined;
       linkedBytes += file.size;
       return path;
     },

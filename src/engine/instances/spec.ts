@@ -194,6 +194,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     ...(spec.entries.length === 0 ? {} : { entries: Object.fromEntries(spec.entries.map(describeEntry)) }),
     ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
     ...(spec.mounts.length === 0 ? {} : { mounts: spec.mounts.map(({ request }) => request) }),
+    ...(spec.earlier === undefined ? {} : { earlier_image: spec.earlier }),
   };
 }
 

@@ -120,15 +120,23 @@ export function unfinishedOperations(database: Database): Operation[] {
     .map(toOperation);
 }
 
-/** Returns the images that running operations of living processes start from, copy from or mount. They can't be removed. */
+/** SQLite stops at a record that is no JSON. */
+const validMetadata = "CASE json_valid(metadata) WHEN 1 THEN metadata ELSE '{}' END";
+
+/**
+ * Returns the images that running operations of living processes start from, copy from, mount or take unchanged files from. They
+ * can't be removed.
+ */
 export function imagesInUse({ database, layout }: Records): Set<string> {
   const rows = database
     .query<{ owner: string; image: string }, []>(
       `SELECT owner, start_image AS image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL
+       UNION SELECT owner, value FROM operations, json_each(${validMetadata})
+       WHERE finished_at IS NULL AND key = 'earlier_image' AND type = 'text'
        ${["copies", "mounts"]
          .map(
            (field) => `UNION SELECT owner, json_extract(part.value, '$.image')
-       FROM operations, json_each(CASE json_valid(metadata) WHEN 1 THEN metadata ELSE '{}' END, '$.${field}') AS part
+       FROM operations, json_each(${validMetadata}, '$.${field}') AS part
        WHERE finished_at IS NULL AND part.type = 'object' AND part.value ->> 'image' IS NOT NULL`,
          )
          .join(" ")}`,
