@@ -388,6 +388,18 @@ describe("a page about a build", () => {
     expect(page).toContain("hello");
   });
 
+  test("--report has the sizes of layers that an earlier build has measured, also after a failure", async () => {
+    const step = "RUN dd if=/dev/zero of=/sized bs=1M count=3";
+    const own = contextOf(`FROM base:1\n${step}\n`);
+    const file = join(temporaryDirectory(), "build.html");
+    await bough("build", "--docker", own);
+    writeFiles(own, { Dockerfile: `FROM base:1\n${step}\nRUN exit 4\n` });
+    expect((await bough("build", "--docker", own, "--report", file)).exitCode).toBe(1);
+    const page = await Bun.file(file).text();
+    expect(page).toContain("adds 3.1 MB");
+    expect((await bough("history", "report", "-o", "-")).stdout).toBe(page);
+  });
+
   test("--report writes it after a failure, too, with the output of the failed step", async () => {
     const file = join(temporaryDirectory(), "build.html");
     writeFileSync(file, "of an earlier build");

@@ -8,7 +8,7 @@ import type { Service } from "../../src/service/client.ts";
 import { NotFoundError } from "../../src/service/http/errors.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../src/service/service.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
-import type { InstanceMount } from "../../src/service/wire/mount.ts";
+import { cacheKeyOf, type InstanceMount } from "../../src/service/wire/mount.ts";
 import { rejection } from "../service/client.ts";
 
 export interface Seam {
@@ -42,6 +42,20 @@ async function run(
 async function make(seam: Seam, command: string, request: Partial<InstanceRequest> = {}): Promise<string> {
   const { image = "" } = await run(seam, command, { disposable: false, ...request });
   return image;
+}
+
+/** Fills a cache with one file, which is larger than what is read ahead. */
+async function makeCache(seam: Seam): Promise<{ key: string; mounts: InstanceMount[] }> {
+  const owner = { id: crypto.randomUUID(), uid: 0, gid: 0 };
+  const mounts: InstanceMount[] = [
+    { type: "cache", target: "/c", sharing: "locked", mode: "0755", ...owner },
+  ];
+  await run(seam, "head -c 20000000 /dev/urandom > /c/f", { mounts });
+  return { key: cacheKeyOf({ ...owner, mode: 0o755 }), mounts };
+}
+
+async function readAll(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
 }
 
 async function textOf(stream: ReadableStream<Uint8Array> | undefined): Promise<string | undefined> {
@@ -313,6 +327,53 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
       expect(await rejection(service.listImages())).toMatchObject({ message: "interrupted" });
       expect(await service.cancel(uuid)).toBe(true);
       expect((await seam.service.follow(uuid)).status).toBe("CANCELLED");
+    },
+  ],
+  [
+    "leaves no cache taken by a stream whose opening is interrupted, or its reading",
+    async (seam) => {
+      const { key, mounts } = await makeCache(seam);
+      for (const isOpen of [false, true]) {
+        const { service, interrupt } = seam.interruptible();
+        const opening = service.openCache(key).then((stream) => stream.getReader());
+        if (isOpen) await (await opening).read();
+        interrupt();
+        const read = opening.then((reader) => readAll(reader));
+        expect(await rejection(read)).toMatchObject({ message: "interrupted" });
+        // It waits for the cache.
+        expect((await run(seam, "ls /c", { mounts })).stdout.text).toBe("f\n");
+      }
+    },
+  ],
+  [
+    "keeps commands from a cache while it is read, and says that others use it",
+    async (seam) => {
+      const { service } = seam;
+      const { key, mounts } = await makeCache(seam);
+      const reader = (await service.openCache(key)).getReader();
+      await reader.read();
+      expect(await rejection(service.openCache(key))).toMatchObject({
+        ...{ status: 409, message: expect.stringContaining("another command is using the cache") },
+      });
+      await reader.cancel();
+      expect((await run(seam, "ls /c", { mounts })).stdout.text).toBe("f\n");
+      expect(await rejection(service.openCache("none"))).toBeInstanceOf(NotFoundError);
+    },
+  ],
+  [
+    "refuses to remove an image that a command uses",
+    async (seam) => {
+      const { service } = seam;
+      const image = await make(seam, "echo > /used");
+      const started = Promise.withResolvers<void>();
+      const uuid = await spawn({ ...seam, base: image }, "echo; sleep 100");
+      const ended = service.follow(uuid, () => started.resolve());
+      await started.promise;
+      expect(await rejection(service.removeImage(image))).toMatchObject({ status: 409 });
+      expect(await service.hasImage(image)).toBe(true);
+      await service.cancel(uuid);
+      await ended;
+      await service.removeImage(image);
     },
   ],
   [

@@ -114,10 +114,10 @@ export function withSizes(
     record.steps.flatMap(({ addedBytes, layer }) => (addedBytes === null && layer !== null ? [layer] : [])),
   );
   const sizes = new Map<string, number>();
-  let earlier: BuildSummary | undefined = builds.find(({ id }) => id === record.id);
+  let earlier = earlierBuild({ ...record.origin, ...record }, builds);
   for (let count = 0; wanted.size > 0 && earlier !== undefined && count < maxMeasured; count++) {
+    const { steps = [] } = history.record(earlier.id) ?? {};
     earlier = earlierBuild(earlier, builds);
-    const { steps = [] } = (earlier && history.record(earlier.id)) ?? {};
     for (const { layer, addedBytes } of steps)
       if (layer !== null && addedBytes !== null && wanted.delete(layer)) sizes.set(layer, addedBytes);
   }

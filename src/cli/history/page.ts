@@ -20,25 +20,32 @@ export async function reportOf(
   invocation: Invocation,
 ): Promise<string> {
   const { log } = invocation;
-  const earlier = findEarlier(record, invocation);
-  const measured = await measureBuild(record, invocation).catch((error: unknown) => {
+  const { sized, earlier } = compareWithPast(record, invocation);
+  const measured = await measureBuild(sized, invocation).catch((error: unknown) => {
     log.debug(`the image can't be measured: ${messageOf(error)}`);
     return undefined;
   });
-  return renderReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? record });
+  return renderReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? sized });
 }
 
-function findEarlier(record: BuildRecord, { runtime, log }: Invocation): BuildRecord | undefined {
+/** Returns the build with the sizes that earlier builds have measured, and the one before it. */
+function compareWithPast(
+  record: BuildRecord,
+  { runtime, log }: Invocation,
+): { sized: BuildRecord; earlier: BuildRecord | undefined } {
   try {
     const home = stateDirectory(runtime);
     using history = openExistingHistory(home);
-    if (history === undefined) return undefined;
+    if (history === undefined) return { sized: record, earlier: undefined };
     const builds = listBuilds(history, home);
-    const earlier = earlierBuild({ ...record.origin, ...record }, builds);
-    return earlier && withSizes(requireRecord(earlier, history), builds, history);
+    const before = earlierBuild({ ...record.origin, ...record }, builds);
+    return {
+      sized: withSizes(record, builds, history),
+      earlier: before && withSizes(requireRecord(before, history), builds, history),
+    };
   } catch (error) {
     log.debug(messageOf(error));
-    return undefined;
+    return { sized: record, earlier: undefined };
   }
 }
 

@@ -3,7 +3,7 @@ import type { BuildRecord } from "../../history/build-record.ts";
 import type { History } from "../../history/history-database.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { findPlace, printResult, requireWritable, writeAllOrNone } from "../command-line/result.ts";
-import { buildArgument, requireBuild, requireRecord, withHistory, withSizes } from "./find-build.ts";
+import { buildArgument, requireBuild, requireRecord, withHistory } from "./find-build.ts";
 import { reportOf } from "./page.ts";
 
 export const report = command({
@@ -35,7 +35,7 @@ async function writeReport(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;
   const recorded = await withHistory(runtime, (builds, history) => {
     const build = requireBuild(values.positionals[0], builds);
-    const record = withSizes(requireRecord(build, history), builds, history);
+    const record = requireRecord(build, history);
     return { record, outputs: outputsOf(record, history) };
   });
   const given = values.text("output") ?? `bough-${recorded.record.id}.html`;

@@ -41,14 +41,18 @@ export function createCalls({ state, prepare }: EngineCore, signal: AbortSignal)
   };
 }
 
-/** Passes a stream on. Reading it rejects with the signal's reason once that is aborted. */
+/**
+ * Passes a stream on. Reading it rejects with the signal's reason once that is aborted. Its source is cancelled then, also if that
+ * was before it was opened and nobody is left to read it: it may hold a cache, or a process.
+ */
 export function interruptible(
   stream: ReadableStream<Uint8Array>,
   signal: AbortSignal,
 ): ReadableStream<Uint8Array> {
   const reader = stream.getReader();
   const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  else signal.addEventListener("abort", leave, { once: true });
   const end = () => signal.removeEventListener("abort", leave);
   return new ReadableStream<Uint8Array>(
     {
