@@ -10,7 +10,7 @@ import type { Fetch } from "../service/service.ts";
 import { tap } from "../streams.ts";
 import type { Scopes } from "./authorization.ts";
 import type { Tls, Trust } from "./certificates.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { Ending, RateLimits } from "./rate-limits.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 
 export interface RegistryRequest {
@@ -60,16 +60,17 @@ export async function sendOnce(
   request: SentRequest,
   signal: AbortSignal,
 ): Promise<Exchanged> {
-  const leave = await options.limits?.enter(request.url.host, signal);
-  let refusedFor: number | undefined;
+  // What is sent may be read from the same host.
+  const leave = await options.limits?.enter(request.url.host, request.body === undefined, signal);
+  let ending: Ending = "failed";
   try {
     const exchanged = await sendNow(options, request, signal);
     const { status, headers } = exchanged.response;
     const asked = parseRetryAfter(retryAfterIn(headers), options.clock.now());
-    if (isRefusedForNow(status, asked)) refusedFor = asked ?? 0;
+    ending = isRefusedForNow(status, asked) ? { refusedFor: asked ?? 0 } : "answered";
     return exchanged;
   } finally {
-    leave?.(refusedFor);
+    leave?.(ending);
   }
 }
 

@@ -74,7 +74,8 @@ export function openReferrers(address: string, dependencies: StoreDependencies):
   const { kind, place } = parseAddress(address);
   if (kind !== "docker://") throw new Error(`${address} is not a repository of a registry`);
   const { named, location } = usableSettings(place, dependencies);
-  return createReferrers(openClient(dependencies.followsLocation === true ? location : named, dependencies));
+  const client = openClient(dependencies.followsLocation === true ? location : named, dependencies);
+  return createReferrers(client, dependencies.clock);
 }
 
 function parseAddress(address: string): { kind: string; place: string } {

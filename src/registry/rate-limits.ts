@@ -1,12 +1,15 @@
 /** What registries have said about the number of requests that they take: one knowledge for all clients of a process. */
 import type { Clock } from "../clock.ts";
 
-/** Reports how the registry has responded: `refusedFor` if it takes no more requests for so many milliseconds. */
-export type Leave = (refusedFor?: number) => void;
+/** How a request has ended. `refusedFor`: the registry takes no more for so many milliseconds. `failed`: it has said nothing. */
+export type Ending = "answered" | "failed" | { refusedFor: number };
 
 export interface RateLimits {
-  /** Waits until a host takes another request. */
-  enter(host: string, signal: AbortSignal): Promise<Leave>;
+  /**
+   * Waits until a host takes another request. `counts`: false for one that may wait for others of the same host, as a body that is read
+   * from there does. It waits as long as the host has asked for, and takes none of the places.
+   */
+  enter(host: string, counts: boolean, signal: AbortSignal): Promise<(ending: Ending) => void>;
 }
 
 /** A longer time is not waited for by anybody: each request learns that it is refused. */
@@ -33,27 +36,33 @@ export function rateLimitsOf(clock: Clock): RateLimits {
 export function createRateLimits(clock: Clock): RateLimits {
   const hosts = new Map<string, Host>();
   return {
-    async enter(name, signal) {
+    async enter(name, counts, signal) {
       const host = hosts.getOrInsertComputed(name, () => ({
         ...{ until: 0, limit: Number.POSITIVE_INFINITY, active: 0 },
         waiting: [],
       }));
-      while (host.active >= host.limit) await turn(host, signal);
-      // Taken while it waits: those behind it would only wait, too.
-      host.active += 1;
+      if (counts) {
+        while (host.active >= host.limit) await turn(host, signal);
+        // Taken while it waits: those behind it would only wait, too.
+        host.active += 1;
+      }
+      const leave = () => {
+        if (counts) free(host);
+      };
       try {
         await pause(host, clock, signal);
       } catch (error) {
-        free(host);
+        leave();
         throw error;
       }
-      return (refusedFor) => {
-        if (refusedFor === undefined) host.limit += 1 / host.limit;
-        else {
-          host.limit = Math.max(1, Math.floor(Math.min(host.limit, host.active) / 2));
+      return (ending) => {
+        if (ending === "answered") host.limit += 1 / host.limit;
+        else if (ending !== "failed") {
+          const { refusedFor } = ending;
+          host.limit = Math.max(1, Math.floor(Math.min(host.limit, Math.max(1, host.active)) / 2));
           if (refusedFor <= maxHeldMilliseconds) host.until = Math.max(host.until, clock.now() + refusedFor);
         }
-        free(host);
+        leave();
       };
     },
   };

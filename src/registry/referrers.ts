@@ -2,6 +2,7 @@
  * Manifests that are about another one, such as its signatures.
  * https://github.com/opencontainers/distribution-spec/blob/main/spec.md#listing-referrers
  */
+import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { digestOf } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
@@ -35,8 +36,9 @@ const unsupportedStatuses = [400, 404, 405];
 const maxPages = 100;
 /** Of the index under a tag: another writer may have replaced it since it was read. */
 const maxWrites = 5;
+const betweenWritesMilliseconds = 200;
 
-export function createReferrers(client: RegistryClient): Referrers {
+export function createReferrers(client: RegistryClient, clock: Pick<Clock, "sleep">): Referrers {
   const store = createRegistryStore(client);
   const { name } = client.repository;
 
@@ -70,11 +72,14 @@ export function createReferrers(client: RegistryClient): Referrers {
   /** Adds a referrer to the index under a tag that stands in for a list. */
   async function addByTag(digest: string, referrer: Referrer, signal: AbortSignal): Promise<void> {
     const tag = fallbackTag(digest);
-    for (let write = 1; write <= maxWrites; write++) {
+    for (let written = 0; ; written++) {
       const index = await store.getManifest(tag, signal);
       const record = index === undefined ? undefined : parseRecord(index.bytes);
       const manifests: unknown[] = Array.isArray(record?.manifests) ? record.manifests : [];
       if (manifests.some((entry) => readDescriptor(entry)?.digest === referrer.digest)) return;
+      if (written === maxWrites) break;
+      // Others write, too, or the registry shows the tag as it was a moment ago.
+      if (written > 0) await clock.sleep(written * betweenWritesMilliseconds, signal);
       const text = JSON.stringify({
         ...{ schemaVersion: 2, mediaType: mediaTypes.index },
         ...record,

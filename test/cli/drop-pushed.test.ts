@@ -63,7 +63,15 @@ test("leaves the bases only, and runs steps that targets share once", async () =
   const before = await bough("images", "import", `docker://${registry.host}/base:1`);
   expect(before.exitCode).toBe(0);
   const base = await left();
-  const first = await bough("bake", ...names, "--push", "--drop-pushed");
+  const results = ["--results", "results.jsonl"];
+  const eachPrints = async () => {
+    const ran = await bough("run", "--each", "results.jsonl", "--", "cat", "/own");
+    return ran.stdout
+      .split("\n")
+      .flatMap((line) => (line === "" ? [] : [JSON.parse(line).stdout]))
+      .sort();
+  };
+  const first = await bough("bake", ...names, "--push", "--drop-pushed", ...results);
   expect(first).toMatchObject({
     exitCode: 0,
     runs: [...names.map((name) => `echo ${name} > /own`), "echo shared > /shared"],
@@ -76,6 +84,8 @@ test("leaves the bases only, and runs steps that targets share once", async () =
   expect((await bough("bake", "plain", "--push", "--drop-pushed")).exitCode).toBe(0);
   expect((await left()).layers).toBe(base.layers);
   expect((await left()).tags.filter((tag) => tag.startsWith(place))).toEqual([]);
+  // The lines name what is in the registry, and nothing that is removed.
+  expect(await eachPrints()).toEqual(names.map((name) => `${name}\n`));
   for (const name of names) {
     const run = await bough("run", `${place}/${name}:1`, "cat", "/shared", "/own");
     expect(run).toMatchObject({ exitCode: 0, stdout: `shared\n${name}\n` });
@@ -83,7 +93,9 @@ test("leaves the bases only, and runs steps that targets share once", async () =
   // What is gone is made again, unless the registry is asked.
   expect((await bough("bake", ...names, "--push", "--drop-pushed")).runs).toEqual(first.runs);
   expect((await bough("bake", ...names, "--push", "--skip-existing", "--drop-pushed")).exitCode).toBe(0);
-  expect((await bough("bake", ...names, "--push", "--skip-existing", "--drop-pushed")).runs).toEqual([]);
+  const skipping = ["--push", "--skip-existing", "--drop-pushed", ...results];
+  expect((await bough("bake", ...names, ...skipping)).runs).toEqual([]);
+  expect(await eachPrints()).toEqual(names.map((name) => `${name}\n`));
 });
 
 test("keeps what a target that failed was made of, for the next bake", async () => {

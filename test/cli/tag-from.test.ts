@@ -1,6 +1,6 @@
 /** Tags and labels of `--tag-from`: the rules of docker/metadata-action, and the same commit in GitHub, in GitLab and on a laptop. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { chooseTags } from "../../src/cli/builds/tags/choose-tags.ts";
 import { type GitFacts, sourceOf } from "../../src/cli/builds/tags/git-facts.ts";
@@ -285,5 +285,34 @@ describe("a build", () => {
       environment: { BOUGH_HOME: state },
     });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test("of a checkout of somebody else runs no program that its settings name", async () => {
+    const other = join(state, "hostile");
+    const marker = join(state, "has-run");
+    writeFiles(other, { Dockerfile: "FROM scratch\nCOPY Dockerfile /\n" });
+    const inOther = (...words: string[]) => git("-C", other, ...words);
+    inOther("init", "-q", "-b", "main");
+    inOther("add", ".");
+    inOther("commit", "-q", "-m", "first");
+    const commit = inOther("rev-parse", "HEAD");
+    for (const [name, value] of Object.entries({
+      "core.repositoryFormatVersion": "1",
+      "extensions.partialClone": "evil",
+      "remote.evil.url": other,
+      "remote.evil.promisor": "true",
+      "remote.evil.uploadpack": `touch ${marker};`,
+    }))
+      inOther("config", name, value);
+    // The commit would have to be fetched.
+    rmSync(join(other, ".git/objects", commit.slice(0, 2), commit.slice(2)));
+    inOther("log", "-1");
+    expect(existsSync(marker)).toBe(true);
+    rmSync(marker);
+    await runBough(["build", other, "--tag-from", "sha", "-t", "app"], {
+      workingDirectory: directory,
+      environment: { BOUGH_HOME: state },
+    });
+    expect(existsSync(marker)).toBe(false);
   });
 });

@@ -69,12 +69,12 @@ test("requests to a registry that takes no more for some time wait for it togeth
 test("a host that refuses requests holds back no other, and a wait for it ends with its signal", async () => {
   const { clock } = createTestClock();
   const limits = createRateLimits(clock);
-  const leave = await limits.enter("one.example", signal);
-  leave(30_000);
-  (await limits.enter("other.example", signal))();
+  const leave = await limits.enter("one.example", true, signal);
+  leave({ refusedFor: 30_000 });
+  (await limits.enter("other.example", true, signal))("answered");
   const stopping = new AbortController();
-  const held = limits.enter("one.example", signal);
-  const second = limits.enter("one.example", stopping.signal);
+  const held = limits.enter("one.example", true, signal);
+  const second = limits.enter("one.example", true, stopping.signal);
   stopping.abort(new Error("stopped"));
   await expect(second).rejects.toThrow("stopped");
   const isHeld = await Promise.race([held.then(() => false), Bun.sleep(20).then(() => true)]);
@@ -84,7 +84,29 @@ test("a host that refuses requests holds back no other, and a wait for it ends w
 test("hours are waited for by nobody", async () => {
   const { clock } = createTestClock();
   const limits = createRateLimits(clock);
-  const leave = await limits.enter("one.example", signal);
-  leave(3_600_000);
-  await limits.enter("one.example", signal);
+  const leave = await limits.enter("one.example", true, signal);
+  leave({ refusedFor: 3_600_000 });
+  await limits.enter("one.example", true, signal);
+});
+
+test("a request whose body is read from the same host takes no place from that reading", async () => {
+  const { clock } = createTestClock();
+  const limits = createRateLimits(clock);
+  const refused = await limits.enter("one.example", true, signal);
+  const upload = await limits.enter("one.example", false, signal);
+  refused({ refusedFor: 0 });
+  const reading = await limits.enter("one.example", true, signal);
+  reading("answered");
+  upload("answered");
+});
+
+test("a request without an answer lets no more requests through", async () => {
+  const { clock } = createTestClock();
+  const limits = createRateLimits(clock);
+  (await limits.enter("one.example", true, signal))({ refusedFor: 0 });
+  for (let count = 0; count < 5; count++) (await limits.enter("one.example", true, signal))("failed");
+  await limits.enter("one.example", true, signal);
+  const second = limits.enter("one.example", true, signal);
+  const isHeld = await Promise.race([second.then(() => false), Bun.sleep(20).then(() => true)]);
+  expect(isHeld).toBe(true);
 });

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import { asRecord, asText } from "../../service/http/json.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -50,8 +50,8 @@ export function parseImageList(text: string, file: string): ListedImage[] {
     const line = whole.trim();
     if (line === "" || line.startsWith("#")) return [];
     if (!line.startsWith("{")) return [{ image: line, target: undefined }];
-    const record = recordIn(line);
-    const [image, target] = [asText(record?.image), asText(record?.target)];
+    const record = parseRecord(line);
+    const [image, target] = [imageIn(record), asText(record?.target)];
     if (image !== undefined || target !== undefined) return [{ image, target }];
     throw new BoughError(`${file}:${at + 1}: the line has no image`, {
       kind: "usage",
@@ -62,13 +62,13 @@ export function parseImageList(text: string, file: string): ListedImage[] {
 
 /** Returns the targets of what `bake --print` prints. */
 function targetsIn(text: string): Record<string, unknown> | undefined {
-  return text.trimStart().startsWith("{") ? asRecord(recordIn(text)?.target) : undefined;
+  return text.trimStart().startsWith("{") ? asRecord(parseRecord(text)?.target) : undefined;
 }
 
-function recordIn(text: string): Record<string, unknown> | undefined {
-  try {
-    return asRecord(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+/** Returns what a line names. An image that only its registry has is found by its tag. */
+function imageIn(record: JsonRecord | undefined): string | undefined {
+  const image = asText(record?.image);
+  if (image !== undefined || !["built", "skipped"].includes(asText(record?.status) ?? "")) return image;
+  const tags = record?.tags;
+  return Array.isArray(tags) ? asText(tags[0]) : undefined;
 }

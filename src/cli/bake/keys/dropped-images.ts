@@ -1,11 +1,12 @@
 import { BoughError, messageOf } from "../../../errors.ts";
+import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { NotFoundError, StatusError } from "../../../service/http/errors.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { BuildKey } from "../../builds/keys/build-key.ts";
 import type { Performed } from "../../builds/perform-build.ts";
 import type { Connection } from "../../service/connection.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import type { TargetKeys } from "./target-keys.ts";
+import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
 
 /** Removes images and layers of targets that have ended, once no other target needs them. */
 export interface DroppedImages {
@@ -18,6 +19,7 @@ interface Dropping {
   log: Pick<Log, "warn">;
   /** Makes room as `BOUGH_KEEP` says. */
   makeRoom(): void;
+  signal: AbortSignal;
 }
 
 /** Something that a target has made on the service, and the targets that are still to be built with it. */
@@ -31,22 +33,29 @@ interface Made {
  * them is built. A target that has failed keeps its layers: the next bake goes on from there.
  */
 export async function createDroppedImages(
-  targets: Iterable<ResolvedTarget>,
+  targets: readonly ResolvedTarget[],
   keys: TargetKeys,
-  { connection, log, makeRoom }: Dropping,
+  { connection, log, makeRoom, signal }: Dropping,
 ): Promise<DroppedImages> {
   const made = new Map<string, Made>();
+  /** In how many places of `made` each image is. A step that changes no file has the image of the step before. */
+  const places = new Map<string, number>();
   const uses = new Map<string, readonly string[]>();
   /** Images of FROM that no target has made. */
   const bases = new Set<string>();
   let isRefused = false;
-  for (const target of targets) {
-    const found = await keys.keyOf(target).catch((error: unknown) => {
+  const found = new Map<string, BuildKey | undefined>();
+  await forEachConcurrently(targets, keysAtOnce, signal, async (target) => {
+    const key = await keys.keyOf(target).catch((error: unknown) => {
       // Its own build says what is wrong.
       if (error instanceof BoughError && error.kind !== "interrupted") return undefined;
       throw error;
     });
-    const own = found === undefined ? [] : [...layersOf(found).values(), imageOf(target.name)];
+    found.set(target.name, key);
+  });
+  for (const target of targets) {
+    const key = found.get(target.name);
+    const own = key === undefined ? [] : [...layersOf(key).values(), imageOf(target.name)];
     const all = new Set([...own, ...target.needs.flatMap((name) => uses.get(name) ?? [])]);
     uses.set(target.name, [...all]);
     for (const name of all)
@@ -78,14 +87,20 @@ export async function createDroppedImages(
   ): Promise<void> {
     const layers = layersOf(await keys.keyOf(target));
     for (const each of [image, ...platforms.map((platform) => platform.image)])
-      made.get(imageOf(target.name))?.images.add(each);
-    const known = imagesIn(made);
+      hold(imageOf(target.name), each);
     for (const { step, image } of steps) {
       if (image === null) continue;
       const layer = layers.get(step);
-      if (layer !== undefined) made.get(layer)?.images.add(image);
-      else if (!known.has(image)) bases.add(image);
+      if (layer !== undefined) hold(layer, image);
+      else if (!places.has(image)) bases.add(image);
     }
+  }
+
+  function hold(name: string, image: string): void {
+    const images = made.get(name)?.images;
+    if (images === undefined || images.has(image)) return;
+    images.add(image);
+    places.set(image, (places.get(image) ?? 0) + 1);
   }
 
   /** Returns the images that nobody needs any more once a target is pushed. */
@@ -96,10 +111,14 @@ export async function createDroppedImages(
       const entry = made.get(each);
       if (entry === undefined || --entry.users > 0) continue;
       made.delete(each);
-      for (const image of entry.images) unused.add(image);
+      for (const image of entry.images) {
+        const left = (places.get(image) ?? 1) - 1;
+        if (left > 0) places.set(image, left);
+        else places.delete(image);
+        unused.add(image);
+      }
     }
-    // A step that changes no file has the image of the step before.
-    return [...unused.difference(imagesIn(made).union(bases))];
+    return [...unused].filter((image) => !places.has(image) && !bases.has(image));
   }
 
   return {
@@ -117,10 +136,6 @@ export async function createDroppedImages(
       }
     },
   };
-}
-
-function imagesIn(made: ReadonlyMap<string, Made>): Set<string> {
-  return new Set(made.values().flatMap(({ images }) => images));
 }
 
 function imageOf(name: string): string {

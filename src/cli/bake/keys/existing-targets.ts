@@ -7,16 +7,13 @@ import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, placeholder } from "../target-request.ts";
-import type { TargetKeys } from "./target-keys.ts";
+import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
 
 /** An image that is in the registries of its tags already. */
 export interface ExistingTarget {
   key: string;
   digest: string;
 }
-
-/** The number of targets that are looked for at the same time. */
-const targetsAtOnce = 16;
 
 /**
  * Finds the targets whose images, by their content keys, are where they would be pushed. What can't be told is built: its own build says
@@ -43,7 +40,7 @@ export async function findExisting(
     if (digest !== undefined) found.set(target.name, { key, digest });
   };
   const asked = [...targets.values()].filter(({ isLinked }) => !isLinked);
-  await forEachConcurrently(asked, targetsAtOnce, signal, async (target) => {
+  await forEachConcurrently(asked, keysAtOnce, signal, async (target) => {
     try {
       await find(target);
     } catch (error) {

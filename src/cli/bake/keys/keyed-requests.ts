@@ -96,7 +96,7 @@ async function openDropped(
   const makeRoom = () => {
     if (isEngine) makeRoomInBackground(runtime, engineDirectory(runtime));
   };
-  return createDroppedImages(targets, keys, { connection, log, makeRoom });
+  return createDroppedImages(targets, keys, { connection, log, makeRoom, signal: runtime.signal });
 }
 
 /** True for a target whose image only registries are to keep, or that nobody has asked for. */

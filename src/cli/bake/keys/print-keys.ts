@@ -4,10 +4,7 @@ import { replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import type { ResolvedBake } from "../resolve.ts";
-import { createTargetKeys } from "./target-keys.ts";
-
-/** The number of targets whose keys are found at the same time. */
-export const keysAtOnce = 16;
+import { createTargetKeys, keysAtOnce } from "./target-keys.ts";
 
 /** Prints the content key of each target, and builds nothing. Returns the exit code. */
 export async function printKeys({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {

@@ -6,6 +6,9 @@ import { type Entry, entryText } from "../entries.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, withTarget } from "../target-request.ts";
 
+/** The number of targets whose keys are found at the same time. */
+export const keysAtOnce = 16;
+
 /** The content keys of the targets of a bake. */
 export interface TargetKeys {
   /** Returns the key of a target, which is found once. */

@@ -132,7 +132,7 @@ export async function buildAll(
       onEnd(
         {
           ...{ target, end: how, seconds: (steadyTime(clock) - since) / 1000, endedAt: clock.now() },
-          ...{ key, record },
+          ...{ key, record, isDropped: requests.dropped !== undefined && isDroppable(target) },
         },
         { mask, outputOf: lastOutput.of },
       );

@@ -26,6 +26,8 @@ export interface EndedTarget {
   key?: string | undefined;
   /** The record of the build; `undefined` if it has not begun. */
   record?: BuildRecord | undefined;
+  /** True if only registries keep its image: `--drop-pushed`. */
+  isDropped?: boolean;
   /** Milliseconds since the epoch. */
   endedAt: number;
 }
@@ -40,7 +42,7 @@ export interface FailureDetails {
 
 /** Returns a line of `--results` as data. The keys are always the same. */
 export function resultOf(
-  { target, end, seconds, key, record, endedAt }: EndedTarget,
+  { target, end, seconds, key, record, endedAt, isDropped = false }: EndedTarget,
   details: FailureDetails,
 ): Record<string, unknown> {
   const result = end.status === "built" ? end.result : undefined;
@@ -50,8 +52,8 @@ export function resultOf(
   return {
     target: target.name,
     status: end.status,
-    image: result?.image ?? null,
-    ...(result?.platforms && { platforms: result.platforms }),
+    image: (isDropped ? undefined : result?.image) ?? null,
+    ...(result?.platforms && !isDropped && { platforms: result.platforms }),
     tags: result?.tags ?? tagsOf(target, key),
     digest: exported[0]?.descriptor.digest ?? ofSkipped ?? null,
     key: key ?? null,
