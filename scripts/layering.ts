@@ -117,6 +117,7 @@ const orders: Record<string, readonly string[]> = {
     "history",
     "operations",
     "scan",
+    "layers",
     "run",
     "images",
     "verify",

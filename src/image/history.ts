@@ -101,20 +101,31 @@ export function linesByLayer(
   history: readonly HistoryLine[],
   layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
 ): { line: HistoryLine; others: HistoryLine[] }[] {
+  const made = layers.map((): { line: HistoryLine; others: HistoryLine[] } => ({ line: {}, others: [] }));
+  for (const { line, layer } of linesWithLayers(history, layers)) {
+    const of = made[layer ?? -1];
+    if (of === undefined) continue;
+    if (hasLayer(line)) of.line = line;
+    else of.others.push(line);
+  }
+  return made;
+}
+
+/** Returns all lines, each with the number of the layer, from 0, that has its files; `undefined` for a line without files. */
+export function linesWithLayers(
+  history: readonly HistoryLine[],
+  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+): { line: HistoryLine; layer: number | undefined }[] {
   const complete = completeHistory(history, layers);
   const isMerged = (at: number) => {
     const before = history[at - (complete.length - history.length)];
     return before !== undefined && hasLayer(before);
   };
-  let others: HistoryLine[] = [];
-  return complete.flatMap((line, at) => {
-    if (!hasLayer(line)) {
-      if (isMerged(at) || /^(COPY|ADD) /.test(line.created_by ?? "")) others.push(line);
-      return [];
-    }
-    const made = { line, others };
-    others = [];
-    return [made];
+  let next = 0;
+  return complete.map((line, at) => {
+    if (hasLayer(line)) return { line, layer: next++ };
+    const hasFiles = isMerged(at) || /^(COPY|ADD) /.test(line.created_by ?? "");
+    return { line, layer: hasFiles && next < layers.length ? next : undefined };
   });
 }
 

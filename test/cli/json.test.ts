@@ -77,6 +77,7 @@ const lines: [documented: string, line: string][] = [
   ["images export", "images export app:dev oci:layout:1"],
   ["inspect", "inspect app:dev"],
   ["inspect --layer", "--local inspect made:1 --layer 1"],
+  ["layers", "--local layers made:1"],
   ["images remove", "--local images remove empty:1"],
   ["index create", "index create HOST/joined:1 HOST/base:1 --sign key=sign.key"],
   ["index inspect", "index inspect HOST/joined:1"],

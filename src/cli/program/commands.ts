@@ -82,6 +82,10 @@ export const commands: CommandTable = {
     summary: "Show an image's configuration, and what makes its layers large",
     load: async () => (await import("../images/inspect.ts")).inspect,
   },
+  layers: {
+    summary: "Find what images have in several layers, and how they would share it",
+    load: async () => (await import("../layers/layers.ts")).layers,
+  },
   push: {
     summary: "Send an image to a registry",
     load: async () => (await import("../images/export.ts")).push,

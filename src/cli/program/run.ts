@@ -148,7 +148,7 @@ const common = ["build", "run", "shell", "images", "inspect", "push", "rmi", "do
 
 /** The other commands, whose names say enough beside these titles. */
 const more: readonly (readonly [title: string, names: readonly string[]])[] = [
-  ["images", ["bake", "tag", "untag", "index", "verify", "ls", "cat", "cp"]],
+  ["images", ["bake", "tag", "untag", "layers", "index", "verify", "ls", "cat", "cp"]],
   ["sessions", ["use", "cd", "env", "session"]],
   ["operations", ["history", "ps", "show", "logs", "kill", "wait"]],
   ["disk, cache", ["engine", "cache"]],

@@ -15,10 +15,11 @@ export interface ListedImage {
 
 const maxBytes = 64 * 1024 * 1024;
 
-/** Reads the list that `--each` names: a file, or `-` for standard input. */
+/** Reads the list that an option names: a file, or `-` for standard input. */
 export async function readImageList(
   given: string,
   { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
+  option = "each",
 ): Promise<ListedImage[]> {
   let text: string;
   try {
@@ -26,7 +27,7 @@ export async function readImageList(
     text = (await inputs.read(path, { maxBytes, signal })).toString();
   } catch (error) {
     signal.throwIfAborted();
-    throw new BoughError(wording`${{ option: "each", value: given }}: ${reasonOf(error)}`, {
+    throw new BoughError(wording`${{ option, value: given }}: ${reasonOf(error)}`, {
       kind: "usage",
       hint: "It is a file with an image on each line, or with results of a bake; - is standard input.",
       cause: error,

@@ -1,0 +1,107 @@
+/** Reads the layers of a set of images, each once, and finds which files are in several of them. */
+import { instructionOf, linesWithLayers } from "../../image/history.ts";
+import type { ImageLayer } from "../../service/wire/image.ts";
+import { resolveDescribedImage } from "../references/image-argument.ts";
+import type { Connection } from "../service/connection.ts";
+import { type ComparedImage, findDuplicates, type Step } from "./findings.ts";
+import { type LargeFile, readLayer } from "./read-layer.ts";
+import type { Comparison } from "./report.ts";
+import { createFileTable } from "./shared-files.ts";
+
+export interface ImageSetComparison extends Comparison {
+  /** The number of layers that are not here yet, which are not read. */
+  unread: number;
+}
+
+/** `image`: as the user names it. */
+export interface NamedImage {
+  name: string;
+  image: string;
+}
+
+/** Two names of one image count once. */
+export async function compareImages(
+  named: readonly NamedImage[],
+  connection: Pick<Connection, "service" | "store">,
+  signal: AbortSignal,
+): Promise<ImageSetComparison> {
+  const images: (ComparedImage & { uuid: string })[] = [];
+  const reader = createReader(connection.service);
+  for (const { name, image } of named) {
+    signal.throwIfAborted();
+    const { uuid, origin } = await resolveDescribedImage(connection, image);
+    if (images.some((other) => other.uuid === uuid)) continue;
+    const layers = await connection.service.listLayers(uuid);
+    const numbers: number[] = [];
+    for (const layer of layers) {
+      signal.throwIfAborted();
+      numbers.push(await reader.read(uuid, layer));
+    }
+    images.push({ name, uuid, steps: stepsOf(origin.history ?? [], layers, numbers) });
+  }
+  const findings = findDuplicates({ images, ...reader.found() });
+  const diskBytes = findings.reduce((sum, each) => sum + each.diskBytes, 0);
+  const registryBytes = findings.reduce((sum, each) => sum + each.registryBytes, 0);
+  return { images: images.length, ...reader.counts(), diskBytes, registryBytes, findings };
+}
+
+function stepsOf(
+  history: Parameters<typeof linesWithLayers>[0],
+  layers: readonly ImageLayer[],
+  numbers: readonly number[],
+): Step[] {
+  const unnamed = layers.map(({ created_at, is_imported }) => ({
+    created: created_at,
+    created_by: is_imported ? "imported" : "",
+  }));
+  return linesWithLayers(history, unnamed).map(({ line, layer }) => ({
+    instruction: instructionOf(line),
+    layer: layer === undefined ? undefined : numbers[layer],
+    isBase: layer !== undefined && layers[layer]?.is_imported === true,
+  }));
+}
+
+/** Numbers layers, and reads each once. */
+function createReader(service: Pick<Connection["service"], "openLayer">) {
+  const table = createFileTable();
+  const numbers = new Map<string, number>();
+  const digests = new Map<number, string>();
+  const largest: LargeFile[] = [];
+  let next = 0;
+  const counts = { layers: 0, size: 0, unread: 0 };
+
+  async function readNew(image: string, { id, is_remote }: ImageLayer): Promise<number> {
+    if (is_remote === true) {
+      counts.unread += 1;
+      return next++;
+    }
+    const content = await service.openLayer(image, id, undefined);
+    const { digest, files, bytes, largest: large } = await readLayer(content, `layer ${id}`);
+    const number = next++;
+    digests.set(number, digest);
+    table.add(number, files);
+    // A file that another layer had before is listed already.
+    largest.push(...large.filter((file) => table.layersOf(file)[0] === number));
+    counts.layers += 1;
+    counts.size += bytes;
+    return number;
+  }
+
+  return {
+    async read(image: string, layer: ImageLayer): Promise<number> {
+      const key = layer.blob?.diff_id ?? layer.id;
+      const number = numbers.get(key) ?? (await readNew(image, layer));
+      numbers.set(key, number);
+      return number;
+    },
+    found: () => {
+      const byLayers = Map.groupBy(largest, (file) => table.layersOf(file).join());
+      return {
+        shared: table.shared(),
+        archivesOf: (layers: readonly number[]) => new Set(layers.map((layer) => digests.get(layer))).size,
+        largestOf: (layers: readonly number[]) => byLayers.get(layers.join()) ?? [],
+      };
+    },
+    counts: () => ({ ...counts }),
+  };
+}

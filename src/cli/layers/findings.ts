@@ -1,0 +1,155 @@
+/** What is in several layers of a set of images, by the instructions that made them, and how the images would share it. */
+import type { LargeFile } from "./read-layer.ts";
+import type { SharedFiles } from "./shared-files.ts";
+
+/** A line of an image's history. */
+export interface Step {
+  instruction: string;
+  /** The number of the layer that has its files. */
+  layer: number | undefined;
+  /** True if the image was imported with it. */
+  isBase: boolean;
+}
+
+export interface ComparedImage {
+  name: string;
+  steps: readonly Step[];
+}
+
+/**
+ * Why the files are in several layers: `moved` if one instruction made all of them after steps that differ, `changed` if only its own
+ * result differs, `bases` if the images begin with different bases, `rewritten` if most images have them twice, `different` if
+ * several instructions made them.
+ */
+export type FindingKind = "moved" | "changed" | "bases" | "rewritten" | "different";
+
+export interface Finding {
+  kind: FindingKind;
+  /** Those of the layers, each once. */
+  instructions: readonly string[];
+  /** The names of those that have one of the layers. */
+  images: readonly string[];
+  /** The number of layers that have the files. */
+  layers: number;
+  files: number;
+  /** Of one copy of all files. */
+  bytes: number;
+  /** Of all copies but one, which take so much of the disk here. */
+  diskBytes: number;
+  /** The same without copies in layers whose archives are the same, which a registry stores once. Before compression. */
+  registryBytes: number;
+  /** The first steps that differ between the images, each once. */
+  before: readonly string[];
+  /** The largest first. */
+  largest: readonly Pick<LargeFile, "path" | "size">[];
+}
+
+const maxLargest = 3;
+
+export interface ComparedLayers {
+  images: readonly ComparedImage[];
+  shared: readonly SharedFiles[];
+  /** Returns the number of different archives of layers. */
+  archivesOf(layers: readonly number[]): number;
+  /** Large files that are in exactly these layers. */
+  largestOf(layers: readonly number[]): readonly LargeFile[];
+}
+
+/** Returns a finding for each set of instructions, the largest waste first. */
+export function findDuplicates({ images, shared, archivesOf, largestOf }: ComparedLayers): Finding[] {
+  const linesOf = linesOfLayers(images);
+  const groups = new Map<string, SharedFiles[]>();
+  for (const each of shared) {
+    const causes = causesOf(each.layers, linesOf).toSorted();
+    const key = JSON.stringify([isRewritten(each.layers, images), causes]);
+    const group = groups.get(key) ?? [];
+    if (group.length === 0) groups.set(key, group);
+    group.push(each);
+  }
+  const findings = [...groups.values()].map((group): Finding => {
+    const layers = [...new Set(group.flatMap((each) => each.layers))];
+    const largest = group.flatMap((each) => largestOf(each.layers)).sort((a, b) => b.size - a.size);
+    return {
+      ...placeOf(layers, causesOf(group[0]?.layers ?? [], linesOf), images),
+      layers: layers.length,
+      files: sum(group.map(({ files }) => files)),
+      bytes: sum(group.map(({ bytes }) => bytes)),
+      diskBytes: sum(group.map((each) => each.bytes * (each.layers.length - 1))),
+      registryBytes: sum(group.map((each) => each.bytes * (archivesOf(each.layers) - 1))),
+      largest: largest.slice(0, maxLargest).map(({ path, size }) => ({ path, size })),
+    };
+  });
+  return findings.sort((one, other) => other.diskBytes - one.diskBytes);
+}
+
+/** Returns the instructions whose files each layer has, in their order. */
+function linesOfLayers(images: readonly ComparedImage[]): Map<number, readonly string[]> {
+  const lines = new Map<number, readonly string[]>();
+  for (const { steps } of images) {
+    const own = Map.groupBy(steps, ({ layer }) => layer);
+    for (const [layer, made] of own)
+      if (layer !== undefined && !lines.has(layer))
+        lines.set(
+          layer,
+          made.map(({ instruction }) => instruction),
+        );
+  }
+  return lines;
+}
+
+/**
+ * Returns the instruction that all layers have, the last if there are several; else the last one of each layer. A layer has several if
+ * files were copied before its RUN.
+ */
+function causesOf(layers: readonly number[], linesOf: ReadonlyMap<number, readonly string[]>): string[] {
+  const all = layers.map((layer) => linesOf.get(layer) ?? []);
+  const common = all[0]?.findLast((line) => all.every((lines) => lines.includes(line)));
+  if (common !== undefined) return [common];
+  return [...new Set(all.map((lines) => lines.at(-1) ?? ""))];
+}
+
+/** True if at least half of the images with such a layer have several. */
+function isRewritten(layers: readonly number[], images: readonly ComparedImage[]): boolean {
+  const among = new Set(layers);
+  const counts = images.map(({ steps }) => layersIn(steps, among).size).filter((count) => count > 0);
+  return counts.filter((count) => count > 1).length * 2 >= counts.length;
+}
+
+function layersIn(steps: readonly Step[], among: ReadonlySet<number>): Set<number> {
+  return new Set(steps.flatMap(({ layer }) => (layer !== undefined && among.has(layer) ? [layer] : [])));
+}
+
+function placeOf(
+  layers: readonly number[],
+  instructions: readonly string[],
+  images: readonly ComparedImage[],
+): Pick<Finding, "kind" | "instructions" | "images" | "before"> {
+  const among = new Set(layers);
+  const having = images.filter(({ steps }) => layersIn(steps, among).size > 0);
+  const shared = { instructions, images: having.map(({ name }) => name) };
+  if (isRewritten(layers, having)) return { kind: "rewritten", ...shared, before: [] };
+  const at = commonSteps(having.map(({ steps }) => steps));
+  const differing = having.flatMap(({ steps }) => steps[at] ?? []);
+  if (differing.some(({ isBase }) => isBase)) return { kind: "bases", ...shared, before: [] };
+  const before = [...new Set(differing.map(({ instruction }) => instruction))];
+  if (instructions.length > 1) return { kind: "different", ...shared, before };
+  // One of the images may have the instruction in the right place already.
+  const others = before.filter((line) => line !== instructions[0]);
+  return { kind: others.length === 0 ? "changed" : "moved", ...shared, before: others };
+}
+
+/** Returns the number of steps that all images begin with. */
+function commonSteps(all: readonly (readonly Step[])[]): number {
+  const [first = [], ...others] = all;
+  const at = first.findIndex((step, index) =>
+    others.some((steps) => {
+      const other = steps[index];
+      return other === undefined || other.instruction !== step.instruction || other.layer !== step.layer;
+    }),
+  );
+  return at < 0 ? first.length : at;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
