@@ -50,6 +50,7 @@ beforeAll(async () => {
     "sign.key": privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
     "sign.pub": publicKey.export({ type: "spki", format: "pem" }).toString(),
   });
+  await buildWithSameFile(["COPY same /", "COPY same other /"]);
   await makeDamagedEngine(join(environment.BOUGH_HOME ?? "", "engine"));
   // `history diff` compares two builds.
   await runBough(["build", "."], { workingDirectory, environment });
@@ -77,7 +78,7 @@ const lines: [documented: string, line: string][] = [
   ["images export", "images export app:dev oci:layout:1"],
   ["inspect", "inspect app:dev"],
   ["inspect --layer", "--local inspect made:1 --layer 1"],
-  ["layers", "--local layers made:1"],
+  ["layers", "--local layers same:0 same:1"],
   ["images remove", "--local images remove empty:1"],
   ["index create", "index create HOST/joined:1 HOST/base:1 --sign key=sign.key"],
   ["index inspect", "index inspect HOST/joined:1"],
@@ -142,6 +143,17 @@ describe("the keys of", () => {
 test("every row of the manual is tested", () => {
   expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
 });
+
+/** Builds images that have a file in layers of their own. */
+async function buildWithSameFile(instructions: readonly string[]): Promise<void> {
+  const context = temporaryDirectory();
+  writeFiles(context, { same: "same\n", other: "other\n" });
+  for (const [number, instruction] of instructions.entries()) {
+    writeFiles(context, { Dockerfile: `FROM scratch\n${instruction}\n` });
+    const words = ["--local", "build", "--tag", `same:${number}`, "."];
+    await runBough(words, { workingDirectory: context, environment });
+  }
+}
 
 /** Makes an engine with an uploaded file whose bytes are gone, an image without files and an image with one directory. */
 async function makeDamagedEngine(directory: string): Promise<void> {

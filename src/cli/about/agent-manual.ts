@@ -111,7 +111,6 @@ SUCCESS means that the command ran to its end: look at the exit code.
   bough images export app:dev oci:./layout:dev  or oci-archive:, docker-archive:, dir:; files: rootfs:DIR, tar:FILE
   bough push app:dev registry.example/app:1     credentials are those of docker login; sends what the registry lacks
   bough inspect app:dev                         configuration, layers and their sizes; --layer N: its files (engine)
-  bough layers app:dev app:test                 what they have in different layers, and which instruction to move (engine)
   bough ls app:dev:/etc                         without IMAGE: a path in the session's image
   bough cat app:dev:/etc/os-release
   bough cp app:dev:/etc/os-release .            no operation is started for these three

@@ -69,13 +69,15 @@ export function findDuplicates({ images, shared, archivesOf, largestOf }: Compar
   const findings = [...groups.values()].map((group): Finding => {
     const layers = [...new Set(group.flatMap((each) => each.layers))];
     const largest = group.flatMap((each) => largestOf(each.layers)).sort((a, b) => b.size - a.size);
+    const { before, ...place } = placeOf(layers, causesOf(group[0]?.layers ?? [], linesOf), images);
     return {
-      ...placeOf(layers, causesOf(group[0]?.layers ?? [], linesOf), images),
+      ...place,
       layers: layers.length,
       files: sum(group.map(({ files }) => files)),
       bytes: sum(group.map(({ bytes }) => bytes)),
       diskBytes: sum(group.map((each) => each.bytes * (each.layers.length - 1))),
       registryBytes: sum(group.map((each) => each.bytes * (archivesOf(each.layers) - 1))),
+      before,
       largest: largest.slice(0, maxLargest).map(({ path, size }) => ({ path, size })),
     };
   });
