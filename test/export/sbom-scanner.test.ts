@@ -103,12 +103,16 @@ test.each([
   ["bare:1", "sbom.spdx.json of the scanner bare:1 is not an in-toto statement"],
   ["vex:1", 'has the predicate "https://openvex.dev/ns", not a list of packages'],
   ["none:1", "the scanner none:1 has neither ENTRYPOINT nor CMD"],
-])("%s fails the build, and writes nothing", async (scanner, message) => {
+])("%s fails the build, writes nothing, and leaves no image of its own", async (scanner, message) => {
+  await bough("build", "context", "--docker");
+  const images = () => bough("-q", "images", "--all");
+  const before = await images();
   const words = ["build", "context", "--docker", `--sbom=generator=${scanner}`];
   const { exitCode, stderr } = await bough(...words, "-o", "type=oci,dest=refused.tar");
   expect(stderr).toContain(message);
   expect(exitCode).toBe(1);
   expect(readdirSync(places)).not.toContain("refused.tar");
+  expect((await images()).stdout).toBe(before.stdout);
 });
 
 test("a target of bake is scanned, too", async () => {

@@ -3,7 +3,7 @@
  * https://github.com/moby/buildkit/blob/master/docs/attestations/sbom-protocol.md
  */
 import { supportOf } from "../../builder/service-support.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
@@ -38,16 +38,25 @@ export function createScan(invocation: Invocation): ScanImage {
     const pulled = { image: generator.image, pull: "missing" as const };
     const scanner = await findOrPull(pulled, invocation, connection);
     invocation.log.info(`scanning the image with ${generator.image}`);
-    const outcome = await runScanner({ generator, scanner, image }, invocation, connection);
-    if (outcome.image === undefined || outcome.image === scanner) throw withoutResult(generator);
+    const { outcome, timeoutSeconds } = await runScanner(
+      { generator, scanner, image },
+      invocation,
+      connection,
+    );
+    const written = outcome.image === scanner ? undefined : outcome.image;
     try {
-      const results = await readScanResults(service, outcome.image, destination, generator.image);
+      requireSuccess(generator, outcome, timeoutSeconds);
+      if (written === undefined) throw withoutResult(generator);
+      const results = await readScanResults(service, written, destination, generator.image);
       if (results.length === 0) throw withoutResult(generator);
       return results;
     } finally {
-      await service.removeImage(outcome.image).catch((error: unknown) => {
-        if (!(error instanceof NotFoundError)) throw error;
-      });
+      // Whether it can be removed says nothing about the list.
+      if (written !== undefined)
+        await service.removeImage(written).catch((error: unknown) => {
+          if (!(error instanceof NotFoundError))
+            invocation.log.warn(`the image that the scanner has written to stays: ${messageOf(error)}`);
+        });
     }
   };
 }
@@ -56,7 +65,7 @@ async function runScanner(
   { generator, scanner, image }: { generator: Generator; scanner: string; image: string },
   invocation: Invocation,
   connection: Connection,
-): Promise<OperationOutcome> {
+): Promise<{ outcome: OperationOutcome; timeoutSeconds: number }> {
   const { runtime, log, values } = invocation;
   const { service } = connection;
   const { Entrypoint = [], Cmd = [] } = (await findDescription(scanner, connection)).config;
@@ -93,8 +102,12 @@ async function runScanner(
   };
   const quiet = { ...log, info: log.debug };
   const outcome = await runInstance(request, { service, signal: runtime.signal, log: quiet });
+  return { outcome, timeoutSeconds };
+}
+
+function requireSuccess(generator: Generator, outcome: OperationOutcome, timeoutSeconds: number): void {
   const exitCode = requireExitCode(outcome, timeoutSeconds);
-  if (exitCode === 0) return outcome;
+  if (exitCode === 0) return;
   const said = outcome.stderr.text.trim().slice(-maxErrorCharacters);
   throw new BoughError(
     `--sbom: the scanner ${generator.image} ended with exit code ${exitCode}${said === "" ? "" : `: ${said}`}`,
