@@ -3,7 +3,7 @@
  * https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md, https://github.com/secure-systems-lab/dsse
  */
 import { hexOf } from "../image/digest.ts";
-import { asRecord, asText, parseRecord } from "../service/http/json.ts";
+import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 
 /** The predicate of an image's signature, as cosign has it since version 3. */
 export const signaturePredicate = "https://sigstore.dev/cosign/sign/v1";
@@ -32,10 +32,15 @@ interface Statement {
   digests: readonly string[];
 }
 
+/** True for a statement of any version. */
+export function isStatement(record: JsonRecord | undefined): record is JsonRecord {
+  return /^https:\/\/in-toto\.io\/Statement\/v/.test(asText(record?._type) ?? "");
+}
+
 /** Returns `undefined` for what is not a statement. */
 export function readStatement(payload: Uint8Array): Statement | undefined {
   const record = parseRecord(payload);
-  if (!/^https:\/\/in-toto\.io\/Statement\/v/.test(asText(record?._type) ?? "")) return undefined;
+  if (!isStatement(record)) return undefined;
   const subjects: unknown[] = Array.isArray(record?.subject) ? record.subject : [];
   const digests = subjects.flatMap((subject) => {
     const hex = asText(asRecord(asRecord(subject)?.digest)?.sha256);

@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
+import { isStatement } from "../../signatures/statement.ts";
 import type { ScanResult } from "../export/attest.ts";
 
 /** What a scanner may say: BuildKit takes lists of packages only. */
@@ -31,11 +32,10 @@ export async function readScanResults(
 function readStatement(bytes: Uint8Array, name: string, scanner: string): ScanResult {
   const statement = parseRecord(bytes);
   const [predicateType = "", predicate] = [asText(statement?.predicateType), asRecord(statement?.predicate)];
-  const isStatement = /^https:\/\/in-toto\.io\/Statement\//.test(asText(statement?._type) ?? "");
-  if (isStatement && predicate !== undefined && predicateTypes.includes(predicateType))
-    return { predicateType, predicate };
+  const isPredicate = isStatement(statement) && predicate !== undefined;
+  if (isPredicate && predicateTypes.includes(predicateType)) return { predicateType, predicate };
   throw new BoughError(
-    isStatement && predicate !== undefined
+    isPredicate
       ? `--sbom: ${name} of the scanner ${scanner} has the predicate ${JSON.stringify(predicateType)}, not a list of packages`
       : `--sbom: ${name} of the scanner ${scanner} is not an in-toto statement`,
     { hint: `Predicates are ${predicateTypes.join(" and ")}.` },
