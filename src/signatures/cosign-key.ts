@@ -1,5 +1,5 @@
 /** The private keys that cosign makes: JSON in PEM, encrypted with NaCl's secretbox under a key that scrypt makes of the password. */
-import { scryptSync } from "node:crypto";
+import { type ScryptOptions, scrypt } from "node:crypto";
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { BoughError, usageError } from "../errors.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.ts";
@@ -15,7 +15,7 @@ export function isCosignKey(pem: string): boolean {
 }
 
 /** Returns the key in PKCS #8. cosign encrypts a key without a password with an empty one. */
-export function decryptCosignKey(pem: string, password = "", option: string): Buffer {
+export async function decryptCosignKey(pem: string, password = "", option: string): Promise<Buffer> {
   const record = parseRecord(Buffer.from(pattern.exec(pem)?.[2] ?? "", "base64"));
   const [kdf, cipher] = [asRecord(record?.kdf), asRecord(record?.cipher)];
   const params = asRecord(kdf?.params);
@@ -27,16 +27,12 @@ export function decryptCosignKey(pem: string, password = "", option: string): Bu
   const isWhole = salt?.length !== 0 && nonce?.length === 24 && ciphertext?.length !== 0;
   if (!isKnown || !isWhole || salt === undefined || nonce === undefined || ciphertext === undefined)
     throw damaged(option);
-  const key = (() => {
-    try {
-      return scryptSync(password, salt, 32, {
-        ...{ N: cost, r: blockSize, p: parallelization },
-        maxmem: maxMemory,
-      });
-    } catch {
-      throw damaged(option);
-    }
-  })();
+  const key = await derive(password, salt, {
+    ...{ N: cost, r: blockSize, p: parallelization },
+    maxmem: maxMemory,
+  }).catch(() => {
+    throw damaged(option);
+  });
   try {
     return Buffer.from(xsalsa20poly1305(key, nonce).decrypt(ciphertext));
   } catch (cause) {
@@ -46,6 +42,18 @@ export function decryptCosignKey(pem: string, password = "", option: string): Bu
       cause,
     });
   }
+}
+
+/** Makes the key on another thread: it is to take long. */
+function derive(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  // It throws for parameters that are impossible.
+  try {
+    scrypt(password, salt, 32, options, (error, key) => (error ? reject(error) : resolve(key)));
+  } catch (error) {
+    reject(error);
+  }
+  return promise;
 }
 
 function damaged(option: string): BoughError {

@@ -24,9 +24,13 @@ export function makeSigningKey(): SigningKey {
 }
 
 /** Reads a private key in PEM, also one of cosign's. @param password `undefined` if none was given */
-export function readSigningKey(pem: string, password: string | undefined, option: string): SigningKey {
+export async function readSigningKey(
+  pem: string,
+  password: string | undefined,
+  option: string,
+): Promise<SigningKey> {
   const key = isCosignKey(pem)
-    ? parseKey({ key: decryptCosignKey(pem, password, option), format: "der", type: "pkcs8" }, option)
+    ? parseKey({ key: await decryptCosignKey(pem, password, option), format: "der", type: "pkcs8" }, option)
     : parseKey({ key: pem, ...(password !== undefined && { passphrase: password }) }, option);
   const isFit =
     key.asymmetricKeyType === "ed25519" ||

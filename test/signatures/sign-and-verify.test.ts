@@ -381,6 +381,27 @@ describe("a build and its kin", () => {
     }
   });
 
+  test("bake opens its signer once: an image of two targets has one entry", async () => {
+    const target = Object.fromEntries(
+      ["one", "two"].map((name) => [
+        name,
+        { context: "context", tags: [`${registry.host}/equal/${name}:1`], output: ["type=registry"] },
+      ]),
+    );
+    writeFileSync(join(places, "equal.json"), JSON.stringify({ target }));
+    const entries = () =>
+      sigstore.requests.filter((request) => request === "POST /log/api/v1/log/entries").length;
+    const before = entries();
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    const how = ["--sign", `key=env://SIGNING_KEY,rekor-url=${sigstore.log}`];
+    const words = ["bake", "-f", "equal.json", "one", "two", ...how];
+    const { exitCode, stderr } = await bough(words, { SIGNING_KEY: key });
+    expect(exitCode, stderr).toBe(0);
+    for (const name of ["one", "two"]) expect(stderr).toContain(`signed ${registry.host}/equal/${name}@`);
+    expect(entries() - before).toBe(1);
+  });
+
   test("index create signs the index", async () => {
     await push(keyless());
     const index = app.replace(/:1$/, ":all");
@@ -677,6 +698,7 @@ describe("what is wrong with a command line is said before anything is built or 
     ["verify localhost:1/app:1 --identity-regexp ( --issuer b", "is not a regular expression"],
     ["verify localhost:1/app:1 --key root.json", "is not a public key in PEM"],
     ["verify localhost:1/app:1 --key none.pub", "none.pub can't be read"],
+    ["verify localhost:1/app:1 --key env://NONE", "--key env://NONE: the variable NONE is not set"],
     ["verify localhost:1/app:1 --key a.pub --identity a", "--key has no identity and no issuer"],
     ["verify localhost:1/app:1 --identity a --issuer b --trusted-root context/a", "is not a trusted root"],
   ])("%s: %s", async (words, message, environment = {}) => {

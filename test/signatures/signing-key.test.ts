@@ -23,42 +23,47 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE/R/mMk6UD8pBnsjlpc42oAe6Uzeb
 `;
 
 describe("a key of cosign", () => {
-  test("is decrypted with its password, whatever it is called", () => {
+  test("is decrypted with its password, whatever it is called", async () => {
     for (const name of ["SIGSTORE", "COSIGN"]) {
       const pem = encrypted.replaceAll("SIGSTORE", name);
-      expect(readSigningKey(pem, "correct horse", "--sign").publicKey).toBe(publicKey);
+      expect((await readSigningKey(pem, "correct horse", "--sign")).publicKey).toBe(publicKey);
     }
   });
 
-  test.each([undefined, "", "correct", "correct horse "])("is refused with the password %p", (password) => {
-    expect(() => readSigningKey(encrypted, password, "--sign key=a.key")).toThrow(
-      "--sign key=a.key: the password is wrong",
-    );
-  });
+  test.each([undefined, "", "correct", "correct horse "])(
+    "is refused with the password %p",
+    async (password) => {
+      await expect(readSigningKey(encrypted, password, "--sign key=a.key")).rejects.toThrow(
+        "--sign key=a.key: the password is wrong",
+      );
+    },
+  );
 
-  test("that is damaged is refused", () => {
+  test("that is damaged is refused", async () => {
     const [head = "", ...lines] = encrypted.split("\n");
     const cut = [head, ...lines.slice(3)].join("\n");
-    expect(() => readSigningKey(cut, "correct horse", "--sign key=a.key")).toThrow("is damaged");
+    await expect(readSigningKey(cut, "correct horse", "--sign key=a.key")).rejects.toThrow("is damaged");
   });
 });
 
 describe("a key of openssl", () => {
   const pem = { type: "pkcs8", format: "pem" } as const;
 
-  test("is read with a password, too", () => {
+  test("is read with a password, too", async () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const text = privateKey.export({ ...pem, cipher: "aes-256-cbc", passphrase: "secret" }).toString();
-    expect(readSigningKey(text, "secret", "--sign").publicKey).toContain("BEGIN PUBLIC KEY");
+    expect((await readSigningKey(text, "secret", "--sign")).publicKey).toContain("BEGIN PUBLIC KEY");
     for (const password of [undefined, "wrong"])
-      expect(() => readSigningKey(text, password, "--sign key=a.key")).toThrow("can be read");
+      await expect(readSigningKey(text, password, "--sign key=a.key")).rejects.toThrow("can be read");
   });
 
-  test("of another kind is refused", () => {
+  test("of another kind is refused", async () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
-    expect(() => readSigningKey(privateKey.export(pem).toString(), undefined, "--sign key=a.key")).toThrow(
-      "not ECDSA on P-256 or Ed25519",
+    await expect(
+      readSigningKey(privateKey.export(pem).toString(), undefined, "--sign key=a.key"),
+    ).rejects.toThrow("not ECDSA on P-256 or Ed25519");
+    await expect(readSigningKey("no key", undefined, "--sign key=a.key")).rejects.toThrow(
+      "not a private key in PEM",
     );
-    expect(() => readSigningKey("no key", undefined, "--sign key=a.key")).toThrow("not a private key in PEM");
   });
 });

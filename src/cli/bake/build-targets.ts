@@ -95,8 +95,10 @@ export async function buildTargets(
     requireServices(targets, invocation);
     for (const target of targets.values()) warnOfCaches(target, invocation.runtime, progress.log);
     requireSigned(targets, invocation);
+    const signers: BuildAll["signers"] = new Map();
     // What is wrong with a target fails that one alone then.
-    if (!keepsGoing) for (const target of targets.values()) await checkTarget(target, progress, invocation);
+    if (!keepsGoing)
+      for (const target of targets.values()) await checkTarget(target, progress, signers, invocation);
     const onEnd: BuildAll["onEnd"] = (ended, details) => {
       if (!ended.target.isLinked) file?.append(resultOf(ended, details));
     };
@@ -105,7 +107,7 @@ export async function buildTargets(
         ? undefined
         : await buildAll(
             targets,
-            { progress, results, skipped, jobs, keepsGoing, keepsSteps: metadata.length > 0, onEnd },
+            { progress, results, skipped, jobs, keepsGoing, keepsSteps: metadata.length > 0, signers, onEnd },
             invocation,
           );
     writeMetadata();
@@ -232,7 +234,12 @@ function warnOfCaches(
 }
 
 /** Throws for what can be seen to be wrong with a target before anything is run. */
-async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation: Invocation): Promise<void> {
+async function checkTarget(
+  target: ResolvedTarget,
+  { log }: Progress,
+  signers: BuildAll["signers"],
+  invocation: Invocation,
+): Promise<void> {
   const own = buildOf(target, () => placeholder, invocation);
   const { outputs } = inTarget(target, () => {
     chooseServices(own, readPlatforms(own.values.text("platform")));
@@ -248,7 +255,7 @@ async function checkTarget(target: ResolvedTarget, { log }: Progress, invocation
     await readCheckedDockerfile(inputs, own);
     await inputs.secrets.load();
     await readSharing(own, inputs);
-    await readBuildSigner(own, outputs, log);
+    await readBuildSigner(own, outputs, log, signers);
   } catch (error) {
     throw withTarget(error, target);
   }

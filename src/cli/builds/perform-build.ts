@@ -108,7 +108,7 @@ async function prepareAndRun(
 
   const secrets = await inputs.secrets.load();
   recording.hide(secrets);
-  const sign = await readBuildSigner(invocation, outputs, log);
+  const sign = await readBuildSigner(invocation, outputs, log, together?.signers);
   const attesting =
     attestations &&
     (await import("../export/attest.ts")).prepareAttestations(

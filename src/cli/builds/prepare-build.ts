@@ -13,6 +13,7 @@ import { type Log, prefixLog } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
+import type { Signers } from "../signing/open-signer.ts";
 import { type CommandCaches, openBuildCache } from "./build-cache.ts";
 import { type BuildService, type ChosenService, connectTo } from "./build-services.ts";
 import type { BuildInputs } from "./inputs.ts";
@@ -37,6 +38,7 @@ export interface BuildsTogether {
   /** What is known of the files of each context. */
   tables: Map<string, FileTables>;
   writesMetadata: boolean;
+  signers: Signers;
 }
 
 type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;

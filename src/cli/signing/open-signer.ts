@@ -1,17 +1,17 @@
-import { resolve } from "node:path";
 import type { ImageSignature } from "../../builder/result.ts";
-import { messageOf, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { WrittenImage } from "../../image/image-writer.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { openReferrers } from "../../registry/open-blob-store.ts";
 import { Secret } from "../../secret.ts";
 import { readToken } from "../../signatures/identity-token.ts";
-import { createSigner, type SigningOptions } from "../../signatures/sign.ts";
+import { createSigner, type ImageSigner, type SigningOptions } from "../../signatures/sign.ts";
 import { readSigningKey } from "../../signatures/signing-key.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readSignOption, type SignRequest } from "./sign-option.ts";
+import { readSmall } from "./small-file.ts";
 
 /** Signs the image that a repository, `HOST/NAME`, has, logs it, and returns what results have of the signature. */
 export type SignImage = (
@@ -20,7 +20,8 @@ export type SignImage = (
   access: { credentials: RegistryCredentials | undefined; isInsecure?: boolean },
 ) => Promise<ImageSignature>;
 
-const maxKeyBytes = 64 * 1024;
+/** The signers that a command has opened, by the value of `--sign`: several builds read and decrypt its key once. */
+export type Signers = Map<string, Promise<ImageSigner>>;
 
 /**
  * Reads `--sign` with its files. Throws a BoughError of kind `usage` for what can't be used, before anything is built.
@@ -31,25 +32,14 @@ export async function readSigner(
   { values, runtime }: Pick<Invocation, "values" | "runtime">,
   isPushed: boolean,
   log: Pick<Log, "info">,
+  signers: Signers = new Map(),
 ): Promise<SignImage | undefined> {
   const request = readSignOption(values, runtime);
   if (request === undefined) return undefined;
   if (!isPushed) throw usageError("--sign needs an image that is pushed", "Give --push.");
-  return openSigner(request, runtime, log);
-}
-
-async function openSigner(
-  request: SignRequest,
-  runtime: Runtime,
-  log: Pick<Log, "info">,
-): Promise<SignImage> {
+  const key = values.text("sign") ?? "";
+  const signer = await signers.getOrInsertComputed(key, () => openSigner(request, runtime));
   const { fetch, clock, environment, signal } = runtime;
-  const { timestampAuthority, hasCosignTag } = request;
-  const by = await openIdentity(request, runtime);
-  const signer = createSigner(
-    { by, log: request.log, timestampAuthority, hasCosignTag },
-    { fetch, clock, environment },
-  );
   return async (image, repository, access) => {
     const referrers = openReferrers(`docker://${repository}`, { fetch, clock, environment, ...access });
     const { identity, logIndex, ...stored } = await signer.sign(image, repository, referrers, signal);
@@ -59,40 +49,28 @@ async function openSigner(
   };
 }
 
+async function openSigner(request: SignRequest, runtime: Runtime): Promise<ImageSigner> {
+  const { fetch, clock, environment } = runtime;
+  const { log, timestampAuthority, hasCosignTag } = request;
+  const by = await openIdentity(request, runtime);
+  return createSigner({ by, log, timestampAuthority, hasCosignTag }, { fetch, clock, environment });
+}
+
 async function openIdentity({ by }: SignRequest, runtime: Runtime): Promise<SigningOptions["by"]> {
   switch (by.kind) {
     case "token":
       return { token: by.source, authority: by.authority };
     case "token file": {
-      const token = Secret.of((await readText(by.path, "token", runtime)).trim());
+      const token = Secret.of((await readSmall(by.path, `--sign token=${by.path}`, runtime)).trim());
       readToken(token);
       return { token: { kind: "given", token }, authority: by.authority };
     }
     case "key": {
       const option = `--sign key=${by.place}`;
       const { COSIGN_PASSWORD } = runtime.environment;
-      return { key: readSigningKey(await readText(by.place, "key", runtime), COSIGN_PASSWORD, option) };
+      return {
+        key: await readSigningKey(await readSmall(by.place, option, runtime), COSIGN_PASSWORD, option),
+      };
     }
-  }
-}
-
-/** Reads a file, or what a variable has: `env://NAME`. */
-async function readText(
-  place: string,
-  field: string,
-  { environment, isSecretVariable = () => true, inputs, workingDirectory, signal }: Runtime,
-): Promise<string> {
-  const variable = /^env:\/\/(.+)$/.exec(place)?.[1];
-  if (variable !== undefined) {
-    const value = isSecretVariable(variable) ? environment[variable] : undefined;
-    if (value) return value;
-    throw usageError(`--sign ${field}=${place}: the variable ${variable} is not set`);
-  }
-  try {
-    const path = resolve(workingDirectory, place);
-    return (await inputs.read(path, { maxBytes: maxKeyBytes, signal })).toString();
-  } catch (error) {
-    signal.throwIfAborted();
-    throw usageError(`--sign ${field}=${place} can't be read: ${messageOf(error)}`);
   }
 }

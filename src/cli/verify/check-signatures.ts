@@ -1,6 +1,6 @@
 import { createPublicKey } from "node:crypto";
-import { join, resolve } from "node:path";
-import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { join } from "node:path";
+import { BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
 import { openReferrers } from "../../registry/open-blob-store.ts";
 import { type FoundSignature, findSignatures } from "../../signatures/find-signatures.ts";
@@ -13,6 +13,7 @@ import { parseImageName } from "../indexes/image-name.ts";
 import { MissingImageError } from "../indexes/platform-index.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { readCredentials } from "../service/registry-options.ts";
+import { readSmall, readSmallFile } from "../signing/small-file.ts";
 
 export interface CheckedImage {
   name: string;
@@ -31,8 +32,6 @@ interface TrustedSignature {
   manifest: string;
 }
 
-/** What `--key` and `--trusted-root` name is small. */
-const maxFileBytes = 4 * 1024 * 1024;
 const maxReasons = 5;
 const unread = "more is attached to it than is read";
 
@@ -48,7 +47,8 @@ export async function checkSignatures({
   const predicateType = values.text("type") ?? signaturePredicate;
   const { fetch, clock, environment, signal } = runtime;
   const rootFile = values.text("trusted-root");
-  const file = rootFile === undefined ? undefined : await readFile(rootFile, "--trusted-root", runtime);
+  const file =
+    rootFile === undefined ? undefined : await readSmallFile(rootFile, `--trusted-root ${rootFile}`, runtime);
   const root = file && readTrustedRoot(file, rootFile ?? "");
 
   const credentials = readCredentials(values);
@@ -141,11 +141,7 @@ function readPolicy(values: Invocation["values"]): SignerPolicy | undefined {
 
 async function readKey(place: string | undefined, runtime: Runtime): Promise<string | undefined> {
   if (place === undefined) return undefined;
-  const variable = /^env:\/\/(.+)$/.exec(place)?.[1];
-  const text =
-    variable === undefined
-      ? (await readFile(place, "--key", runtime)).toString()
-      : (runtime.environment[variable] ?? "");
+  const text = await readSmall(place, `--key ${place}`, runtime);
   try {
     // A private key would do, but has no place where images are only verified.
     if (!/PRIVATE KEY-----/.test(text))
@@ -154,17 +150,4 @@ async function readKey(place: string | undefined, runtime: Runtime): Promise<str
     // The same as another kind of file.
   }
   throw usageError(`--key: ${place} is not a public key in PEM`, "It is a cosign.pub, for example.");
-}
-
-async function readFile(
-  place: string,
-  option: string,
-  { inputs, workingDirectory, signal }: Runtime,
-): Promise<Buffer> {
-  try {
-    return await inputs.read(resolve(workingDirectory, place), { maxBytes: maxFileBytes, signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw usageError(`${option}: ${place} can't be read: ${messageOf(error)}`);
-  }
 }

@@ -46,6 +46,7 @@ export interface BuildAll {
   keepsGoing: boolean;
   /** True if the results are to have the steps: of thousands of targets they fill the memory. */
   keepsSteps: boolean;
+  signers: BuildsTogether["signers"];
   /** Called when a target has ended. */
   onEnd(ended: EndedTarget, details: FailureDetails): void;
 }
@@ -60,7 +61,7 @@ const targetsPerJob = 4;
  */
 export async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { progress, results, skipped, jobs: given, keepsGoing, keepsSteps, onEnd }: BuildAll,
+  { progress, results, skipped, jobs: given, keepsGoing, keepsSteps, signers, onEnd }: BuildAll,
   asked: Invocation,
 ): Promise<BoughError | undefined> {
   // What several targets have in common is sent to their registry once.
@@ -81,7 +82,7 @@ export async function buildAll(
     return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };
   };
   const together: BuildsTogether = {
-    ...{ signal, caches, sessions: new Set(), tables: new Map(), directories: new Map() },
+    ...{ signal, caches, signers, sessions: new Set(), tables: new Map(), directories: new Map() },
     writesMetadata: invocation.values.text("metadata-file") !== undefined,
     connectTo(service) {
       // What names it.
