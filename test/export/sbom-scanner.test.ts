@@ -6,6 +6,7 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 import { problemsOfLayout } from "../support/image-spec.ts";
+import { startServer } from "../support/server.ts";
 
 setDefaultTimeout(120_000);
 
@@ -113,6 +114,38 @@ test.each([
   expect(exitCode).toBe(1);
   expect(readdirSync(places)).not.toContain("refused.tar");
   expect((await images()).stdout).toBe(before.stdout);
+});
+
+test("an image that can't be removed is a warning: the scanner's own error stays", async () => {
+  const token = ["--token", "t0ken-t0ken"];
+  const server = await startServer({ BOUGH_HOME: home }, "--listen", "127.0.0.1:0", ...token);
+  const refusing: typeof fetch = Object.assign(
+    async (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) =>
+      init?.method === "DELETE" && String(input).includes("/v1/images/")
+        ? Response.json({ error: "not today" }, { status: 403 })
+        : fetch(input, init),
+    { preconnect: fetch.preconnect },
+  );
+  try {
+    const words = [
+      "build",
+      "context",
+      "--docker",
+      "--sbom=generator=failing:1",
+      "-o",
+      "type=oci,dest=refused.tar",
+    ];
+    const { exitCode, stderr } = await runBough(["--url", server.url, ...token, ...words], {
+      workingDirectory: places,
+      environment: { BOUGH_HOME: temporaryDirectory() },
+      fetch: refusing,
+    });
+    expect(stderr).toContain("the image that the scanner has written to stays: ");
+    expect(stderr).toContain("the scanner failing:1 ended with exit code 7");
+    expect(exitCode).toBe(1);
+  } finally {
+    await server.stop();
+  }
 });
 
 test("a target of bake is scanned, too", async () => {
