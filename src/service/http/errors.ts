@@ -70,6 +70,11 @@ export class SpentBodyError extends BoughError {
   }
 }
 
+/** True if the service does not allow the call to this client, whatever it names. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof RefusedTokenError || (error instanceof StatusError && error.status === 403);
+}
+
 /** True if the service has answered, and not as such a call is answered. */
 export function isRefusalOfCall(error: unknown): boolean {
   return [NotFoundError, StatusError, RefusedTokenError, RedirectError, UnreadableAnswerError].some(

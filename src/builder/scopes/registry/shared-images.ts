@@ -1,7 +1,7 @@
 import { BoughError } from "../../../errors.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
 import type { Service } from "../../../service/client.ts";
-import { RefusedTokenError } from "../../../service/http/errors.ts";
+import { isForbidden } from "../../../service/http/errors.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { LayerOrigin } from "../../state/layer-origin.ts";
 import type { ScopeIndex } from "../scope-index.ts";
@@ -78,7 +78,7 @@ export function createSharedImages(
     } catch (error) {
       // An image that the service refuses is a miss.
       if (!(error instanceof BoughError)) throw error;
-      if (error instanceof RefusedTokenError) warnOnce(source, error.message);
+      if (isForbidden(error)) warnOnce(source, error.message);
       return undefined;
     }
   }
