@@ -59,7 +59,7 @@ const uses = new Map([
 ]);
 const room = { bytesToKeep: () => 0, keepsCurrentSince: 51 };
 const sizes = {
-  ...{ layer: () => 100, file: () => 10, cache: () => 20, operation: () => 1 },
+  ...{ createFreed: () => () => 100, file: () => 10, cache: () => 20, operation: () => 1 },
   total: () => 732,
 };
 

@@ -4,7 +4,7 @@ import { cacheDirectory } from "../records/caches.ts";
 import { eventPath } from "../records/event-files.ts";
 import { filePath } from "../records/files.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
-import { ownSize } from "../records/layer-sizes.ts";
+import { createFreedSizes, ownSize } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { isOperationId } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
@@ -61,7 +61,8 @@ export interface Selected {
 
 /** Bytes of files. */
 export interface Sizes {
-  layer(id: number): number;
+  /** Returns a function for the bytes that the removal of a layer frees, after those that it was called for before. */
+  createFreed(): (layer: number) => number;
   file(sha256: string): number;
   cache(name: string): number;
   operation(uuid: string): number;
@@ -121,6 +122,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   const keepBytes = makeRoom?.bytesToKeep(used) ?? selection.keepBytes;
   if (keepBytes === undefined) return selected(files, caches);
 
+  const freed = sizes.createFreed();
   const taken = { files: [] as PrunableItem[], caches: [] as PrunableItem[] };
   const takeable = (items: readonly PrunableItem[], into: PrunableItem[], sizeOf: (name: string) => number) =>
     items.map((item) => ({
@@ -130,7 +132,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
         return sizeOf(item.name);
       },
     }));
-  let left = used - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
+  let left = used - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), freed);
   const lastUses = lastUsesOf(inventory, images);
   const candidates = [
     ...takeable(files, taken.files, sizes.file),
@@ -140,7 +142,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
       byLayer((image) => makeRoom !== undefined || uses.get(image.uuid)?.isCurrent === true),
       ([layer, group]) => ({
         usedAt: lastUses.get(layer) ?? 0,
-        take: () => sum(removeLayer(group), sizes.layer),
+        take: () => sum(removeLayer(group), freed),
       }),
     ),
   ].sort((one, other) => one.usedAt - other.usedAt);
@@ -238,13 +240,16 @@ class LayerUses {
 export function createSizes(records: Records, inventory: Inventory): Sizes {
   const { layout } = records;
   const sizes: Sizes = {
-    layer: (id) => ownSize(records, id) + diskUsage(blobsDirectory(layout, id)),
+    createFreed() {
+      const freed = createFreedSizes(records);
+      return (id) => freed(id) + diskUsage(blobsDirectory(layout, id));
+    },
     file: (sha256) => diskUsage(filePaths(layout, [sha256])),
     cache: (name) => diskUsage(cacheDirectory(layout, name)),
     operation: (uuid) => diskUsage(eventPaths(layout, [uuid])),
     total: () =>
       [
-        ...inventory.layers.map(({ id }) => sizes.layer(id)),
+        ...inventory.layers.map(({ id }) => ownSize(records, id) + diskUsage(blobsDirectory(layout, id))),
         ...[layout.files, layout.caches, layout.events].map((path) => diskUsage(path)),
       ].reduce((sum, bytes) => sum + bytes, 0),
   };

@@ -1,8 +1,8 @@
 import { withEngineDirectory } from "../engine-directory.ts";
 import { cachePaths } from "../records/caches.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
-import { ownSize } from "../records/layer-sizes.ts";
-import { layerDirectory, layersWithLinks } from "../records/layers.ts";
+import { createFreedSizes, layersToMeasure, ownSize } from "../records/layer-sizes.ts";
+import { layerDirectory } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
 import type { Amount } from "./prune.ts";
@@ -49,27 +49,26 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
       .map(({ uuid }) => uuid);
     const files = inventory.files.map(({ name }) => name);
     const caches = cachePaths(database, layout);
-    const linked = new Set(
-      layersWithLinks(
-        database,
-        inventory.layers.map(({ id }) => id),
-        "counted",
-      ),
-    );
+    const linked = layersToMeasure(database);
+    const freed = createFreedSizes(records);
     const measureLinked = createDiskUsage();
     const sizeOfLayer = (id: number) =>
       linked.has(id) ? measureLinked(layerDirectory(layout, id)) : ownSize(records, id);
     const doomed = new Set(selected.layers);
-    const layers = inventory.layers.map(({ id }) => ({
-      ...{ id, bytes: sizeOfLayer(id), blobs: diskUsage(blobsDirectory(layout, id)) },
-      isDoomed: doomed.has(id),
-    }));
+    const layers = inventory.layers.map(({ id }) => {
+      const bytes = sizeOfLayer(id);
+      const isDoomed = doomed.has(id);
+      const reclaimableBytes = !isDoomed ? 0 : linked.has(id) ? bytes : freed(id);
+      return { id, bytes, reclaimableBytes, isDoomed, blobs: diskUsage(blobsDirectory(layout, id)) };
+    });
     const withBlobs = layers.filter(({ blobs }) => blobs > 0);
     return {
       images: { count: images.length, tagged: images.filter(({ tags }) => tags.length > 0).length },
       layers: addUp(layers),
       owners: groupByOwner(layers, ownersOfLayers(inventory, selection)),
-      blobs: addUp(withBlobs.map(({ blobs, isDoomed }) => ({ bytes: blobs, isDoomed }))),
+      blobs: addUp(
+        withBlobs.map(({ blobs, isDoomed }) => ({ bytes: blobs, reclaimableBytes: isDoomed ? blobs : 0 })),
+      ),
       files: {
         ...{ count: files.length, bytes: diskUsage(filePaths(layout, files)) },
         reclaimableBytes: diskUsage(filePaths(layout, selected.files)),
@@ -88,15 +87,12 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
 
 interface MeasuredLayer {
   bytes: number;
-  isDoomed: boolean;
+  reclaimableBytes: number;
 }
 
 function addUp(layers: readonly MeasuredLayer[]): Held {
-  const sum = (chosen: readonly MeasuredLayer[]) => chosen.reduce((total, { bytes }) => total + bytes, 0);
-  return {
-    ...{ count: layers.length, bytes: sum(layers) },
-    reclaimableBytes: sum(layers.filter(({ isDoomed }) => isDoomed)),
-  };
+  const sum = (field: keyof MeasuredLayer) => layers.reduce((total, layer) => total + layer[field], 0);
+  return { count: layers.length, bytes: sum("bytes"), reclaimableBytes: sum("reclaimableBytes") };
 }
 
 type Owner = Pick<LayerOwner, "kind" | "name">;

@@ -67,6 +67,49 @@ export function ownSize(records: Records, id: number): number {
   return Math.max(0, layerSize(records, id) - (row?.bytes ?? 0));
 }
 
+/** Returns the layers of which it is not known how much they share with others, with all versions of them. */
+export function layersToMeasure(database: Database): Set<number> {
+  const rows = database
+    .query<{ id: number }, []>(
+      `WITH RECURSIVE measured (id) AS (
+         SELECT id FROM layers WHERE has_links = 1
+         UNION SELECT layers.id FROM layers JOIN measured ON layers.heir = measured.id
+         UNION SELECT layers.heir FROM layers JOIN measured ON layers.id = measured.id WHERE layers.heir IS NOT NULL
+       ) SELECT id FROM measured`,
+    )
+    .all();
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Creates a function that returns the bytes that the removal of a layer frees, after the removal of those that it was called for
+ * before: what versions of a layer share goes with the last of them.
+ */
+export function createFreedSizes(records: Records): (id: number) => number {
+  const rows = records.database
+    .query<{ id: number; heir: number; bytes: number }, []>(
+      "SELECT id, heir, heir_bytes AS bytes FROM layers WHERE heir IS NOT NULL",
+    )
+    .all();
+  const heirs = new Map(rows.map((row) => [row.id, row]));
+  const earlier = new Map(rows.map((row) => [row.heir, row]));
+  return (id) => {
+    const [before, after] = [earlier.get(id), heirs.get(id)];
+    const shared = [before?.bytes ?? 0, after?.bytes ?? 0];
+    heirs.delete(id);
+    earlier.delete(id);
+    if (before !== undefined) heirs.delete(before.id);
+    if (after !== undefined) earlier.delete(after.heir);
+    // As the records do when a layer is gone.
+    if (before !== undefined && after !== undefined) {
+      const row = { id: before.id, heir: after.heir, bytes: Math.min(...shared) };
+      heirs.set(row.id, row);
+      earlier.set(row.heir, row);
+    }
+    return Math.max(0, layerSize(records, id) - Math.max(...shared));
+  };
+}
+
 /** Creates a function that returns the layers of an image that no other image with a tag has: those that only it needs. */
 export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
   const layersDown = createLayerWalk(database);

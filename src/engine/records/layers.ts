@@ -168,18 +168,10 @@ export function layerNames(database: Database): string[] {
     .map(({ id }) => id.toString(36));
 }
 
-/**
- * Returns those of the layers that share hard-linked files with others. `counted`: those of which it is not known how much they
- * share, as it is of versions of one layer.
- */
-export function layersWithLinks(
-  database: Database,
-  ids: readonly number[],
-  which: "all" | "counted" = "all",
-): number[] {
+/** Returns those of the layers that share hard-linked files with others. */
+export function layersWithLinks(database: Database, ids: readonly number[]): number[] {
   const query = database.query<{ has_links: number }, [number]>("SELECT has_links FROM layers WHERE id = ?");
-  const least = which === "all" ? [1, 2] : [1];
-  return ids.filter((id) => least.includes(query.get(id)?.has_links ?? 0));
+  return ids.filter((id) => (query.get(id)?.has_links ?? 0) > 0);
 }
 
 /** Finds the layer that, with those below it, has the content of an imported image or of its lowest layers. */

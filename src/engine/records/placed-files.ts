@@ -13,12 +13,18 @@ export interface PlacedLayer {
 
 /**
  * Records the files that a layer was made of: the next version of the layer can then hard-link those that have not changed. Shared
- * files count as the later version's, since its removal would not free them before that of the earlier one.
+ * files count as the later version's, which usually stays longer; what a removal frees is in `createFreedSizes`.
  */
 export function notePlacedFiles(database: Database, layer: number, { digests, earlier }: PlacedLayer): void {
   if (digests !== undefined)
     database.run("INSERT INTO placed_files (layer, digests) VALUES (?, ?)", [layer, digests]);
   if (earlier === undefined) return;
+  // What two later versions of one layer share with each other is not known: they are measured.
+  database.run(
+    `UPDATE layers SET has_links = 1 WHERE id IN
+       (SELECT id FROM layers WHERE id = ?1 AND heir IS NOT NULL UNION SELECT heir FROM layers WHERE id = ?1)`,
+    [earlier.id],
+  );
   database.run("UPDATE layers SET heir = ?, heir_bytes = ? WHERE id = ?", [
     ...[layer, earlier.linkedBytes, earlier.id],
   ]);
