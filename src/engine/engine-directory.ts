@@ -173,7 +173,7 @@ export const migrations: readonly string[] = [
      diff_id TEXT NOT NULL,
      PRIMARY KEY (digest, diff_id)
    ) STRICT, WITHOUT ROWID;`,
-  // What files a layer was made of, and the later version that shares some of them; see `placed-files.ts`.
+  // What files a layer was made of, and the later version that shares some of them; see `records/layer-file-digests.ts`.
   `CREATE TABLE placed_files (
      layer INTEGER PRIMARY KEY REFERENCES layers (id) ON DELETE CASCADE,
      digests BLOB NOT NULL

@@ -1,9 +1,9 @@
 import { createPace } from "../../pace.ts";
 import type { HostFile } from "../../service/wire/file.ts";
 import { type Image, layersOf } from "../records/images.ts";
+import type { LayerFileDigests } from "../records/layer-file-digests.ts";
 import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
-import type { PlacedLayer } from "../records/placed-files.ts";
 import type { EngineState } from "../state.ts";
 import { withinPathLimit } from "../system/path.ts";
 import { copyFromImage } from "./copy-from-image.ts";
@@ -32,7 +32,7 @@ interface Filling {
 export interface Filled {
   /** The layers whose files are hard-linked in it. */
   linkedLayers: ReadonlySet<number>;
-  placed: PlacedLayer | undefined;
+  fileDigests: LayerFileDigests | undefined;
 }
 
 /**
@@ -77,7 +77,7 @@ export async function fillUpper(
       copyFromImage(source, spec, { from, to, links: { policy: policies.forSource(), linker }, pace, early }),
     );
   early.end();
-  return { linkedLayers: policies.linkedLayers, placed: reuse?.placed() };
+  return { linkedLayers: policies.linkedLayers, fileDigests: reuse?.fileDigests() };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

@@ -25,9 +25,9 @@ import {
 
 /**
  * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
- * at the destination itself is replaced, even a link, as COPY does; a directory only by a file with `replaces`. The copies share no inode with their originals. Further names
- * of a file become hard links to its copy. Throws at the first file without a `uuid` (one in no store) that has changed since it
- * was hashed.
+ * at the destination itself is replaced, even a link, as COPY does; a directory only by a file with `replaces`. A copy shares no inode
+ * with its original; what `reuse` finds in an earlier layer becomes a hard link to that. Further names of a file become hard links to
+ * its copy. Throws at the first file without a `uuid` (one in no store) that has changed since it was hashed.
  *
  * @throws DamagedFilesError naming all stored files whose bytes do not match their SHA-256
  */

@@ -1,15 +1,15 @@
 import { lstatSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { findImage } from "../records/images.ts";
+import { findFileDigests, type LayerFileDigests } from "../records/layer-file-digests.ts";
 import { layerDirectory } from "../records/layers.ts";
-import { type PlacedLayer, placedFilesOf } from "../records/placed-files.ts";
 import type { EngineState } from "../state.ts";
+import { type EarlierLayer, FileDigests } from "./file-digests.ts";
 import { LinkPolicies, linkedFiles } from "./linker.ts";
 import type { FileReuse } from "./place-files.ts";
-import { type EarlierLayer, PlacedFiles } from "./placed-files.ts";
 
 interface Reuse extends FileReuse {
-  placed(): PlacedLayer;
+  fileDigests(): LayerFileDigests;
 }
 
 /**
@@ -27,7 +27,7 @@ export async function createReuse(
   pace: Pace,
 ): Promise<Reuse> {
   const earlier = image === undefined ? undefined : findEarlier(state, image);
-  const files = new PlacedFiles(earlier);
+  const files = new FileDigests(earlier);
   const policies = new LinkPolicies({
     isAllowed: true,
     shared: new Set(below),
@@ -46,7 +46,7 @@ export async function createReuse(
       return path;
     },
     invalidate: () => files.invalidate(),
-    placed() {
+    fileDigests() {
       const isLinked = earlier !== undefined && policies.linkedLayers.size > 0;
       return { digests: files.digests(), earlier: isLinked ? { id: earlier.id, linkedBytes } : undefined };
     },
@@ -54,7 +54,7 @@ export async function createReuse(
 }
 
 function findEarlier(state: EngineState, uuid: string): EarlierLayer | undefined {
-  const found = placedFilesOf(state.database, uuid);
+  const found = findFileDigests(state.database, uuid);
   // The image's layers are looked at only if one of them has many files.
   if (found === undefined || findImage(state, uuid) === undefined) return undefined;
   return { ...found, directory: layerDirectory(state.layout, found.id) };

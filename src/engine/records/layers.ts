@@ -6,8 +6,8 @@ import { inTransaction } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { type AbsentBlob, noteAbsent, noteHere } from "./absent-layers.ts";
+import { type LayerFileDigests, noteFileDigests } from "./layer-file-digests.ts";
 import { type LayerMarks, recordMarks } from "./layer-marks.ts";
-import { notePlacedFiles, type PlacedLayer } from "./placed-files.ts";
 import type { Records } from "./records.ts";
 import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
@@ -45,8 +45,8 @@ export interface NewLayer extends LayerContent {
   content?: string;
   /** Layers with which it shares hard-linked files. */
   linkedLayers?: ReadonlySet<number>;
-  /** See `notePlacedFiles`. */
-  placed?: PlacedLayer | undefined;
+  /** See `noteFileDigests`. */
+  fileDigests?: LayerFileDigests | undefined;
   createdAt: number;
 }
 
@@ -58,7 +58,7 @@ export function addLayer(database: Database, layout: Layout, layer: NewLayer): L
   const { linkedLayers = new Set() } = layer;
   const added = insertLayer(database, layer, linkedLayers.size > 0);
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
-  if (layer.placed !== undefined) notePlacedFiles(database, added.id, layer.placed);
+  if (layer.fileDigests !== undefined) noteFileDigests(database, added.id, layer.fileDigests);
   placeLayer(database, layout, added.id, layer);
   return added;
 }

@@ -1,4 +1,4 @@
-import { digestBytes } from "../records/placed-files.ts";
+import { digestBytes } from "../records/layer-file-digests.ts";
 import type { Path } from "../system/path.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
@@ -16,7 +16,7 @@ const minFiles = 1_000;
  * Digests of the files of a layer: each covers a file's path, content, owner, mode and time, all of which a hard link to a file
  * with the same digest has, too.
  */
-export class PlacedFiles {
+export class FileDigests {
   readonly #earlier: (EarlierLayer & { index: DigestIndex }) | undefined;
   #digests = Buffer.alloc(minFiles * digestBytes);
   #length = 0;

@@ -3,8 +3,8 @@ import type { Database } from "bun:sqlite";
 /** The bytes of the digest of a file that was put into a layer. */
 export const digestBytes = 16;
 
-/** What a layer was made of. */
-export interface PlacedLayer {
+/** What a layer was made of, as far as a later version of it can use that. */
+export interface LayerFileDigests {
   /** The digests of its files, in no particular order; `undefined` if they are few. */
   digests: Uint8Array | undefined;
   /** The version of the layer before it, and the bytes of the files that are hard-linked from there. */
@@ -15,7 +15,11 @@ export interface PlacedLayer {
  * Records the files that a layer was made of: the next version of the layer can then hard-link those that have not changed. Shared
  * files count as the later version's, which usually stays longer; what a removal frees is in `createFreedSizes`.
  */
-export function notePlacedFiles(database: Database, layer: number, { digests, earlier }: PlacedLayer): void {
+export function noteFileDigests(
+  database: Database,
+  layer: number,
+  { digests, earlier }: LayerFileDigests,
+): void {
   if (digests !== undefined)
     database.run("INSERT INTO placed_files (layer, digests) VALUES (?, ?)", [layer, digests]);
   if (earlier === undefined) return;
@@ -36,7 +40,7 @@ export function notePlacedFiles(database: Database, layer: number, { digests, ea
  * Returns the uppermost layer of an image, and the digests of its files; `undefined` if they are unknown, or if the layer may not be on
  * the disk yet.
  */
-export function placedFilesOf(
+export function findFileDigests(
   database: Database,
   image: string,
 ): { id: number; digests: Uint8Array } | undefined {
