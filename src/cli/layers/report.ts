@@ -32,7 +32,7 @@ export function renderComparison(
     formatBytes(finding.registryBytes),
     String(finding.layers),
     String(finding.files),
-    finding.instructions.map(clipped).join(" | "),
+    listed(finding.instructions.map(clipped), "|"),
   ]);
   const table = renderTable(
     { header: ["", "DISK", "REGISTRY", "LAYERS", "FILES", "INSTRUCTION"], rows },
