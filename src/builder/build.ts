@@ -9,7 +9,7 @@ import { AbandonedError } from "./events.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
-import type { BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
+import type { BuildJob, BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
 import { failedStepIn } from "./operations/failed-step.ts";
 import {
@@ -60,10 +60,19 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     const running: RunningBuild = { ...request, shared };
     try {
       const target = await configureTarget(await runStages(running));
-      await requireLayers(target);
+      await requireLayers(target.stage.layer, target.job);
+      for (const { layer } of target.scanTargets) {
+        await requireLayers(layer, target.job);
+        if (layer.cached && (await isImageMissing(layer, target.job.services)))
+          throw new MissingImageError(layer);
+      }
       await build.confirmKey?.();
       await tagTarget(target, running);
       const { image } = target.stage.layer;
+      build.noteScanTargets?.(
+        image,
+        target.scanTargets.map(({ name, layer }) => ({ name, image: layer.image })),
+      );
       const { uploaded, uploadedFor } = counted;
       const missing = build.asked.dialect.keepsConfiguration ? [] : counted.missing();
       const seconds = (clock.now() - startedAt) / 1000;
@@ -135,14 +144,15 @@ function unlessAbandoned<Result>(flight: SingleFlight<Result>): SingleFlight<Res
 }
 
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */
-async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promise<BuiltTarget> {
+async function configureTarget({ stage: built, ...rest }: BuiltTarget): Promise<BuiltTarget> {
+  const { job } = rest;
   const stage = withLabels(built, job.asked.labels);
   const layer = await detectLoss(stage.layer, job.services, () => configureLayer(stage, job));
-  return { stage: { ...stage, layer }, job, steps };
+  return { ...rest, stage: { ...stage, layer } };
 }
 
 /** Throws a MissingImageError for a result that was found in a cache if that has lost one of its layers: its steps are run. */
-async function requireLayers({ stage: { layer }, job }: BuiltTarget): Promise<void> {
+async function requireLayers(layer: BuiltTarget["stage"]["layer"], job: BuildJob): Promise<void> {
   const { service, supports, remoteBases } = job.services;
   // A service elsewhere fetches layers only for builds with such a cache. It would be a request of each cached build.
   if (!layer.cached || !(supports.isInThisProcess || remoteBases !== undefined)) return;

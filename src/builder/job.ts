@@ -182,6 +182,10 @@ export interface BuildRequest {
   lock?: ReferenceLock | undefined;
   /** Rejects before the result gets its tags if the content key of the build is no longer true. */
   confirmKey?: (() => Promise<void>) | undefined;
+  /** Set if a scanner is to run over the result. `targets`: what it sees beside the image `image`. */
+  noteScanTargets?:
+    | ((image: string, targets: readonly { name: string; image: string }[]) => void)
+    | undefined;
   emit: Emit;
   /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;

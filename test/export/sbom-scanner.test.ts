@@ -20,7 +20,7 @@ const bough = (...words: string[]) =>
 const scan = `#!/bin/sh -eu
 name=$(basename "$BUILDKIT_SCAN_SOURCE")
 if touch "$BUILDKIT_SCAN_SOURCE/written" 2> /dev/null; then exit 3; fi
-[ -z "\${BUILDKIT_SCAN_SOURCE_EXTRAS:-}" ] && : > /tmp/scratch
+: > /tmp/scratch
 write() {
   cat > "$BUILDKIT_SCAN_DESTINATION/$1" <<STATEMENT
 {"_type": "https://in-toto.io/Statement/v0.1", "predicateType": "$2", "predicate": {"name": "$3"}}
@@ -28,6 +28,10 @@ STATEMENT
 }
 write "$name.spdx.json" https://spdx.dev/Document "$(cat "$BUILDKIT_SCAN_SOURCE/found.txt") in $PWD, $\{BUILDKIT_SCAN_DEPTH:-no} depth, $OWN"
 write other.spdx.json https://spdx.dev/Document other
+[ -z "\${BUILDKIT_SCAN_SOURCE_EXTRAS:-}" ] || for extra in "$BUILDKIT_SCAN_SOURCE_EXTRAS"/*; do
+  if touch "$extra/written" 2> /dev/null; then exit 4; fi
+  write "$(basename "$extra").spdx.json" https://spdx.dev/Document "$(basename "$extra"): $(cd "$extra"; echo $(find . -type f -name "*.txt" | sort))"
+done
 echo scanned > "$BUILDKIT_SCAN_DESTINATION/log.txt"
 `;
 
@@ -145,6 +149,74 @@ test("an image that can't be removed is a warning: the scanner's own error stays
     expect(exitCode).toBe(1);
   } finally {
     await server.stop();
+  }
+});
+
+const staged = `
+ARG GLOBAL
+FROM scratch AS file
+ARG BUILDKIT_SBOM_SCAN_STAGE=STAGES
+COPY found.txt /file.txt
+FROM scratch
+COPY found.txt /unnamed.txt
+FROM file AS derived
+COPY --from=1 /unnamed.txt /derived.txt
+FROM base:1 AS unneeded
+ARG BUILDKIT_SBOM_SCAN_STAGE=true
+RUN exit 9
+FROM base:1 AS final
+ARG BUILDKIT_SBOM_SCAN_STAGE=true
+ARG BUILDKIT_SBOM_SCAN_CONTEXT=true
+RUN [ -z "$BUILDKIT_SBOM_SCAN_CONTEXT" ]
+COPY --from=derived /derived.txt /found.txt
+`;
+const context = "sbom-context: ./found.txt ./not/ignored.txt";
+
+test.each([
+  [
+    "of the stages",
+    staged.replace("STAGES", "1"),
+    [],
+    [context, "sbom-derived: ./derived.txt ./file.txt", "sbom-file: ./file.txt"],
+  ],
+  [
+    "by names",
+    staged.replace("STAGES", "derived,other"),
+    [],
+    [context, "sbom-derived: ./derived.txt ./file.txt"],
+  ],
+  [
+    "before FROM",
+    staged.replace("ARG GLOBAL", "ARG BUILDKIT_SBOM_SCAN_STAGE=stage-1").replace("STAGES", "false"),
+    [],
+    [context, "sbom-stage-1: ./unnamed.txt"],
+  ],
+  [
+    "of the command line",
+    staged.replace("STAGES", "true"),
+    ["--build-arg", "BUILDKIT_SBOM_SCAN_STAGE=false", "--build-arg", "BUILDKIT_SBOM_SCAN_CONTEXT=false"],
+    [],
+  ],
+  [
+    "of the command line only",
+    "FROM base:1 AS one\nFROM one\nCOPY found.txt /\n",
+    ["--build-arg", "BUILDKIT_SBOM_SCAN_STAGE=true"],
+    [],
+  ],
+])("an argument %s chooses what is scanned beside the image", async (_, dockerfile, words, extras) => {
+  writeFiles(join(places, "staged"), {
+    ...{ Dockerfile: dockerfile, "found.txt": "a package", "ignored.txt": "", "not/ignored.txt": "" },
+    ".dockerignore": "ignored.txt",
+  });
+  const build = ["build", "staged", "--docker", "--sbom=generator=scanner:1", ...words];
+  // The second build has everything from the cache.
+  for (const layout of ["made", "cached"].map(
+    (how) => `extras-${how}-${extras.length}-${words.length}-${dockerfile.length}`,
+  )) {
+    const { exitCode, stderr } = await bough(...build, "-o", `type=oci,dest=${layout},tar=false`);
+    expect(exitCode, stderr).toBe(0);
+    const names = statementsIn(layout).map(({ predicate }) => predicate.name);
+    expect(names.sort()).toEqual(["a package in /work, no depth, own", "other", ...extras]);
   }
 });
 

@@ -1,7 +1,7 @@
 import { extend } from "../../columns/persistent-map.ts";
 import type { BuildJob } from "../job.ts";
 import { homeOf } from "../owners/ownership.ts";
-import type { Arguments, StageScope } from "../state/scope.ts";
+import { type Arguments, type StageScope, scannerArguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 
 /**
@@ -11,9 +11,9 @@ import type { StageState } from "../state/state.ts";
 export function startAsDocker<Stage extends StageScope>(stage: Stage): Stage {
   const named = [...stage.args].filter(([name]) => !stage.inherited?.has(name));
   const args: Arguments = new Map(
-    named.map(([name, { value, overridesEnv }]) => [
+    named.map(([name, argument]) => [
       name,
-      { value, overridesEnv: overridesEnv && !stage.env.has(name) },
+      { ...argument, overridesEnv: argument.overridesEnv && !stage.env.has(name) },
     ]),
   );
   return { ...stage, args, ownsCmd: false };
@@ -29,7 +29,7 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
 }
 
 /** Arguments that say what a scan for software covers. In BuildKit they are no variables of a stage. */
-const forScanner = new Set(["BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE"]);
+const forScanner = new Set<string>(Object.values(scannerArguments));
 
 /** Declares an ARG: with a value it overrides an earlier ENV, and without one it changes no earlier value. */
 export function declareAsDocker(
@@ -40,7 +40,10 @@ export function declareAsDocker(
   globals: Arguments,
 ): Arguments {
   const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
-  if (forScanner.has(name)) return extend(args, [[name, { value: undefined, overridesEnv: false }]]);
+  if (forScanner.has(name)) {
+    const given = value ?? args.get(name)?.forScanner;
+    return extend(args, [[name, { value: undefined, overridesEnv: false, forScanner: given }]]);
+  }
   if (value === undefined && args.has(name)) return args;
   return extend(args, [[name, { value, overridesEnv: value !== undefined }]]);
 }

@@ -23,6 +23,7 @@ import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { openFeed, type StageFeed } from "./look-ahead.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
+import { findScanTargets, type ScanTarget } from "./scan-targets.ts";
 import { ordinalsOf, type StagesAtWork } from "./stages-at-work.ts";
 
 /** The target stage, with all of its files in a layer. */
@@ -32,6 +33,8 @@ export interface BuiltTarget {
   steps: StepRecord[];
   /** The job of the target's last step. */
   job: BuildJob;
+  /** What a scanner sees beside it, if there is one. */
+  scanTargets: ScanTarget[];
 }
 
 /** Runs every stage, one after the other. With `--docker`, runs only those that the target needs, concurrently if possible. */
@@ -121,10 +124,24 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     if (dialect.buildsNeededStages) await failures.finish([...needed.map(stateOf), committed(target)]);
     else for (const index of needed) await stateOf(index);
     const stage = await committed(target);
+    const job = jobOf(lastStepOf(target, stages), stages);
+    const scanTargets =
+      running.noteScanTargets === undefined
+        ? []
+        : await findScanTargets(
+            {
+              ...{ target, globals, stateOf, committed, ordinal: stages.ordinals.ofContext },
+              // Triggers of an image may need more than the Dockerfile's own words.
+              needed: dialect.buildsNeededStages
+                ? [...stateOf.begun.keys()].sort((one, other) => one - other)
+                : reachableFrom(graph, target),
+            },
+            job,
+          );
     const isLeftOut = (index: number | undefined) => index !== undefined && !stateOf.begun.has(index);
     running.services.memory.forgetOthers((ordinal) => isLeftOut(stages.ordinals.stageOf(ordinal)));
     records.sort((one, other) => one.step - other.step);
-    return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
+    return { stage, steps: records, job, scanTargets };
   } finally {
     await Promise.all([...new Set(feeds.values())].map(({ stop }) => stop()));
   }

@@ -39,6 +39,8 @@ interface Ordinals {
   ofStep(step: Step): number;
   /** The number of the layer that takes the files still staged at a stage's end. */
   ofCommit(stage: number): number;
+  /** The number of the first layer of a copy of the context, which no instruction makes. */
+  ofContext: number;
   /** The index of the stage that a number belongs to; `undefined` if the Dockerfile has no such step. */
   stageOf(ordinal: number): number | undefined;
   /** Returns the titles of all instructions that make a layer. */
@@ -62,6 +64,7 @@ export function ordinalsOf(dockerfile: Dockerfile, dialect: Dialect): Ordinals {
       byInstruction.get(instruction) ?? -maxTriggers * ((stage?.index ?? 0) + 1),
     // Commits come after all instructions, the last stage's first.
     ofCommit: (stage) => makers.length + length - 1 - stage,
+    ofContext: makers.length + length,
     stageOf(ordinal) {
       const maker = makers[ordinal];
       if (maker !== undefined) return stages.get(maker);

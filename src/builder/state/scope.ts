@@ -32,7 +32,15 @@ export interface Argument {
   value: string | undefined;
   /** True if it overrides an ENV of that name: if `--build-arg` gives it; with `--docker`, if it comes after that ENV. */
   overridesEnv: boolean;
+  /** The value of one of `scannerArguments`, where that is not a variable of the stage. */
+  forScanner?: string | undefined;
 }
+
+/** Arguments that say what a scanner of packages sees beside the result. */
+export const scannerArguments = {
+  context: "BUILDKIT_SBOM_SCAN_CONTEXT",
+  stage: "BUILDKIT_SBOM_SCAN_STAGE",
+} as const;
 
 /**
  * Returns a lookup with the one rule of precedence: `--build-arg`, then earlier ENVs, then the ARG's default, then the image's

@@ -144,6 +144,7 @@ async function prepareAndRun(
       asked: { dockerfile, linked, session, secrets, cacheRealm, pins: keyed?.pins },
       common: { owner, signal, daemonImages: destination.images },
       lock: opened?.lock,
+      noteScanTargets: attesting?.noteScanTargets,
       confirmKey: async () => keyed?.confirm(connected),
       stop(service, reason) {
         failed ??= service;

@@ -91,6 +91,7 @@ export interface PlannedBuild {
   common: Pick<BuildServices, "owner" | "signal" | "daemonImages">;
   lock: BuildRequest["lock"];
   confirmKey: BuildRequest["confirmKey"];
+  noteScanTargets: BuildRequest["noteScanTargets"];
   observerOf(platform: ChosenService["platforms"][number] | undefined): BuildRequest["inputs"];
   /** Ends the build on all services. */
   stop(service: BuildService, reason: unknown): void;
@@ -146,6 +147,7 @@ export async function prepareBuild(
       inputs: build.observerOf(each.platforms[0]),
       lock: build.lock,
       confirmKey: build.confirmKey,
+      noteScanTargets: build.noteScanTargets,
       stop: (reason) => build.stop(each, reason),
       companions,
       emit,

@@ -17,6 +17,8 @@ export type AttestOutput = (output: { isInline: boolean }) => Attest | undefined
 interface Attesting {
   /** Returns the observer for a build. */
   inputsFor(platform: TargetPlatform): InputObserver | undefined;
+  /** Set if a scanner runs: it is told what the build has for it beside each image. */
+  noteScanTargets: ((image: string, targets: readonly ScanTarget[]) => void) | undefined;
   /** Call it once the build is over. `image`: its UUID; `names`: its names. */
   attest(
     connection: Connection,
@@ -32,10 +34,16 @@ export interface ScanResult {
   predicate: object;
 }
 
+/** A stage or the context, which a scanner sees beside the image. `image`: has its files. */
+interface ScanTarget {
+  name: string;
+  image: string;
+}
+
 /** Runs a scanner over an image. */
 export type ScanImage = (
   generator: NonNullable<SbomOptions["generator"]>,
-  image: string,
+  scanned: { image: string; extras: readonly ScanTarget[] },
   connection: Connection,
 ) => Promise<ScanResult[]>;
 
@@ -50,7 +58,9 @@ export function prepareAttestations(
   const keyOf = (platform: TargetPlatform) => (platform === undefined ? "" : formatPlatform(platform));
   // An image that goes to several places is scanned once.
   const scans = new Map<string, Promise<ScanResult[]>>();
+  const extras = new Map<string, readonly ScanTarget[]>();
   return {
+    noteScanTargets: wanted.sbom?.generator && ((image, targets) => void extras.set(image, targets)),
     inputsFor: (platform) => provenance?.inputsFor(keyOf(platform)),
     attest: (connection, uuid, names, platform) => (output) => {
       const { service } = connection;
@@ -62,7 +72,9 @@ export function prepareAttestations(
         const packages = async () => {
           const { generator } = wanted.sbom ?? {};
           if (generator === undefined) return [await describePackages(service, uuid, subject)];
-          const results = await scans.getOrInsertComputed(uuid, () => scan(generator, uuid, connection));
+          const results = await scans.getOrInsertComputed(uuid, () =>
+            scan(generator, { image: uuid, extras: extras.get(uuid) ?? [] }, connection),
+          );
           return results.map(({ predicateType, predicate }) =>
             statementOf(subject, predicateType, predicate),
           );

@@ -7,6 +7,7 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ScanImage } from "../export/attest.ts";
 import { findDescription } from "../references/image-argument.ts";
@@ -19,14 +20,17 @@ import { readScanResults } from "./scan-results.ts";
 
 /** The name of what is scanned: the scanner names its first file after it. */
 const source = "/run/src/core/sbom";
+/** The directory of what is scanned beside it: each part has a name that begins like the image's. */
+const extraSources = "/run/src/extras";
 const destination = "/run/out";
 /** How much of a scanner's errors a message has. */
 const maxErrorCharacters = 2000;
 
 type Generator = Parameters<ScanImage>[0];
+type Scanned = Parameters<ScanImage>[1];
 
 export function createScan(invocation: Invocation): ScanImage {
-  return async (generator, image, connection) => {
+  return async (generator, scanned, connection) => {
     const { service } = connection;
     if (!(await supportOf(service).mounts()).secrets)
       throw new BoughError(
@@ -39,7 +43,7 @@ export function createScan(invocation: Invocation): ScanImage {
     const scanner = await findOrPull(pulled, invocation, connection);
     invocation.log.info(`scanning the image with ${generator.image}`);
     const { outcome, timeoutSeconds } = await runScanner(
-      { generator, scanner, image },
+      { generator, scanner, ...scanned },
       invocation,
       connection,
     );
@@ -62,7 +66,7 @@ export function createScan(invocation: Invocation): ScanImage {
 }
 
 async function runScanner(
-  { generator, scanner, image }: { generator: Generator; scanner: string; image: string },
+  { generator, scanner, image, extras }: { generator: Generator; scanner: string } & Scanned,
   invocation: Invocation,
   connection: Connection,
 ): Promise<{ outcome: OperationOutcome; timeoutSeconds: number }> {
@@ -84,6 +88,7 @@ async function runScanner(
       env: {
         ...Object.fromEntries(variables),
         BUILDKIT_SCAN_SOURCE: source,
+        ...(extras.length > 0 && { BUILDKIT_SCAN_SOURCE_EXTRAS: extraSources }),
         BUILDKIT_SCAN_DESTINATION: `${destination}/`,
       },
       ...{ cwd: undefined, user: undefined, ignoresConfig: false, step: undefined },
@@ -97,7 +102,8 @@ async function runScanner(
     entries: { [destination]: { type: "directory", uid: 0, gid: 0, mode: "0755" } },
     mounts: [
       { type: "tmpfs", target: "/tmp" },
-      { type: "bind", target: source, image, source: "/", readonly: true },
+      filesOf(image, source),
+      ...extras.map((extra) => filesOf(extra.image, `${extraSources}/sbom-${extra.name}`)),
     ],
   };
   const quiet = { ...log, info: log.debug };
@@ -112,6 +118,10 @@ function requireSuccess(generator: Generator, outcome: OperationOutcome, timeout
   throw new BoughError(
     `--sbom: the scanner ${generator.image} ended with exit code ${exitCode}${said === "" ? "" : `: ${said}`}`,
   );
+}
+
+function filesOf(image: string, target: string): InstanceMount {
+  return { type: "bind", target, image, source: "/", readonly: true };
 }
 
 function withoutResult({ image }: Generator): BoughError {
