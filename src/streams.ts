@@ -54,6 +54,11 @@ export async function readAtMost(
   return { bytes: Buffer.concat(read), isWhole: size <= maxBytes };
 }
 
+/** Returns bytes as a stream of one chunk. */
+export async function* inOneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
 /** Yields lines of text without their ends; at the end of the stream, an unfinished line. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();

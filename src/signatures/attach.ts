@@ -3,6 +3,7 @@ import { digestOf } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 import type { BlobStore } from "../registry/blob-store.ts";
 import { type Referrers, referrerOf } from "../registry/referrers.ts";
+import { inOneChunk } from "../streams.ts";
 import { bundleType } from "./bundle.ts";
 import { addLayer, encodeLayer, type SimpleSignature, signatureTag } from "./simple-signing.ts";
 import { signaturePredicate } from "./statement.ts";
@@ -63,10 +64,6 @@ async function put(
   signal: AbortSignal,
 ): Promise<Descriptor> {
   const blob = { digest: digestOf(bytes), size: bytes.byteLength };
-  if (!(await store.hasBlob(blob, signal))) await store.putBlob(blob, () => once(bytes), signal);
+  if (!(await store.hasBlob(blob, signal))) await store.putBlob(blob, () => inOneChunk(bytes), signal);
   return { mediaType, ...blob };
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }

@@ -266,3 +266,8 @@ function splitKeyValue(text: string, option: string): [key: string, value: strin
   if (pair[0] !== "") return pair;
   throw usageError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, "The name is missing.");
 }
+
+/** Returns what the hashes of a context's files are stored under. The directory of a fetched context differs with each commit. */
+export function fileTableOf({ fetched, context, place }: BuildInputs): string {
+  return fetched === undefined ? context.realPath : place;
+}

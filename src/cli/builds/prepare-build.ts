@@ -16,7 +16,7 @@ import { buildTimeout } from "../service/timeout.ts";
 import type { Signers } from "../signing/open-signer.ts";
 import { type CommandCaches, openBuildCache } from "./build-cache.ts";
 import { type BuildService, type ChosenService, connectTo } from "./build-services.ts";
-import type { BuildInputs } from "./inputs.ts";
+import { type BuildInputs, fileTableOf } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import type { readBuildOptions } from "./options/build-options.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
@@ -162,11 +162,10 @@ export async function prepareBuild(
 /** Opens what is known of the context's files, once for all builds with that context. */
 function openFileTables(
   { hashes, fileStates }: Store,
-  { context, fetched, place }: BuildInputs,
+  inputs: BuildInputs,
   opened: Map<string, FileTables> = new Map(),
 ): FileTables {
-  // The directory of a fetched context differs with each commit.
-  const known = fetched === undefined ? context.realPath : place;
+  const known = fileTableOf(inputs);
   return opened.getOrInsertComputed(known, () => ({
     hashes: hashes.open(known),
     fileStates: fileStates.open(known),

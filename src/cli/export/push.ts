@@ -14,6 +14,7 @@ import { registryHost } from "../../registry/repository.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
+import { inOneChunk } from "../../streams.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { SignImage } from "../signing/open-signer.ts";
@@ -102,7 +103,7 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
         const blob = { digest, size: bytes.byteLength };
         // With a new layer, the configuration is new, too.
         if (isNew || !(await store.hasBlob(blob, signal)))
-          await store.putBlob(blob, () => once(bytes), signal);
+          await store.putBlob(blob, () => inOneChunk(bytes), signal);
       };
       await Promise.all(blobs.map(send));
     },
@@ -119,10 +120,6 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
       return image;
     },
   };
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }
 
 /** Adds the image's name and a hint. */

@@ -1,5 +1,4 @@
 /** `bough run --each LIST`: a command in each image of a list, several at a time. */
-import { availableParallelism } from "node:os";
 import { steadyTime } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
@@ -12,7 +11,7 @@ import { prefixLog } from "../../terminal/log.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
-import { isEmbedded } from "../service/choice.ts";
+import { defaultJobs } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import type { AskedRun } from "./image-command.ts";
 import { type ListedImage, readImageList } from "./image-list.ts";
@@ -38,7 +37,7 @@ export async function runEach(list: string, asked: RunOfEach, invocation: Invoca
   if (images.length === 0) log.warn("there is nothing to run: the list has no image");
   const jobs =
     positiveInteger(values.text("jobs"), "--jobs", "It is a number of commands, as in --jobs 4.") ??
-    (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+    defaultJobs(runtime, globals);
   await using connection = await connectQuietly(invocation);
   const counts = { exited: 0, succeeded: 0 };
   await forEachConcurrently(images, jobs, runtime.signal, async (image) => {

@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
@@ -31,6 +32,11 @@ export function serviceName(choice: ServiceChoice): string {
 /** True if the engine runs in this process, and ends with it. */
 export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
+}
+
+/** Returns how many commands run at once unless `--jobs` says so: the engine has this machine's processors, a service its own machines. */
+export function defaultJobs(runtime: Runtime, globals: GlobalOptions): number {
+  return isEmbedded(runtime, globals) ? availableParallelism() : 4;
 }
 
 /** Throws for a directory of state that is another user's: see `requireOwnState`. */

@@ -7,7 +7,7 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { decompress } from "../../image/compression.ts";
 import { isDigest } from "../../image/digest.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../../service/http/json.ts";
-import { readAtMost } from "../../streams.ts";
+import { inOneChunk, readAtMost } from "../../streams.ts";
 import { type StoredManifest, WrongBlobError } from "../blob-store.ts";
 
 /** Where a blob is: bytes of an entry. */
@@ -136,7 +136,7 @@ export async function decodeDirectory(
 
 async function unpack(compressed: Uint8Array): Promise<Uint8Array> {
   // In pieces, so that a small file can't fill the memory.
-  const chunks = decompress(once(compressed), "zstd", "the entry");
+  const chunks = decompress(inOneChunk(compressed), "zstd", "the entry");
   const unpacked = await readAtMost(maxDirectoryBytes, chunks).catch(() => undefined);
   if (unpacked?.isWhole !== true) throw damaged();
   return unpacked.bytes;
@@ -151,10 +151,6 @@ function unpackWith(compressed: Uint8Array, dictionary: Uint8Array | undefined):
   } catch {
     throw damaged();
   }
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }
 
 function rowsOf(value: unknown): unknown[][] {

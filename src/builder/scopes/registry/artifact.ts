@@ -14,7 +14,7 @@ import {
 } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import { asRecord, asText, parseRecord } from "../../../service/http/json.ts";
-import { readAtMost } from "../../../streams.ts";
+import { inOneChunk, readAtMost } from "../../../streams.ts";
 import {
   type DecodedIndex,
   decodeIndex,
@@ -125,7 +125,7 @@ export async function prepareArtifact(
 ): Promise<PreparedArtifact> {
   const put = async (mediaType: string, bytes: Uint8Array): Promise<Descriptor> => {
     const blob = { mediaType, digest: digestOf(bytes), size: bytes.byteLength };
-    if (!kept.has(blob.digest)) await store.putBlob(blob, () => once(bytes), signal);
+    if (!kept.has(blob.digest)) await store.putBlob(blob, () => inOneChunk(bytes), signal);
     return blob;
   };
   const putFile = async (file: string, text: Uint8Array) => ({
@@ -157,10 +157,6 @@ function levelFor({ byteLength }: Uint8Array): number {
   return byteLength <= maxSmallBytes ? 19 : 3;
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
-
 /** A registry that does not respond has the blob most likely; one without the blob, or with other bytes, never will. */
 async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal) {
   try {
@@ -176,9 +172,11 @@ async function readBlob(store: BlobStore, blob: Descriptor, signal: AbortSignal)
   if (blob.size > maxBytes) throw new UnusableIndexError("it is too large");
   const packed = await readWhole(store, blob, signal);
   // In pieces, so that a small file can't fill the memory.
-  const unpacked = await readAtMost(maxBytes, decompress(once(packed.bytes), "zstd", "it")).catch(() => {
-    throw new UnusableIndexError("it is damaged");
-  });
+  const unpacked = await readAtMost(maxBytes, decompress(inOneChunk(packed.bytes), "zstd", "it")).catch(
+    () => {
+      throw new UnusableIndexError("it is damaged");
+    },
+  );
   if (!unpacked.isWhole) throw new UnusableIndexError("it is too large");
   return unpacked.bytes;
 }

@@ -17,7 +17,7 @@ import { type Performed, performBuild } from "../../builds/perform-build.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { startRecording } from "../../builds/recording.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { isEmbedded } from "../../service/choice.ts";
+import { defaultJobs } from "../../service/choice.ts";
 import type { ExistingTarget } from "../keys/existing-targets.ts";
 import { isDroppable, prepareRequests, tagsOf } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
@@ -76,7 +76,7 @@ export async function buildAll(
   const services = new Map<string | undefined, ReturnType<BuildsTogether["connectTo"]>>();
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const connect = async (service: ChosenService) => {
-    const jobs = given ?? (isEmbedded(runtime, service.globals) ? availableParallelism() : 4);
+    const jobs = given ?? defaultJobs(runtime, service.globals);
     const own = { runtime: { ...runtime, signal }, log: progress.log };
     const connection = connections.use(await connectTo(service, own));
     return { connection, companions: createCompanions(jobs, { keepsLayers: true, repositories }) };

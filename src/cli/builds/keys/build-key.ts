@@ -13,7 +13,7 @@ import type { Store } from "../../../store/store.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { chooseServices, connectTo } from "../build-services.ts";
 import { readCheckedDockerfile } from "../checked-dockerfile.ts";
-import { type BakedTarget, type BuildInputs, readBuildInputs } from "../inputs.ts";
+import { type BakedTarget, type BuildInputs, fileTableOf, readBuildInputs } from "../inputs.ts";
 import { machineOf } from "../prepared-build.ts";
 import { openLock } from "../result-files.ts";
 import type { ConnectTo } from "./keyed-build.ts";
@@ -85,7 +85,7 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
         const own = opened === undefined ? bases.getOrInsertComputed(known, create) : create();
         for (const target of service.platforms.length === 0 ? [undefined] : service.platforms) {
           const platforms = await platformsOf(target, supports);
-          const place = placeOf(inputs);
+          const place = fileTableOf(inputs);
           const hashes = tables
             .getOrInsertComputed(connection.store, () => new Map())
             .getOrInsertComputed(place, () => connection.store.hashes.open(place));
@@ -117,11 +117,6 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
       return { key: joinKeys(found, beside), pins: { images, ...addresses.pins }, platforms: found };
     },
   };
-}
-
-/** What the `stat` of files is known by. The directory of a fetched context differs with each commit. */
-function placeOf({ fetched, context, place }: BuildInputs): string {
-  return fetched === undefined ? context.realPath : place;
 }
 
 /** Returns another target as a base. One that has a single image serves for every platform, as in docker buildx bake. */

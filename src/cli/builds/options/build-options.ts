@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import type { Dialect } from "../../../builder/dialect.ts";
 import type { AskedBuild } from "../../../builder/job.ts";
 import { usageError } from "../../../errors.ts";
@@ -18,7 +17,7 @@ import {
   requireIndexes,
 } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
-import { isEmbedded } from "../../service/choice.ts";
+import { defaultJobs, isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
 
 /** The options of `bough build` that do not name what is built. */
@@ -82,8 +81,7 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     measuresLayers: values.text("metadata-file") !== undefined || values.text("report") !== undefined,
     jobsIn(dialect, service) {
       if (!dialect.buildsNeededStages) return 1;
-      // The embedded engine has this machine's processors, a remote service its own machines.
-      return jobs ?? (isEmbedded(runtime, service) ? availableParallelism() : 4);
+      return jobs ?? defaultJobs(runtime, service);
     },
   };
 }
