@@ -1,6 +1,7 @@
 /** Files of an untrusted image: nothing is written outside of the destination. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -34,12 +35,14 @@ const extractAs = (
   entries: readonly RawEntry[],
   attributes: TarEntry["attributes"] = [],
 ) =>
-  extractArchive(withAttributes(readTar(inChunks(tarOf(entries))), attributes), root, {
-    style,
-    signal: new AbortController().signal,
-    platform: "linux",
-    warn: (message) => warnings.push(message),
-  });
+  extractArchive(withAttributes(readTar(inChunks(tarOf(entries))), attributes), root, optionsOf(style));
+
+const optionsOf = (style: "plain" | "exact") => ({
+  style,
+  signal: new AbortController().signal,
+  platform: "linux" as const,
+  warn: (message: string) => void warnings.push(message),
+});
 
 async function* withAttributes(entries: AsyncIterable<TarEntry>, attributes: TarEntry["attributes"]) {
   for await (const entry of entries) yield { ...entry, attributes };
@@ -129,6 +132,28 @@ test("a file replaces an existing link instead of being written through it", asy
   await extract({ name: "a", content: "new" });
   expect(readFileSync(join(outside, "secret"), "utf8")).toBe("secret");
   expect(lstatSync(join(root, "a")).isFile()).toBe(true);
+});
+
+test("a large file of this machine never has bits of its mode that it must not keep, not even while it is written", async () => {
+  const hostPath = join(outside, "original");
+  const content = "x".repeat(300_000);
+  writeFileSync(hostPath, content);
+  chmodSync(hostPath, 0o6777);
+  const modes: string[] = [];
+  const [entry] = await Array.fromAsync(readTar(inChunks(tarOf([{ name: "./a", content, mode: 0o6777 }]))));
+  if (entry === undefined) throw new Error("no entry");
+  const pieces = async function* () {
+    modes.push((lstatSync(join(root, "a")).mode & 0o7777).toString(8));
+    yield { offset: 0, bytes: Buffer.from(content) };
+  };
+  const entries = async function* () {
+    yield { ...entry, hostPath, pieces };
+  };
+  await extractArchive(entries(), root, optionsOf("plain"));
+  modes.push((lstatSync(join(root, "a")).mode & 0o7777).toString(8));
+  // A file system that shares blocks needs no pieces.
+  expect([...new Set(modes)]).toEqual([(0o777 & ~process.umask()).toString(8)]);
+  expect(readFileSync(join(root, "a"), "utf8")).toBe(content);
 });
 
 test("writes all that docker's files have: setuid bits, pipes, links to links, and attributes except capabilities", async () => {

@@ -16,6 +16,7 @@ import { copyFile } from "node:fs/promises";
 import { fileTime } from "../../clock.ts";
 import { deviceNumber, makeNode, writeAttributes } from "../../engine/system/xattrs.ts";
 import type { TreeEntry } from "../../image/tree-entry.ts";
+import { numericCalls } from "../../programs/libc.ts";
 import { errorCode } from "../../system-error.ts";
 
 /**
@@ -38,7 +39,7 @@ export interface EntryOptions {
 export async function writeFile(path: string, entry: TreeEntry, options: EntryOptions): Promise<void> {
   const file = openSync(path, "wx", entry.mode & 0o777);
   try {
-    await writePieces(file, entry, options.signal);
+    if (!shareBlocks(file, entry, options)) await writePieces(file, entry, options.signal);
     describeFile(file, path, entry, options);
   } catch (error) {
     rmSync(path, { force: true });
@@ -50,7 +51,8 @@ export async function writeFile(path: string, entry: TreeEntry, options: EntryOp
 
 /**
  * Does the same with a file of this machine, whose bytes pass through the kernel only. Shares their blocks if the file system can do
- * that: a change to the copy is none to the file.
+ * that: a change to the copy does not change the file. From its beginning the copy has all bits of the file's mode, so a file that must
+ * not have all of them is written instead: at no time may it run with another user's rights, or be open to others.
  */
 export async function copyHostFile(
   path: string,
@@ -58,12 +60,12 @@ export async function copyHostFile(
   entry: TreeEntry,
   options: EntryOptions,
 ): Promise<void> {
+  const { mode } = entry;
+  if (options.style === "plain" && mode !== (mode & 0o777 & ~process.umask())) return writeFile(path, entry, options);
   try {
     await copyFile(hostPath, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      // The copy has all bits of its original's mode.
-      if (options.style === "plain") fchmodSync(file, entry.mode & 0o777 & ~process.umask());
       describeFile(file, path, entry, options);
     } finally {
       closeSync(file);
@@ -74,6 +76,20 @@ export async function copyHostFile(
     throw error;
   }
 }
+
+/** Lets a new file share the blocks of a file of this machine. Returns false if the file system can't do that. */
+function shareBlocks(file: number, { hostPath }: TreeEntry, { platform }: EntryOptions): boolean {
+  if (platform !== "linux" || hostPath === undefined) return false;
+  const original = openSync(hostPath, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    return numericCalls().ioctl(file, shareAllBlocks, original) === 0;
+  } finally {
+    closeSync(original);
+  }
+}
+
+/** `FICLONE` of linux/fs.h. */
+const shareAllBlocks = 0x40049409;
 
 async function writePieces(file: number, entry: TreeEntry, signal: AbortSignal): Promise<void> {
   let end = 0;
