@@ -36,10 +36,10 @@ function interrupt(): void {
 /** Ends the process without waiting, and names what may still run. */
 function leaveAtOnce(failure: BoughError): never {
   const left = [...runtime.running].join(" and ");
-  const told = left === "" ? failure : withRunningWork(failure, left);
+  const reported = left === "" ? failure : withRunningWork(failure, left);
   // The terminal has shown ^C at the beginning of the line.
   const beginLine = runtime.stderr.isTerminal ? "\r\u001b[K" : "";
-  const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
+  const { text, exitCode } = describeFailure(reported, requestedFormat(process.argv.slice(2)));
   try {
     for (const view of runtime.views) view.close();
     process.getBuiltinModule("node:fs").writeSync(2, beginLine + formatLogLines(text, runtime.stderr));

@@ -28,7 +28,7 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
       const result = await runBuild(own);
       return { ...result, steps: result.steps.map((step) => ({ ...step, ...shift(step) })) };
     } catch (error) {
-      // What the failure of another platform has ended is no failure of its own.
+      // Cancelled because another platform failed: not reported as a failure.
       if (error instanceof AbandonedError) failures.push(error);
       else failures.unshift(withPrefix(error, formatPlatform(platform)));
       request.stop(new AbandonedError());

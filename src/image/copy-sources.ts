@@ -14,12 +14,12 @@ import { namesOf, PathResolution } from "../paths/path-resolution.ts";
 /** Paths are absolute and clean. */
 export interface ImageTree {
   /** Looks a path up like lstat(2), but follows no links on the way either. */
-  lookUp(path: string): Promise<TreeEntry | undefined>;
+  lookUp(path: string): Promise<ImageTreeEntry | undefined>;
   /** Returns names in any order; `directory` was looked up before. */
   list(directory: string): Promise<readonly string[]>;
 }
 
-export interface TreeEntry {
+export interface ImageTreeEntry {
   type: "file" | "directory" | "symlink" | "other";
   /** The target of a link. */
   target?: string;
@@ -31,7 +31,7 @@ export interface ResolvedSource {
   /** The base name for a copy into a directory: a link's own name; empty for the root. */
   name: string;
   /** Never a link. */
-  type: TreeEntry["type"];
+  type: ImageTreeEntry["type"];
 }
 
 /**
@@ -60,11 +60,11 @@ async function follow(path: string, tree: ImageTree): Promise<Pick<ResolvedSourc
   const tooManyLinks = () =>
     new BoughError(`"${path}": too many links`, { hint: "Symbolic links there form a loop." });
   const resolution = new PathResolution(path, { tooManyLinks });
-  let type: TreeEntry["type"] = "directory";
+  let type: ImageTreeEntry["type"] = "directory";
   for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
     const at = `/${resolution.reached.join("/")}`;
     const next = posix.join(at, name);
-    const entry: TreeEntry | undefined = type === "directory" ? await tree.lookUp(next) : undefined;
+    const entry: ImageTreeEntry | undefined = type === "directory" ? await tree.lookUp(next) : undefined;
     if (entry === undefined) throw missing(path, next, resolution.isThroughLink);
     if (entry.type !== "symlink") {
       resolution.enter(name);

@@ -1,13 +1,13 @@
 /** The files that the words of a `COPY --from` name. Each row was tried with Docker (BuildKit) on the same tree. */
 import { describe, expect, test } from "bun:test";
 import { posix } from "node:path";
-import { type ImageTree, resolveCopySources, type TreeEntry } from "../../src/image/copy-sources.ts";
+import { type ImageTree, type ImageTreeEntry, resolveCopySources } from "../../src/image/copy-sources.ts";
 
-const directory: TreeEntry = { type: "directory" };
-const file: TreeEntry = { type: "file" };
-const link = (target: string): TreeEntry => ({ type: "symlink", target });
+const directory: ImageTreeEntry = { type: "directory" };
+const file: ImageTreeEntry = { type: "file" };
+const link = (target: string): ImageTreeEntry => ({ type: "symlink", target });
 
-const entries: Record<string, TreeEntry> = {
+const entries: Record<string, ImageTreeEntry> = {
   "/.hid": directory,
   "/absl": link("/data/a.txt"),
   "/back\\slash": file,

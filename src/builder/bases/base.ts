@@ -104,17 +104,17 @@ export async function requirePlatforms(
   return build;
 }
 
-/** Throws if a service can't have an image for one of the platforms. `asker`: what asks for it, if it is no option. */
+/** Throws if a service can't have an image for one of the platforms. `origin`: what the message names as asking for it; by default the option. */
 export function requirePossible(
   wanted: readonly Platform[],
   { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
-  asker?: string,
+  origin?: string,
 ): void {
   const other = wanted.find((each) => (mayDiffer ? each.os !== "linux" : !isSamePlatform(each, build)));
   if (other === undefined) return;
   const runs = mayDiffer ? "images for Linux" : formatPlatform(build);
   throw new OtherPlatformError(
-    wording`${asker ?? wording`${{ option: "platform", value: formatPlatform(other) }}`}: the service runs only ${runs}`,
+    wording`${origin ?? wording`${{ option: "platform", value: formatPlatform(other) }}`}: the service runs only ${runs}`,
     {
       kind: "usage",
       hint: wording`Leave ${{ option: "platform" }} out, or build on a service of that platform.`,

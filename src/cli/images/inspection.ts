@@ -171,8 +171,8 @@ export async function findLayers(
   const layers = found.map(({ id, created_at, is_imported, ...changes }, index): InspectedLayer => {
     const { line = {}, others = [] } = lines[index] ?? {};
     const createdAt = line.created ?? created_at;
-    const told = { instruction: instructionOf(line), others: others.map(instructionOf) };
-    return { id, ...told, createdAt, isBase: is_imported, changes };
+    const instructions = { instruction: instructionOf(line), others: others.map(instructionOf) };
+    return { id, ...instructions, createdAt, isBase: is_imported, changes };
   });
   return { layers, history: completeHistory(history, unnamed) };
 }

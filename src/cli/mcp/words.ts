@@ -10,8 +10,8 @@ import {
 
 /** Returns an error's message and hint. */
 export function failureForAgent({ wording, hint }: Pick<BoughError, "wording" | "hint">): string {
-  const told = hint === undefined ? undefined : render(hint, wordsForAgent);
-  return told === undefined ? messageForAgent(wording) : `${messageForAgent(wording)}\n${told}`;
+  const advice = hint === undefined ? undefined : render(hint, wordsForAgent);
+  return advice === undefined ? messageForAgent(wording) : `${messageForAgent(wording)}\n${advice}`;
 }
 
 /** Returns a message whole: what no tool does keeps the name that it has on the command line. */

@@ -109,7 +109,7 @@ function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): 
   return { form: "exec", words: [program, "-c", `printf '\\001%s\\002' $$ >&2; exec ${shell} -i`] };
 }
 
-const told = /^\u0001(\d+)\u0002/;
+const processNumber = /^\u0001(\d+)\u0002/;
 const begun = /^\u0001?\d*$/;
 
 /** Takes the process id from the beginning of the shell's output, and passes the rest on. */
@@ -126,7 +126,7 @@ function takeProcessId(write: (data: string | Uint8Array) => void) {
       }
       // Latin-1 maps each byte to a character, so that the output after the id is kept unchanged.
       held += Buffer.from(data).toString("latin1");
-      const found = told.exec(held);
+      const found = processNumber.exec(held);
       if (found === null && begun.test(held) && held.length < 32) return;
       pid = found === null ? undefined : Number(found[1]);
       const rest = Buffer.from(held.slice(found?.[0].length ?? 0), "latin1");

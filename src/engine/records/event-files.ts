@@ -20,7 +20,7 @@ interface OpenLog {
   followers: Set<(appended: AppendedEvent | undefined) => void>;
 }
 
-/** What an event tells; of output, the bytes. */
+/** The data of an event; for output, its bytes. */
 export type EventData = Record<string, unknown> | Uint8Array;
 
 /** `bytes`: those of output, for a follower in this process that has not fallen behind. */
@@ -54,10 +54,10 @@ export class EventFiles {
     this.#open.set(operation, { nextId: 1, bytes: 0, followers: new Set() });
   }
 
-  append(operation: string, spid: number, type: string, told: EventData): void {
+  append(operation: string, spid: number, type: string, given: EventData): void {
     const log = this.#open.get(operation) ?? this.#resume(operation);
-    const bytes = told instanceof Uint8Array ? told : undefined;
-    const data: Record<string, unknown> = told instanceof Uint8Array ? encodeBytes(told) : told;
+    const bytes = given instanceof Uint8Array ? given : undefined;
+    const data: Record<string, unknown> = given instanceof Uint8Array ? encodeBytes(given) : given;
     const event: OperationEvent = {
       ...{ id: log.nextId, ts: new Date(this.#clock.now()).toISOString() },
       ...{ spid, type, data },

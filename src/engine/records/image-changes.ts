@@ -5,7 +5,7 @@ import type { ImageOrigin } from "../../image/history.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import { requireTag } from "../http/fields.ts";
 import { describeImage } from "./image-list.ts";
-import { configuredImage, requireImage, setTag } from "./images.ts";
+import { findOrAddConfigured, requireImage, setTag } from "./images.ts";
 import type { Records } from "./records.ts";
 
 /** Sets a complete tag. */
@@ -28,6 +28,6 @@ export function configureImage(
   const { database, clock } = records;
   return inTransaction(database, () => {
     const image = requireImage(records, reference);
-    return describeImage(database, configuredImage(database, image, description, clock.now()), null);
+    return describeImage(database, findOrAddConfigured(database, image, description, clock.now()), null);
   });
 }

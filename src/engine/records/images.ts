@@ -102,7 +102,7 @@ export function findImportedImage(
  * Returns the image with the same files and this configuration and origin; the same request always gives the same image. The
  * given image itself never changes, since others are built on it. `origin`: the given image's by default.
  */
-export function configuredImage(
+export function findOrAddConfigured(
   database: Database,
   { uuid, layer, config: before, origin: originBefore }: Image,
   { config, origin: given = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },

@@ -39,7 +39,7 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
   return (id) => isWhole(find(id));
 }
 
-/** Whoever asks for so many chains of layers lists images: one query for all layers takes less time than a hundred for some. */
+/** After this many queries for single chains, one query reads all layers: it takes less time than a hundred queries. */
 const maxReads = 50;
 
 /** Returns what is wrong with the layer itself, if anything. `countsUnknown`: see `findLostMarks`. */

@@ -40,7 +40,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/list",
     async answer(call) {
-      const view = viewLayers(call.state, await bringImage(call));
+      const view = viewLayers(call.state, await requestedImage(call));
       const found = findInView(view, pathOf(call));
       const files = describeEntries(view, found);
       if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
@@ -53,7 +53,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/download",
     async answer(call) {
-      const view = viewLayers(call.state, await bringImage(call));
+      const view = viewLayers(call.state, await requestedImage(call));
       const { inside, path, stats } = findInView(view, pathOf(call));
       // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
@@ -68,7 +68,7 @@ export const inspectRoutes: readonly Route[] = [
     async answer(call) {
       const selection = readSelectionBody(await readBody(call.request));
       const { digestOfImage } = await import("../copies/digest.ts");
-      const image = await bringImage(call);
+      const image = await requestedImage(call);
       return jsonResponse({ digest: await digestOfImage(call.state, image, selection, call.request.signal) });
     },
   },
@@ -77,7 +77,7 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/archive",
     async answer(call) {
       using owned = new DisposableStack();
-      const view = owned.use(await viewImage(call.state, await bringImage(call)));
+      const view = owned.use(await viewImage(call.state, await requestedImage(call)));
       const { path, stats } = findInView(view, pathOf(call));
       const headers = { "Content-Type": "application/x-tar" };
       if (call.request.method === "HEAD") return new Response(null, { headers });
@@ -103,7 +103,7 @@ export const inspectRoutes: readonly Route[] = [
         before: readNumber(url, "before", 0, 1000) ?? 0,
         after: readNumber(url, "after", 0, 1000) ?? 0,
       } as const;
-      using view = await viewImage(state, await bringImage(call));
+      using view = await viewImage(state, await requestedImage(call));
       const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
       const found = await grepFiles(places, query, { ...state, signal: request.signal });
       return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
@@ -114,7 +114,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/images/:uuid/changes",
     async answer(call) {
-      const { uuid } = await bringImage(call);
+      const { uuid } = await requestedImage(call);
       return jsonResponse({ layers: await summarizeChanges(unpackedLayers(call.state, uuid), call.state) });
     },
   },
@@ -125,7 +125,7 @@ export const inspectRoutes: readonly Route[] = [
       const { state, url } = call;
       const { uuid = "", layer = "" } = call.parameters;
       const index = indexOfLayer(unpackedLayers(state, uuid), uuid, layer);
-      await bringImage(call);
+      await requestedImage(call);
       const limit = readNumber(url, "limit", 1, maxListedChanges) ?? maxListedChanges;
       return jsonResponse(await listChanges(unpackedLayers(state, uuid), index, limit, state));
     },
@@ -133,7 +133,7 @@ export const inspectRoutes: readonly Route[] = [
 ];
 
 /** Returns the image that a request names, with its layers. */
-async function bringImage({ state, parameters }: Call): Promise<Image> {
+async function requestedImage({ state, parameters }: Call): Promise<Image> {
   const image = requireImage(state, parameters.uuid ?? "");
   await bringForRequest(state, image);
   return image;

@@ -77,7 +77,7 @@ function readLayers({ layers }: Fields): RemoteImageRequest["layers"] {
   });
 }
 
-/** What is not even text is no digest either: the call refuses it. */
+/** Returns the text, or an empty one for another type: `declareRemoteImage` refuses it, as it refuses any invalid digest. */
 function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

@@ -22,7 +22,7 @@ import {
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import { type Calls, interruptible } from "./calls.ts";
-import { bringImage } from "./images.ts";
+import { ensureImage } from "./images.ts";
 
 type ImageFiles = Pick<
   Service,
@@ -40,7 +40,7 @@ type ImageFiles = Pick<
 export function createImageFiles(state: EngineState, { read }: Calls, signal: AbortSignal): ImageFiles {
   /** Rejects with the error of an image that is gone. */
   const bring = (image: string) =>
-    bringImage(state, image, signal).catch(unlessMissing(() => lostImage(image)));
+    ensureImage(state, image, signal).catch(unlessMissing(() => lostImage(image)));
 
   async function find(
     image: string,

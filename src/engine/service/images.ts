@@ -101,7 +101,7 @@ function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): Im
 }
 
 /** Returns an image, once all of its layers are here. */
-export async function bringImage(state: EngineState, uuid: string, signal: AbortSignal) {
+export async function ensureImage(state: EngineState, uuid: string, signal: AbortSignal) {
   const image = requireImage(state, uuid);
   await bringImages(state, [image], { signal, report: () => undefined });
   return image;

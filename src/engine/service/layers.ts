@@ -4,7 +4,7 @@ import { findOpenableLayer, indexOfLayer, listLayers, unpackedLayers } from "../
 import { listChanges, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
 import type { EngineState } from "../state.ts";
 import { type Calls, interruptible } from "./calls.ts";
-import { bringImage } from "./images.ts";
+import { ensureImage } from "./images.ts";
 
 type Layers = Pick<
   Service,
@@ -26,14 +26,14 @@ export function createLayers(state: EngineState, { read, change }: Calls, signal
 
     summarizeChanges: (image) =>
       read(async () => {
-        const { uuid } = await bringImage(state, image, signal);
+        const { uuid } = await ensureImage(state, image, signal);
         return summarizeChanges(unpackedLayers(state, uuid), state);
       }),
 
     listChanges: (image, layer, limit = maxListedChanges) =>
       read(async () => {
         const index = indexOfLayer(unpackedLayers(state, image), image, layer);
-        await bringImage(state, image, signal);
+        await ensureImage(state, image, signal);
         return listChanges(unpackedLayers(state, image), index, limit, state);
       }),
 

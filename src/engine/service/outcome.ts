@@ -47,7 +47,7 @@ export async function followOperation(
   }
   signal.throwIfAborted();
   const operation = await untilEnded(state, uuid, signal);
-  if (!isWhole) await takeRest(state, operation, streams, listener);
+  if (!isWhole) await takeRecordedOutput(state, operation, streams, listener);
   for (const stream of ["stdout", "stderr"] as const) emit(stream, streams[stream], undefined, onOutput);
   return { operation, outcome: outcomeOf(operation, streams) };
 }
@@ -63,7 +63,7 @@ export async function untilEnded(state: EngineState, uuid: string, signal: Abort
 
 const pollMilliseconds = 100;
 
-/** Passes on what an event tells. Processes started beside the command have their own events. */
+/** Passes on the data of an event. Processes started beside the command have their own events. */
 export function takeEvent(
   { type, spid, data, bytes }: EngineEvent,
   streams: Readonly<Record<StreamName, Received>> | undefined,
@@ -102,8 +102,8 @@ function emit(
   onOutput({ stream, text });
 }
 
-/** Takes what no event has brought from the record, which a full disk leaves as the only one. */
-async function takeRest(
+/** Takes output that is in no event from the record: after a full disk, only the record has it. */
+async function takeRecordedOutput(
   state: EngineState,
   { uuid, result }: Operation,
   streams: Readonly<Record<StreamName, Received>>,

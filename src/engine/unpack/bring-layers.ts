@@ -32,7 +32,7 @@ export async function bringImages(
   const settled = new AbortController();
   const signal = AbortSignal.any([waiter.signal, settled.signal]);
   try {
-    await Promise.all(images.map((image) => bringImage(state, image, { ...waiter, signal })));
+    await Promise.all(images.map((image) => ensureLayers(state, image, { ...waiter, signal })));
   } finally {
     settled.abort();
   }
@@ -58,7 +58,7 @@ export async function bringForRequest(state: EngineState, image: WantedImage): P
     throw new RequestError(425, text, headers);
   });
   late.catch(() => undefined);
-  const brought = bringImage(state, image, { signal: state.closing, report });
+  const brought = ensureLayers(state, image, { signal: state.closing, report });
   brought.catch(() => undefined);
   try {
     await Promise.race([brought, late]);
@@ -67,7 +67,7 @@ export async function bringForRequest(state: EngineState, image: WantedImage): P
   }
 }
 
-async function bringImage(state: EngineState, image: WantedImage, waiter: FetchWaiter): Promise<void> {
+async function ensureLayers(state: EngineState, image: WantedImage, waiter: FetchWaiter): Promise<void> {
   const { database, fetches } = state;
   for (let before = Number.POSITIVE_INFINITY; ; ) {
     waiter.signal.throwIfAborted();

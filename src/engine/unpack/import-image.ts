@@ -64,7 +64,7 @@ export async function performImport(
   const early = new EarlyLayers({ directory, threads, room, inUserNamespace });
   try {
     mkdirSync(directory);
-    const parts = await bringImage(state, spec, run, { early, signal });
+    const parts = await fetchParts(state, spec, run, { early, signal });
     const image = readImageConfig(parts, spec.source.name);
     requirePlatform(image.platform, spec.source.name, spec.platform);
     const groups = planLayers(state, image.diffIds);
@@ -110,7 +110,7 @@ export async function performImport(
 /** Temporary files of an import, which don't become part of the engine. */
 const temporaries = [downloadDirectory, archiveFile, unpackingDirectory];
 
-async function bringImage(
+async function fetchParts(
   state: EngineState,
   { source, platform, credentials }: ImportSpec,
   run: OperationRun,

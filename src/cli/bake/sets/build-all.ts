@@ -160,7 +160,7 @@ export async function buildAll(
       await requests.dropped?.end(target, result, isDroppable(target));
       end({ status: "built", result });
     } catch (error) {
-      // What the failure of another target has ended is no failure of its own.
+      // Cancelled because another target failed: not reported as a failure.
       const isOwn = !(error instanceof AbandonedError);
       const isCancelled = !isOwn || failureOf(error).kind === "interrupted";
       if (keepsGoing && !isCancelled) {

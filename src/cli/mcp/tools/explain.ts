@@ -99,7 +99,7 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
     call.root.requireBuildFiles(invocation);
     const { report: found } = await checkBuild(invocation);
     const { instructions, files } = describeReport(found);
-    const told = (findings: readonly Finding[]) =>
+    const describe = (findings: readonly Finding[]) =>
       findings.map((each) => ({
         rule: each.rule,
         message: messageForAgent(textOf(each)),
@@ -107,7 +107,7 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
       }));
     return {
       ok: found.errors.length === 0,
-      ...{ warnings: told(found.warnings), errors: told(found.errors) },
+      ...{ warnings: describe(found.warnings), errors: describe(found.errors) },
       ...(details === true ? { instructions, files } : {}),
     };
   },
