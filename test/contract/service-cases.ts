@@ -68,7 +68,7 @@ function fileOf({ directory }: Seam, name: string, content: string) {
   return { absolutePath, sha256: sha256Of(content), size: content.length };
 }
 
-function sha256Of(text: string): string {
+function sha256Of(text: string | Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("hex");
 }
 
@@ -111,6 +111,18 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
       expect(await rejection(service.importImage({ ...request, tag: "A B" }))).toMatchObject({
         message: expect.stringContaining('"A B" is not a valid tag'),
       });
+    },
+  ],
+  [
+    "ends an import that takes longer than it may",
+    async ({ service }) => {
+      const { promise: end, resolve } = Promise.withResolvers<Response>();
+      const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: () => end });
+      const url = `docker://${silent.url.host}/silent:1`;
+      const late = await rejection(service.importImage({ url, timeoutSeconds: 1 }));
+      expect(late).toMatchObject({ message: `importing ${url} failed: the import did not end within 1 second` });
+      resolve(new Response());
+      await silent.stop(true);
     },
   ],
   [
@@ -363,10 +375,11 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
   [
     "refuses to remove an image that a command uses",
     async (seam) => {
-      const { service } = seam;
+      // Another client: the other cases have asked theirs to follow what does not exist, after which it may wait for the end.
+      const { service } = seam.interruptible();
       const image = await make(seam, "echo > /used");
       const started = Promise.withResolvers<void>();
-      const uuid = await spawn({ ...seam, base: image }, "echo; sleep 100");
+      const uuid = await spawn({ ...seam, service, base: image }, "echo used; sleep 100");
       const ended = service.follow(uuid, () => started.resolve());
       await started.promise;
       expect(await rejection(service.removeImage(image))).toMatchObject({ status: 409 });
@@ -513,6 +526,35 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
       expect(changes[0]).toMatchObject({ kind: "deleted", path: "/bin/busybox", type: "file" });
       expect(await rejection(service.listChanges(image, "none", undefined))).toBeInstanceOf(NotFoundError);
       expect(await rejection(service.openLayer(image, "none", 0))).toBeInstanceOf(NotFoundError);
+    },
+  ],
+  [
+    "reads trees and packs layers here, if the service is in this process",
+    async (seam) => {
+      const { service, directory } = seam;
+      const image = await make(seam, "mkdir -p /d/e; echo in > /d/f; ln -s f /d/l");
+      const layer = (await service.listLayers(image)).at(-1)?.id ?? "";
+      const path = join(directory, `packed-${crypto.randomUUID()}`);
+      writeFileSync(path, "");
+      const packed = await service.packLayer(image, layer, {
+        ...{ path, position: 0, clampTo: undefined, compression: "none" },
+        onRead: () => undefined,
+      });
+      const tree = await service.openTree(image, "/d");
+      if (!service.isInThisProcess) return expect([packed, tree]).toEqual([undefined, undefined]);
+      const bytes = await Bun.file(path).bytes();
+      expect(packed).toMatchObject({ size: bytes.length, digest: `sha256:${sha256Of(bytes)}` });
+      const names: string[] = [];
+      for await (const { name } of readTar(new Blob([bytes]).stream())) names.push(name);
+      expect(names).toContain("d/f");
+      const entries = tree && (await Array.fromAsync(tree, ({ name, type }) => [name, type]));
+      expect(entries).toEqual([
+        ["e", "directory"],
+        ["f", "file"],
+        ["l", "symlink"],
+      ]);
+      for (const wrong of ["/d/f", "/none"]) expect(await service.openTree(image, wrong)).toBeUndefined();
+      expect(await service.openTree(nobody, "/")).toBeUndefined();
     },
   ],
   [
