@@ -51,3 +51,8 @@ function waitForTimer(milliseconds: number, signal: AbortSignal | undefined): Pr
 export function fileTime(seconds: number): number | string {
   return seconds < 0 ? String(seconds) : seconds;
 }
+
+/** Returns whether seconds since 1970 are in the range of JavaScript's dates, which ends in the year 275760. Files may have any time. */
+export function isDate(seconds: number): boolean {
+  return Math.abs(seconds) <= 8.64e12;
+}

@@ -34,13 +34,15 @@ export function describeUnusable(error: unknown, directory: string): BoughError 
   return new BoughError(message, { hint: hintFor(fault, place), cause: error });
 }
 
+export const freeSpaceHint = wording`Free some space there: ${{ command: "engine prune" }} removes what the engine does not need.`;
+
 function hintFor(error: unknown, place: Place): Message | undefined {
   // The message has the hint. But a read-only file system may be meant to be one.
   if (isDiskFailing(error, place) && errorCode(error) !== "EROFS") return undefined;
   if (isDamaged(error))
     return "Move the directory away: its images are lost, and can be imported and built again.";
   return isDiskFull(error)
-    ? wording`Free some space there: ${{ command: "engine prune" }} removes what the engine does not need.`
+    ? freeSpaceHint
     : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.";
 }
 

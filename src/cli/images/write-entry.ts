@@ -13,7 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { copyFile } from "node:fs/promises";
-import { fileTime } from "../../clock.ts";
+import { fileTime, isDate } from "../../clock.ts";
 import { deviceNumber, makeNode, writeAttributes } from "../../engine/system/xattrs.ts";
 import type { TreeEntry } from "../../image/tree-entry.ts";
 import { numericCalls } from "../../programs/libc.ts";
@@ -61,7 +61,8 @@ export async function copyHostFile(
   options: EntryOptions,
 ): Promise<void> {
   const { mode } = entry;
-  if (options.style === "plain" && mode !== (mode & 0o777 & ~process.umask())) return writeFile(path, entry, options);
+  if (options.style === "plain" && mode !== (mode & 0o777 & ~process.umask()))
+    return writeFile(path, entry, options);
   try {
     await copyFile(hostPath, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -138,9 +139,4 @@ export function setTime(path: string, { type, modified }: TreeEntry): void {
   if (!isDate(modified)) return;
   const set = type === "directory" ? utimesSync : lutimesSync;
   set(path, fileTime(modified), fileTime(modified));
-}
-
-/** True if the seconds since the epoch are in the range of JavaScript's dates: an archive may have any value. */
-function isDate(seconds: number): boolean {
-  return Math.abs(seconds) <= 8.64e12;
 }

@@ -118,17 +118,17 @@ async function* rethrowing(
 type PlacedLayer = ImageLayer & { number: number; place: string };
 
 /** A layer by its number, which `layerDirectory` takes. */
-type NumberedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
+type IdentifiedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
 
 /** Returns an image's layers, the lowest first. Leaves out the empty layer that `FROM scratch` starts from. */
-export function unpackedLayers(state: EngineState, reference: string): NumberedLayer[] {
+export function unpackedLayers(state: EngineState, reference: string): IdentifiedLayer[] {
   const { database } = state;
   const query = database.query<{ created_at: number; content: string | null }, [number]>(
     "SELECT created_at, content FROM layers WHERE id = ?",
   );
   const emptyContent = contentDigestOf([]);
   const chain = layerChain(database, requireImage(state, reference).layer).reverse();
-  return chain.flatMap((number): NumberedLayer[] => {
+  return chain.flatMap((number): IdentifiedLayer[] => {
     const row = query.get(number);
     if (row === null) throw new RequestError(404, `a layer of image ${reference} is missing`);
     if (row.content === emptyContent) return [];
@@ -140,7 +140,7 @@ export function unpackedLayers(state: EngineState, reference: string): NumberedL
 }
 
 /** Throws a RequestError (404) if the image has no such layer. */
-export function indexOfLayer(layers: readonly NumberedLayer[], image: string, layer: string): number {
+export function indexOfLayer(layers: readonly IdentifiedLayer[], image: string, layer: string): number {
   const index = layers.findIndex(({ id }) => id === layer);
   if (index < 0) throw new RequestError(404, `image ${image} has no layer ${layer}`);
   return index;

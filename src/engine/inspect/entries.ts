@@ -1,5 +1,6 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
+import { isDate } from "../../clock.ts";
 import { formatMode } from "../../image/file-mode.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
 import type { Path } from "../system/path.ts";
@@ -66,9 +67,8 @@ export function formatEntries(items: readonly FileItem[]): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Seconds since the epoch: JavaScript's dates end in the year 275760, and some file systems' times do not. */
 function formatTime(seconds: number): string {
-  if (Math.abs(seconds) > 8.64e12) return String(seconds);
+  if (!isDate(seconds)) return String(seconds);
   return new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 }
 

@@ -2,6 +2,7 @@ import { lstatSync, type Stats } from "node:fs";
 import { createPace } from "../../pace.ts";
 import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../../service/wire/image.ts";
 import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
+import { indexOfLayer, unpackedLayers } from "../export/image-layers.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
@@ -43,11 +44,22 @@ export async function summarizeChanges<Layer extends NumberedLayer>(
   return summaries.map(({ number: _, ...summary }) => summary);
 }
 
+/** Lists the changes of one layer of an image. `ensure` fetches layers that are not here; it is not called for an unknown layer. */
+export async function changesOf(
+  state: EngineState,
+  { image, layer, limit = maxListedChanges }: { image: string; layer: string; limit: number | undefined },
+  ensure: () => Promise<unknown>,
+): Promise<{ changes: LayerChange[]; total: number }> {
+  const index = indexOfLayer(unpackedLayers(state, image), image, layer);
+  await ensure();
+  return listChanges(unpackedLayers(state, image), index, limit, state);
+}
+
 /** The number of changes in one answer, which is held in memory as a whole. */
 export const maxListedChanges = 100_000;
 
 /** Lists the changes of one layer, the largest first; `limit` of them. */
-export async function listChanges(
+async function listChanges(
   layers: readonly NumberedLayer[],
   index: number,
   limit: number,
@@ -75,7 +87,7 @@ async function forEachChange(
   if (layer === undefined) return;
   const pace = createPace(closing);
   const tree = new LayerTree(below, inUserNamespace);
-  for (const change of changesOf(layer.path, tree, { inUserNamespace, hiddenLinks })) {
+  for (const change of walkChanges(layer.path, tree, { inUserNamespace, hiddenLinks })) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
     if (change !== undefined) take(change);
@@ -116,7 +128,7 @@ interface Change {
  * change. Yields `undefined` after each step, so that the caller can give way to other work. Adds to `hiddenLinks` hard-linked
  * files of which one name is hidden.
  */
-function* changesOf(
+function* walkChanges(
   directory: Path,
   below: LayerTree,
   { inUserNamespace, hiddenLinks }: { inUserNamespace: boolean; hiddenLinks: Links },

@@ -52,6 +52,16 @@ export function findInView(view: Viewed, path: string): FoundPath {
   return { ...found, stats };
 }
 
+/** Looks a path of an image up, of which all layers are here. Throws a RequestError (404) if there is nothing. */
+export function findInImage(
+  state: EngineState,
+  image: Image,
+  path: string,
+): { view: UnmountedView; found: FoundPath } {
+  const view = viewLayers(state, image);
+  return { view, found: findInView(view, path) };
+}
+
 /** Resolves a path, and responds with 404 if nothing can be there: a client would retry after a 500. */
 function resolveInView({ root, locate }: Viewed, path: string): ResolvedPath {
   try {

@@ -7,13 +7,26 @@ import type { EngineState } from "../state.ts";
 import { whyNotRunnable } from "../system/emulation.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { performInstance } from "./perform.ts";
-import { describeRequest, type InstanceSpec } from "./spec.ts";
+import { describeRequest, type InstanceSpec, readInstanceSpec } from "./spec.ts";
 
-/** Starts the operation of an instance. Returns its UUID, and what its record says of the request. */
-export function startInstance(
+/** The operation of an instance, with what its record says of the request. */
+interface StartedInstance {
+  uuid: string;
+  metadata: Record<string, unknown>;
+}
+
+/** Reads a request and starts its instance, unless the signal is aborted by then. */
+export async function startRequested(
   state: EngineState,
-  spec: InstanceSpec,
-): { uuid: string; metadata: Record<string, unknown> } {
+  request: Parameters<typeof readInstanceSpec>[0],
+  signal?: AbortSignal,
+): Promise<StartedInstance> {
+  const spec = await readInstanceSpec(request, state.database, state.layout);
+  signal?.throwIfAborted();
+  return startInstance(state, spec);
+}
+
+export function startInstance(state: EngineState, spec: InstanceSpec): StartedInstance {
   if (state.isServer) refuseLocal(spec);
   if (spec.limits.ulimits !== undefined) requireUlimits(spec.limits.ulimits, maxUlimits(state));
   const image = requireImage(state, spec.image);

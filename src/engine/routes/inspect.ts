@@ -1,13 +1,13 @@
 import { readSelectionBody } from "../copies/copy-spec.ts";
-import { indexOfLayer, unpackedLayers } from "../export/image-layers.ts";
+import { unpackedLayers } from "../export/image-layers.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody, readChoice, readFlag, readNumber, readText, readTexts } from "../http/fields.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
 import { streamFile } from "../inspect/file-stream.ts";
 import { grepFiles } from "../inspect/grep.ts";
-import { listChanges, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
-import { findInView, viewImage, viewLayers } from "../inspect/image-path.ts";
+import { changesOf, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
+import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, type Image, requireImage } from "../records/images.ts";
 import type { Call, Route } from "../router.ts";
@@ -40,8 +40,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/list",
     async answer(call) {
-      const view = viewLayers(call.state, await requestedImage(call));
-      const found = findInView(view, pathOf(call));
+      const { view, found } = findInImage(call.state, await requestedImage(call), pathOf(call));
       const files = describeEntries(view, found);
       if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
       return new Response(formatEntries(files), {
@@ -53,8 +52,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/download",
     async answer(call) {
-      const view = viewLayers(call.state, await requestedImage(call));
-      const { inside, path, stats } = findInView(view, pathOf(call));
+      const { inside, path, stats } = findInImage(call.state, await requestedImage(call), pathOf(call)).found;
       // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
       const body = call.request.method === "HEAD" ? null : streamFile(path);
@@ -124,10 +122,8 @@ export const inspectRoutes: readonly Route[] = [
     async answer(call) {
       const { state, url } = call;
       const { uuid = "", layer = "" } = call.parameters;
-      const index = indexOfLayer(unpackedLayers(state, uuid), uuid, layer);
-      await requestedImage(call);
-      const limit = readNumber(url, "limit", 1, maxListedChanges) ?? maxListedChanges;
-      return jsonResponse(await listChanges(unpackedLayers(state, uuid), index, limit, state));
+      const limit = readNumber(url, "limit", 1, maxListedChanges);
+      return jsonResponse(await changesOf(state, { image: uuid, layer, limit }, () => requestedImage(call)));
     },
   },
 ];

@@ -16,10 +16,8 @@ export const operationRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/instances",
     async answer({ state, request }) {
-      const { readInstanceSpec } = await import("../instances/spec.ts");
-      const { startInstance } = await import("../instances/start-instance.ts");
-      const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
-      const { uuid, metadata } = startInstance(state, spec);
+      const { startRequested } = await import("../instances/start-instance.ts");
+      const { uuid, metadata } = await startRequested(state, await readBody(request));
       return respondStarted(uuid, metadata);
     },
   },

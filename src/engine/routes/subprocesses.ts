@@ -4,7 +4,7 @@ import { readBody, readText, refuseUnknown } from "../http/fields.ts";
 import { execFields, readExecSpec, readInput, readSignal } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
-import { requireProcesses } from "../processes/require-processes.ts";
+import { attachTerminal, requireProcesses, requireTerminal } from "../processes/require-processes.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 import type { Call, Route } from "../router.ts";
@@ -67,8 +67,8 @@ async function requireProcess(call: Call): Promise<{ processes: InstanceProcesse
   return { processes, spid };
 }
 
-async function requireInstance({ state, parameters }: Call): Promise<Operation> {
-  const operation = await requireOperation(state, parameters.uuid ?? "");
+async function requireInstance(call: Call): Promise<Operation> {
+  const operation = await requestedOperation(call);
   if (operation.kind === "instance") return operation;
   throw new RequestError(409, `operation ${operation.uuid} is an import, and runs no command`);
 }
@@ -85,13 +85,10 @@ function unknownProcess({ parameters }: Call): RequestError {
 /** Routes of the extension `terminals`: the terminal of an instance's command. Input goes to the command's standard input. */
 export const terminalRoutes: readonly Route[] = [
   {
-    /** Streams the terminal's output to one client. The instance is cancelled when that client disconnects. */
     method: "GET",
     path: "/v1/operations/:uuid/terminal",
     async answer(call) {
-      const { uuid, processes } = await requireTerminal(call);
-      await processes.requireStarted();
-      const body = processes.terminal?.output.attach(() => call.state.running.get(uuid)?.cancel());
+      const body = await attachTerminal(call.state, await requestedOperation(call));
       return new Response(body, {
         headers: { "Content-Type": "application/octet-stream", "Cache-Control": "no-store", ...unbuffered },
       });
@@ -101,16 +98,13 @@ export const terminalRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/operations/:uuid/terminal",
     async answer(call) {
-      const { processes } = await requireTerminal(call);
+      const { processes } = requireTerminal(call.state, await requestedOperation(call));
       await processes.resize(readSize(await readBody(call.request)));
       return new Response(null, { status: 204 });
     },
   },
 ];
 
-async function requireTerminal(call: Call) {
-  const operation = await requireOperation(call.state, call.parameters.uuid ?? "");
-  const processes = requireProcesses(call.state, operation);
-  if (processes.terminal !== undefined) return { uuid: operation.uuid, processes };
-  throw new RequestError(409, `operation ${operation.uuid} has no terminal`);
+function requestedOperation({ state, parameters }: Call): Promise<Operation> {
+  return requireOperation(state, parameters.uuid ?? "");
 }

@@ -1,10 +1,9 @@
 /** What every call of a client in this process passes through, as a request passes through the router. */
 import { BoughError } from "../../errors.ts";
-import { wording } from "../../messages/wording.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { NotFoundError, StatusError } from "../../service/http/errors.ts";
 import type { EngineCore } from "../core.ts";
-import { describeFault, findDiskError, isDiskFull, meansUnwritable } from "../faults.ts";
+import { describeFault, findDiskError, freeSpaceHint, isDiskFull, meansUnwritable } from "../faults.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
 import { UnusableImageError } from "../records/images.ts";
@@ -75,6 +74,11 @@ export function interruptible(
   );
 }
 
+/** Returns the time of a filter, in milliseconds since 1970. */
+export function parseTime(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text);
+}
+
 /** Returns the error as the client of a server would get it, without the words about requests. */
 export function toClientError(error: unknown, layout: Layout): unknown {
   const fault = findDiskError(error, layout);
@@ -84,9 +88,7 @@ export function toClientError(error: unknown, layout: Layout): unknown {
     return isMissing ? new NotFoundError(message) : new StatusError(error.status, message, {});
   }
   // A disk that fails is not full: its message says what to do.
-  const hint = isDiskFull(fault)
-    ? wording`Free some space there: ${{ command: "engine prune" }} removes what the engine does not need.`
-    : undefined;
+  const hint = isDiskFull(fault) ? freeSpaceHint : undefined;
   if (meansUnwritable(fault, layout)) return new StatusError(507, describeFault(fault, layout), { hint });
   return error instanceof BoughError ? error : new BoughError(describeFault(fault, layout), { cause: error });
 }

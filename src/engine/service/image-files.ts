@@ -1,3 +1,4 @@
+import { isDate } from "../../clock.ts";
 import type { Service } from "../../service/client.ts";
 import { maxFileBytes } from "../../service/http/bounded-body.ts";
 import { ExcessiveAnswerError } from "../../service/http/errors.ts";
@@ -12,13 +13,7 @@ import { readSelectionBody } from "../copies/copy-spec.ts";
 import { RequestError } from "../http/answers.ts";
 import { describeEntries, type FileItem } from "../inspect/entries.ts";
 import { streamFile } from "../inspect/file-stream.ts";
-import {
-  type FoundPath,
-  findInView,
-  type UnmountedView,
-  viewImage,
-  viewLayers,
-} from "../inspect/image-path.ts";
+import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import { type Calls, interruptible } from "./calls.ts";
@@ -39,16 +34,13 @@ type ImageFiles = Pick<
 /** Files of images, read without starting anything. */
 export function createImageFiles(state: EngineState, { read }: Calls, signal: AbortSignal): ImageFiles {
   /** Rejects with the error of an image that is gone. */
-  const bring = (image: string) =>
+  const ensure = (image: string) =>
     ensureImage(state, image, signal).catch(unlessMissing(() => lostImage(image)));
 
-  async function find(
-    image: string,
-    path: string,
-  ): Promise<{ view: UnmountedView; found: FoundPath } | undefined> {
-    const view = viewLayers(state, await bring(image));
+  async function find(image: string, path: string): Promise<ReturnType<typeof findInImage> | undefined> {
+    const ensured = await ensure(image);
     try {
-      return { view, found: findInView(view, path) };
+      return findInImage(state, ensured, path);
     } catch (error) {
       if (isMissing(error)) return undefined;
       throw error;
@@ -96,7 +88,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
       read(async () => {
         const selection = readSelectionBody({ ...files });
         const { digestOfImage } = await import("../copies/digest.ts");
-        return digestOfImage(state, await bring(image), selection, signal).catch(
+        return digestOfImage(state, await ensure(image), selection, signal).catch(
           unlessMissing(() => noSuchFile(image, files.sources.join(" "))),
         );
       }),
@@ -117,7 +109,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
     openArchive: (image, path) =>
       read(async () => {
         const { streamArchive } = await import("../inspect/archive.ts");
-        return openArchive(await bring(image), path, streamArchive);
+        return openArchive(await ensure(image), path, streamArchive);
       }),
   };
 
@@ -160,8 +152,7 @@ function toFile(item: FileItem): ImageFile {
     ...{ name, uid, gid, size },
     type: fileType({ ...item }),
     mode: mode & 0o7777,
-    // JavaScript's dates end in the year 275760.
-    modified: Math.abs(modified) <= 8.64e12 ? modified : 0,
+    modified: isDate(modified) ? modified : 0,
     target: item.symlink_to || null,
   };
 }

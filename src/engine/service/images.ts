@@ -8,7 +8,7 @@ import { removeImage } from "../records/image-removal.ts";
 import { findImage, removeTags, requireImage } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, parseTime } from "./calls.ts";
 
 type Images = Pick<
   Service,
@@ -51,8 +51,8 @@ export function createImages(state: EngineState, { read, change }: Calls): Image
           tagPrefix: tag,
           taggedOnly: tagged,
           uuids: uuid === undefined ? uuids : [uuid.toLowerCase()],
-          since: timeOf(since),
-          until: timeOf(until),
+          since: parseTime(since),
+          until: parseTime(until),
           sizes,
         }),
       ),
@@ -91,10 +91,6 @@ const everything = {
   limit: Number.POSITIVE_INFINITY,
   offset: 0,
 };
-
-function timeOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Date.parse(text);
-}
 
 function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): ImageRecord {
   return operation == null ? record : { ...record, operation_uuid: operation };

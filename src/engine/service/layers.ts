@@ -1,7 +1,7 @@
 import type { Service } from "../../service/client.ts";
 import { openCache } from "../export/cache-archive.ts";
-import { findOpenableLayer, indexOfLayer, listLayers, unpackedLayers } from "../export/image-layers.ts";
-import { listChanges, maxListedChanges, summarizeChanges } from "../inspect/image-changes.ts";
+import { findOpenableLayer, listLayers, unpackedLayers } from "../export/image-layers.ts";
+import { changesOf, summarizeChanges } from "../inspect/image-changes.ts";
 import type { EngineState } from "../state.ts";
 import { type Calls, interruptible } from "./calls.ts";
 import { ensureImage } from "./images.ts";
@@ -30,12 +30,8 @@ export function createLayers(state: EngineState, { read, change }: Calls, signal
         return summarizeChanges(unpackedLayers(state, uuid), state);
       }),
 
-    listChanges: (image, layer, limit = maxListedChanges) =>
-      read(async () => {
-        const index = indexOfLayer(unpackedLayers(state, image), image, layer);
-        await ensureImage(state, image, signal);
-        return listChanges(unpackedLayers(state, image), index, limit, state);
-      }),
+    listChanges: (image, layer, limit) =>
+      read(() => changesOf(state, { image, layer, limit }, () => ensureImage(state, image, signal))),
 
     // It takes the cache, and gives it back.
     openCache: (key) => change(async () => interruptible(await openCache(state, key), signal)),

@@ -1,12 +1,12 @@
 import type { Service } from "../../service/client.ts";
 import type { OperationSummary } from "../../service/operations/operation-records.ts";
-import { bytesOf, type WireBytes } from "../../service/wire/operation.ts";
+import { commandOf, outputBytes } from "../../service/wire/operation.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import { listOperations } from "../records/operation-list.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 import type { EngineState } from "../state.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, parseTime } from "./calls.ts";
 
 type OperationRecords = Pick<Service, "listOperations" | "getOperation" | "recordedOutput">;
 
@@ -15,7 +15,7 @@ export function createOperationRecords(state: EngineState, { read }: Calls): Ope
   return {
     listOperations: ({ status, kind, since, until, limit }) =>
       read(() => {
-        const filter = { status, kind, since: timeOf(since), until: timeOf(until), limit, offset: 0 };
+        const filter = { status, kind, since: parseTime(since), until: parseTime(until), limit, offset: 0 };
         return listOperations(state, filter).map((operation) => summarize(operation, state.clock.now()));
       }),
 
@@ -40,14 +40,6 @@ export function createOperationRecords(state: EngineState, { read }: Calls): Ope
   };
 }
 
-function timeOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Date.parse(text);
-}
-
-function outputBytes(output: WireBytes | undefined): Uint8Array {
-  return output === undefined ? new Uint8Array() : bytesOf(output);
-}
-
 function summarize(operation: Operation, now: number): OperationSummary {
   const { uuid, kind, status, error, createdAt, finishedAt, result } = operation;
   const { image } = operation.metadata;
@@ -55,17 +47,14 @@ function summarize(operation: Operation, now: number): OperationSummary {
     ...{ uuid, kind, status, error },
     createdAt: new Date(createdAt).toISOString(),
     durationSeconds: ((finishedAt ?? now) - createdAt) / 1000,
-    command: commandOf(operation) ?? null,
+    command: commandOf(operation.metadata) ?? importedUrl(operation) ?? null,
     image: typeof image === "string" ? image : null,
     exitCode: result?.state?.exit_code ?? null,
     timedOut: result?.state?.timed_out === true,
   };
 }
 
-/** Returns an instance's command with its words, or the address of an import. */
-function commandOf({ metadata: { command, args, registry } }: Operation): string | undefined {
-  const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
-  if (typeof command === "string") return [command, ...words].join(" ");
+function importedUrl({ metadata: { registry } }: Operation): string | undefined {
   const url =
     typeof registry === "object" && registry !== null && "url" in registry ? registry.url : undefined;
   return typeof url === "string" ? url : undefined;

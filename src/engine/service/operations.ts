@@ -5,6 +5,7 @@ import { importError } from "../../service/images/import-error.ts";
 import { withRequestId } from "../../service/operations/request-id.ts";
 import { reportSilence } from "../../service/operations/silence.ts";
 import type { EventListener, OperationOutcome, OutputChunk, ServedTime } from "../../service/service.ts";
+import { cancelMilliseconds, operationName } from "../../service/wire/operation.ts";
 import type { EngineCore } from "../core.ts";
 import { listOperations } from "../records/operation-list.ts";
 import { requireOperation } from "../recovery.ts";
@@ -38,7 +39,7 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
     onOutput: ((chunk: OutputChunk) => void) | undefined,
     listener: EventListener,
   ): Promise<OperationOutcome> {
-    running.add(nameOf(uuid));
+    running.add(operationName(uuid));
     const silence = reportSilence(options, uuid);
     try {
       const { operation, outcome } = await read(() =>
@@ -54,7 +55,7 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
       );
       if (outcome.served !== undefined)
         options.onServed?.({ operation: uuid, kind: operation.kind, ...outcome.served });
-      running.delete(nameOf(uuid));
+      running.delete(operationName(uuid));
       return outcome;
     } finally {
       silence.stop();
@@ -73,7 +74,7 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
         late.catch(() => undefined);
         if ((await Promise.race([untilEnded(state, uuid, over.signal), late])) === "late") return false;
       }
-      running.delete(nameOf(uuid));
+      running.delete(operationName(uuid));
       return true;
     } catch {
       // The caller is told that the operation may still run. The reason would not help it.
@@ -89,13 +90,9 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
     spawn: (request, { requestId = 0 } = {}) =>
       change(async () => {
         // Loaded with the first command: a build that finds all of its layers cached runs none.
-        const { startInstance } = await import("../instances/start-instance.ts");
-        const { readInstanceSpec } = await import("../instances/spec.ts");
-        const asked = { ...withRequestId(request, requestId) };
-        const spec = await readInstanceSpec(asked, state.database, state.layout);
-        signal.throwIfAborted();
-        const { uuid } = startInstance(state, spec);
-        running.add(nameOf(uuid));
+        const { startRequested } = await import("../instances/start-instance.ts");
+        const { uuid } = await startRequested(state, { ...withRequestId(request, requestId) }, signal);
+        running.add(operationName(uuid));
         return uuid;
       }),
 
@@ -138,15 +135,9 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
   };
 }
 
-const cancelMilliseconds = 15_000;
-
 const all = {
   status: undefined,
   until: undefined,
   limit: 1000,
   offset: 0,
 };
-
-function nameOf(uuid: string): string {
-  return `operation ${uuid}`;
-}

@@ -4,7 +4,8 @@ import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { RequestError } from "../http/answers.ts";
 import { readExecSpec } from "../processes/exec-spec.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
-import { requireProcesses } from "../processes/require-processes.ts";
+import { attachTerminal, requireProcesses } from "../processes/require-processes.ts";
+import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 import type { EngineState } from "../state.ts";
 import { type Calls, interruptible } from "./calls.ts";
@@ -17,16 +18,14 @@ export function createTerminals(
   { read }: Calls,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Terminals {
-  const processesOf = async (uuid: string) => requireProcesses(state, await requireOperation(state, uuid));
-
   /** Returns `undefined` if the command has ended. Waits for one that is not ready: it starts, or reads its earlier input. */
   async function act<Result>(
     uuid: string,
-    action: (processes: InstanceProcesses) => Promise<Result>,
+    action: (operation: Operation) => Promise<Result>,
   ): Promise<{ result: Result } | undefined> {
     for (;;) {
       try {
-        return { result: await action(await processesOf(uuid)) };
+        return { result: await action(await requireOperation(state, uuid)) };
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
         // 501: none can be started beside it.
@@ -37,31 +36,29 @@ export function createTerminals(
     }
   }
 
+  const actIn = <Result>(uuid: string, action: (processes: InstanceProcesses) => Promise<Result>) =>
+    act(uuid, async (operation) => action(requireProcesses(state, operation)));
+
   return {
     openTerminal: (uuid) =>
       read(async () => {
-        const opened = await act(uuid, async (processes) => {
-          if (processes.terminal === undefined)
-            throw new RequestError(409, `operation ${uuid} has no terminal`);
-          await processes.requireStarted();
-          return processes.terminal.output.attach(() => state.running.get(uuid)?.cancel());
-        });
+        const opened = await act(uuid, (operation) => attachTerminal(state, operation));
         return opened && interruptible(opened.result, signal);
       }),
 
     resizeTerminal: (uuid, size) =>
-      read(async () => (await act(uuid, (processes) => processes.resize(size))) !== undefined),
+      read(async () => (await actIn(uuid, (processes) => processes.resize(size))) !== undefined),
 
     writeInput: (uuid, bytes, close = false) =>
       read(async () => {
-        const written = await act(uuid, (processes) => processes.write(mainProcessSpid, { bytes, close }));
+        const written = await actIn(uuid, (processes) => processes.write(mainProcessSpid, { bytes, close }));
         return written === undefined ? "ended" : "taken";
       }),
 
     startProcess: (uuid, process) =>
       read(async () => {
         const spec = readExecSpec({ ...process });
-        return (await act(uuid, (processes) => processes.create(spec))) !== undefined;
+        return (await actIn(uuid, (processes) => processes.create(spec))) !== undefined;
       }),
   };
 }

@@ -1,4 +1,5 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
+import { isDate } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
@@ -93,9 +94,4 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
     modified: isDate(modified) ? modified : 0,
     target: asText(record.symlink_to) ?? null,
   };
-}
-
-/** True if seconds since the epoch are in the range of JavaScript's dates, which ends in the year 275760. */
-function isDate(seconds: number): boolean {
-  return Math.abs(seconds) <= 8.64e12;
 }

@@ -5,7 +5,7 @@ import { wording } from "../../messages/wording.ts";
 import { childOf } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import type { EventListener, OperationOutcome } from "../service.ts";
-import type { OperationKind } from "../wire/operation.ts";
+import { cancelMilliseconds, type OperationKind } from "../wire/operation.ts";
 import type { ImageCandidates } from "../wire/reader/ids.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ReceivedEvents } from "./received-events.ts";
@@ -64,8 +64,6 @@ export function endedView(log: ReceivedEvents, kind: OperationKind): EndedView |
     view.ended === "SUCCESS" && (kind === "image_import" || view.exitCode === 0) && !view.timedOut;
   return isLong || hasSucceeded ? { ...view, ended: view.ended } : undefined;
 }
-
-export const cancelMilliseconds = 15_000;
 
 /** Returns true if the operation is, or was, ended. */
 export async function cancel(options: PollingOptions, operation: string): Promise<boolean> {

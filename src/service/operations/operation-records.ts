@@ -4,7 +4,7 @@ import type { Query } from "../http/address.ts";
 import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
+import { commandOf, type OperationKind, type OperationStatus, outputBytes } from "../wire/operation.ts";
 import { statusOf } from "../wire/reader/evidence.ts";
 import { operationIdsIn } from "../wire/reader/ids.ts";
 import { outputIn } from "../wire/reader/outputs.ts";
@@ -89,7 +89,10 @@ export function createOperationRecords(
     async recordedOutput(operation) {
       const { body } = await getRecord(transport, operation);
       const record = recordIn(body);
-      return { stdout: outputBytes(record, "stdout"), stderr: outputBytes(record, "stderr") };
+      return {
+        stdout: outputBytes(outputIn(record, "stdout")),
+        stderr: outputBytes(outputIn(record, "stderr")),
+      };
     },
   };
 }
@@ -124,17 +127,6 @@ function summarize(uuid: string, record: JsonRecord): OperationSummary {
     exitCode,
     timedOut,
   };
-}
-
-function commandOf(metadata: JsonRecord): string | undefined {
-  const command = asText(metadata.command);
-  const words = Array.isArray(metadata.args) ? metadata.args.filter((word) => typeof word === "string") : [];
-  return command === undefined ? undefined : [command, ...words].join(" ");
-}
-
-function outputBytes(record: JsonRecord, stream: "stdout" | "stderr"): Uint8Array {
-  const bytes = outputIn(record, stream);
-  return bytes === undefined ? new Uint8Array() : bytesOf(bytes);
 }
 
 /** `GET /v1/operations`, page by page. */

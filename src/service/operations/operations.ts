@@ -2,8 +2,8 @@
 import { withDeadline } from "../http/deadline.ts";
 import { isRefusalOfCall, OverdueError } from "../http/errors.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
-import type { OperationKind } from "../wire/operation.ts";
-import { cancel, cancelMilliseconds, endedView, endingOf, watchHold, withTimeLimit } from "./ending.ts";
+import { cancelMilliseconds, type OperationKind, operationName } from "../wire/operation.ts";
+import { cancel, endedView, endingOf, watchHold, withTimeLimit } from "./ending.ts";
 import { followEvents } from "./events.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
@@ -82,7 +82,7 @@ export function createOperations(options: OperationsOptions): Operations {
         ...id,
         mayRunTwice,
       }).finally(() => running.delete(unnamed));
-      running.add(nameOf(operation));
+      running.add(operationName(operation));
       const timeoutSeconds = request.timeout ?? defaultTimeoutSeconds;
       const known = { named: [request.image], isKept: !request.disposable };
       operations.expect(operation, "instance", timeoutSeconds, true, known);
@@ -102,7 +102,7 @@ export function createOperations(options: OperationsOptions): Operations {
     async follow(operation, onOutput, listener, timeoutSeconds) {
       if (timeoutSeconds !== undefined && !expected.has(operation))
         operations.expect(operation, "instance", timeoutSeconds, false);
-      running.add(nameOf(operation));
+      running.add(operationName(operation));
       const hold = watchHold(clock, listener);
       const log = createReceivedEvents(hold.listener);
       // The timeout of an import includes all that it fetches.
@@ -146,7 +146,7 @@ export function createOperations(options: OperationsOptions): Operations {
           { clock, milliseconds: cancelMilliseconds, parent: never },
           (own) => cancel({ ...options, signal: own }, operation),
         );
-        if (isEnded) running.delete(nameOf(operation));
+        if (isEnded) running.delete(operationName(operation));
         return isEnded;
       } catch {
         // The caller is told that the operation may still run. The reason would not help it.
@@ -216,7 +216,7 @@ export function createOperations(options: OperationsOptions): Operations {
       options.onImage();
     }
     expected.delete(operation);
-    running.delete(nameOf(operation));
+    running.delete(operationName(operation));
     const exitCode = view.exitCode ?? exit.exitCode;
     if (exitCode === undefined && status === "SUCCESS" && kind === "instance") warnOfMissingExitCode();
     if (view.unreadOutput !== undefined && kind === "instance") warnOfUnreadOutput(view.unreadOutput);
@@ -257,7 +257,3 @@ function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => v
 }
 
 const neverHeld = () => undefined;
-
-function nameOf(operation: string): string {
-  return `operation ${operation}`;
-}

@@ -30,6 +30,25 @@ export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
   return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
 }
 
+/** Returns the bytes of recorded output, none if there is no record of it. */
+export function outputBytes(output: WireBytes | undefined): Uint8Array {
+  return output === undefined ? new Uint8Array() : bytesOf(output);
+}
+
+/** Returns an instance's command with its words; `undefined` if the metadata is not that of an instance. */
+export function commandOf({ command, args }: { command?: unknown; args?: unknown }): string | undefined {
+  const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
+  return typeof command === "string" ? [command, ...words].join(" ") : undefined;
+}
+
+/** Names an operation to a person. */
+export function operationName(uuid: string): string {
+  return `operation ${uuid}`;
+}
+
+/** The longest wait for the end of an operation that was cancelled. */
+export const cancelMilliseconds = 15_000;
+
 /** Encodes bytes as `ascii` if all of them are; else as `base64`, which every client decodes. */
 export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
