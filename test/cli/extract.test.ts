@@ -34,8 +34,7 @@ const extractAs = (
   style: "plain" | "exact",
   entries: readonly RawEntry[],
   attributes: TarEntry["attributes"] = [],
-) =>
-  extractArchive(withAttributes(readTar(inChunks(tarOf(entries))), attributes), root, optionsOf(style));
+) => extractArchive(withAttributes(readTar(inChunks(tarOf(entries))), attributes), root, optionsOf(style));
 
 const optionsOf = (style: "plain" | "exact") => ({
   style,

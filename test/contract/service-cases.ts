@@ -120,7 +120,9 @@ export const cases: readonly [name: string, run: (seam: Seam) => Promise<void>][
       const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: () => end });
       const url = `docker://${silent.url.host}/silent:1`;
       const late = await rejection(service.importImage({ url, timeoutSeconds: 1 }));
-      expect(late).toMatchObject({ message: `importing ${url} failed: the import did not end within 1 second` });
+      expect(late).toMatchObject({
+        message: `importing ${url} failed: the import did not end within 1 second`,
+      });
       resolve(new Response());
       await silent.stop(true);
     },
