@@ -1,6 +1,5 @@
 import { RequestError } from "../http/answers.ts";
 import type { Operation } from "../records/operations.ts";
-import type { EngineState } from "../state.ts";
 import type { InstanceProcesses } from "./instance-processes.ts";
 
 /** Throws a RequestError (409) if the operation has ended, or another process runs it. */
@@ -31,7 +30,10 @@ export function requireTerminal(
 
 /** Opens a terminal's output, for one client. The operation is cancelled when that client leaves. */
 export async function attachTerminal(
-  state: Pick<EngineState, "instances" | "running">,
+  state: {
+    instances: ReadonlyMap<string, InstanceProcesses>;
+    running: ReadonlyMap<string, { cancel(): void }>;
+  },
   operation: Operation,
 ): Promise<ReadableStream<Uint8Array>> {
   const { processes, terminal } = requireTerminal(state, operation);
