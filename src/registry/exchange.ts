@@ -23,6 +23,8 @@ export interface RegistryRequest {
   body?: () => Uint8Array | AsyncIterable<Uint8Array>;
   /** Statuses, besides those of success, that the caller handles. */
   handles?: readonly number[];
+  /** Statuses that may be others at the next attempt of this request. */
+  passing?: readonly number[];
 }
 
 export interface SendOptions {
@@ -151,6 +153,7 @@ export async function refusal(
   exchanged: Exchanged,
   clock: Clock,
   signal: AbortSignal,
+  passing: readonly number[] = [],
 ): Promise<RegistryError> {
   const { response, name } = exchanged;
   const { status, headers } = response;
@@ -164,7 +167,7 @@ export async function refusal(
   }
   return new RegistryError(responseText(name, status, new TextDecoder().decode(said)), {
     status,
-    isPassing: isPassingStatus(status),
+    isPassing: isPassingStatus(status) || passing.includes(status),
     retryAfterMilliseconds: parseRetryAfter(retryAfterIn(headers), clock.now()),
   });
 }

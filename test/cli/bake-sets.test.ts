@@ -178,11 +178,13 @@ test("targets that are pushed send what they have in common once, and each is wh
   });
   await using _proxy = { [Symbol.asyncDispose]: () => proxy.stop(true) };
   const names = Array.from({ length: 12 }, (_, at) => `env-${at}`);
-  const text = "FROM base:1\nRUN head -c 300000 /dev/urandom > /shared\nARG N\nRUN echo $N > /own\n";
+  const text =
+    "FROM base:1\nRUN head -c 300000 /dev/urandom > /shared\nARG N\nRUN echo $N > /own\nCOPY same /same\n";
   const target = (name: string) => ({
     ...inline(text, { args: { N: name }, tags: [`127.0.0.1:${proxy.port}/set:${name}`] }),
   });
-  const directory = makeProject(bakeFile(Object.fromEntries(names.map((name) => [name, target(name)]))));
+  const targets = Object.fromEntries(names.map((name) => [name, target(name)]));
+  const directory = makeProject({ ...bakeFile(targets), same: "same" });
   const bake = () => bough(directory, "bake", "--push", "--results", "results.jsonl");
   const first = await bake();
   expect({ exitCode: first.exitCode, stderr: first.exitCode === 0 ? "" : first.stderr }).toEqual({
@@ -190,15 +192,15 @@ test("targets that are pushed send what they have in common once, and each is wh
     stderr: "",
   });
   expect(blobs.length).toBe(new Set(blobs).size);
-  // The base, the shared layer, and of each target its own layer and its configuration.
-  expect(blobs).toHaveLength(2 + 2 * names.length);
+  // The base, the shared layer, the one that all copy, and of each target its own layer and its configuration.
+  expect(blobs).toHaveLength(3 + 2 * names.length);
   const pushed = [...resultsIn(directory).values()].map(({ pushedBytes }) => Number(pushedBytes));
   expect(pushed.filter((bytes) => bytes > 300_000)).toHaveLength(1);
 
   requests.length = 0;
   expect((await bake()).exitCode).toBe(0);
-  // Two layers of each target and its configuration are asked for, the manifest is written and read; the others are asked for once.
-  expect(requests.filter((line) => line.startsWith("HEAD")).length).toBeLessThanOrEqual(2 + 2 * names.length);
+  // The own layer of each target and its configuration are asked for, the manifest is written and read; the others are asked for once.
+  expect(requests.filter((line) => line.startsWith("HEAD")).length).toBeLessThanOrEqual(3 + 2 * names.length);
   expect(requests.filter((line) => line.startsWith("POST"))).toEqual([]);
   const one = Bun.spawnSync([
     "skopeo",
@@ -206,7 +208,7 @@ test("targets that are pushed send what they have in common once, and each is wh
     "--tls-verify=false",
     `docker://${upstream.host}/set:env-7`,
   ]);
-  expect(JSON.parse(one.stdout.toString()).Layers).toHaveLength(3);
+  expect(JSON.parse(one.stdout.toString()).Layers).toHaveLength(4);
 });
 
 describe("the results of a bake", () => {

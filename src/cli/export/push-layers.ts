@@ -110,12 +110,13 @@ export async function pushLayers(
     using ready = await packed.pack(layer);
     const { blob } = ready;
     layer.onWritten?.(blob);
+    // Another layer may have the same content, also one of another machine.
     const push = async () => {
-      // Another layer, or another machine's, may have the same content.
       if (blob.size >= askedBytes && (await store.hasBlob(blob, signal))) reused += 1;
       else await send(blob, ready.open, signal);
+      return blob;
     };
-    await Promise.all([push(), note(index, blob, signal)]);
+    await Promise.all([once(blob.digest, push, signal), note(index, blob, signal)]);
     return blob;
   }
 
