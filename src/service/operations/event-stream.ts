@@ -205,6 +205,8 @@ const maxEventCharacters = 16 * 1024 * 1024;
 /** Maximum bytes of one connection. A request limits its output; this is enough for that output in small events. */
 const maxStreamBytes = 1024 * 1024 * 1024;
 
+const lineEnd = 0x0a;
+
 interface FrameReader {
   /** Throws an ExcessiveEventsError. */
   feed(bytes: Uint8Array): void;
@@ -212,12 +214,18 @@ interface FrameReader {
 
 export function createFrameReader(onEvent: (frame: EventFrame) => void): FrameReader {
   let read = 0;
+  /** Bytes of whole lines since the latest event: a line of one character takes the memory of many. */
+  let unfinished = 0;
+  const excessive = () =>
+    new ExcessiveEventsError(`an event of more than ${maxEventCharacters / 2 ** 20} MiB`);
   const parser = createParser({
     maxBufferSize: maxEventCharacters,
-    onEvent,
+    onEvent(frame) {
+      unfinished = 0;
+      onEvent(frame);
+    },
     onError(error) {
-      if (error.type !== "max-buffer-size-exceeded") return;
-      throw new ExcessiveEventsError(`an event of more than ${maxEventCharacters / 2 ** 20} MiB`);
+      if (error.type === "max-buffer-size-exceeded") throw excessive();
     },
   });
   const decoder = new TextDecoder();
@@ -226,7 +234,9 @@ export function createFrameReader(onEvent: (frame: EventFrame) => void): FrameRe
       read += bytes.byteLength;
       if (read > maxStreamBytes)
         throw new ExcessiveEventsError(`events of more than ${maxStreamBytes / 2 ** 30} GiB`);
+      unfinished += bytes.lastIndexOf(lineEnd) + 1;
       parser.feed(decoder.decode(bytes, { stream: true }));
+      if (unfinished > maxEventCharacters) throw excessive();
     },
   };
 }

@@ -19,8 +19,8 @@ import { runMeasured } from "./measured.ts";
 
 setDefaultTimeout(120_000);
 
-/** bough itself needs about 100 MB, and on a busy machine its memory is collected late. */
-const maxMegabytes = 600;
+/** bough itself needs about 100 MB. */
+const maxMegabytes = 450;
 const maxSeconds = 100;
 
 async function attack(words: readonly string[], attacks: Record<string, Attack>, directory?: string) {
