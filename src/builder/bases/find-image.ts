@@ -91,7 +91,7 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
     const older = await findOlder(wanted, build);
     if (older === undefined) throw error;
     // The next build need not ask the registry again, as after an import of an older variant from there.
-    if (saysMissing.test(messageOf(error)))
+    if (meansMissing.test(messageOf(error)))
       rememberImage(reference, older.uuid, build.services.store, platform);
     return older;
   });
@@ -99,7 +99,7 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
 }
 
 /** In the words of a registry, or of skopeo about its answer. Any other failure may pass. */
-const saysMissing =
+const meansMissing =
   /manifest unknown|name unknown|no image found in (image index|manifest list)|access to the resource is denied/i;
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */

@@ -25,7 +25,7 @@ export class FailedStepError extends BoughError {
   /** The image with the files that the command has written, if the service keeps it. */
   readonly result: string | undefined;
   /** True if the command's output says that the disk is full. */
-  readonly saysDiskFull: boolean;
+  readonly reportsDiskFull: boolean;
 
   /** `layer`: the stage's layer, with its configuration. */
   constructor(error: BoughError, place: StepEnvironment | undefined, layer: Layer, outcome: FollowedOutcome) {
@@ -38,7 +38,7 @@ export class FailedStepError extends BoughError {
     this.place = place;
     this.operation = outcome.operation;
     this.result = outcome.image;
-    this.saysDiskFull = outcome.saysDiskFull === true;
+    this.reportsDiskFull = outcome.reportsDiskFull === true;
   }
 }
 

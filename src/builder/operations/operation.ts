@@ -29,7 +29,7 @@ export interface OperationStep {
 }
 
 /** An outcome, with what the command's output tells about it. */
-export type FollowedOutcome = OperationOutcome & { saysDiskFull?: boolean; saysWrongFormat?: boolean };
+export type FollowedOutcome = OperationOutcome & { reportsDiskFull?: boolean; reportsWrongFormat?: boolean };
 
 /** Bytes of each output stream that the service should keep, enough to show a failing step in full. */
 export const outputLimit = 16 * 1024 * 1024;
@@ -71,8 +71,8 @@ export async function followOperation(
   refuseMissing(outcome);
   return {
     ...outcome,
-    ...(output.saysDiskFull() && { saysDiskFull: true }),
-    ...(output.saysWrongFormat() && { saysWrongFormat: true }),
+    ...(output.reportsDiskFull() && { reportsDiskFull: true }),
+    ...(output.reportsWrongFormat() && { reportsWrongFormat: true }),
   };
 }
 
@@ -107,9 +107,9 @@ interface OutputReporter {
   reportRest(chunk: OutputChunk): void;
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
   /** True if a program has reported that no space is left. */
-  saysDiskFull(): boolean;
+  reportsDiskFull(): boolean;
   /** True if a program was for another machine. */
-  saysWrongFormat(): boolean;
+  reportsWrongFormat(): boolean;
 }
 
 export function createOutputReporter(
@@ -136,8 +136,8 @@ export function createOutputReporter(
       count(chunk);
       emit({ type: "output", chunk, isRest: true });
     },
-    saysDiskFull: watch.saysDiskFull,
-    saysWrongFormat: watch.saysWrongFormat,
+    reportsDiskFull: watch.reportsDiskFull,
+    reportsWrongFormat: watch.reportsWrongFormat,
     end({ stdout, stderr }, succeeded) {
       const summary = (stream: StreamName, truncated: boolean) => ({ bytes: bytes[stream], truncated });
       const streams = {
@@ -233,11 +233,11 @@ export function requireSuccess(
 }
 
 function hintFor(
-  { saysWrongFormat }: FollowedOutcome,
+  { reportsWrongFormat }: FollowedOutcome,
   exitCode: number,
   unexecutable: readonly string[],
 ): Message | undefined {
-  if (saysWrongFormat === true)
+  if (reportsWrongFormat === true)
     return wording`A program is for another machine than the one that ran it: qemu-user-static and binfmt-support there run such programs (${{ command: "help", words: ["platforms"] }}).`;
   const hint = exitCodeHints[exitCode];
   if (exitCode !== 126 || unexecutable.length === 0) return hint;

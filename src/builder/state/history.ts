@@ -24,8 +24,8 @@ export function addStep(before: StageStep | undefined, created_by: string, chang
   return { line, changesFiles, before };
 }
 
-/** Gives a new layer to the last step that changes files. The layer has the changes of all steps since the previous layer. */
-export function giveLayer(steps: StageStep | undefined): StageStep | undefined {
+/** Attaches a new layer to the last step that changes files. The layer has the changes of all steps since the previous layer. */
+export function attachLayer(steps: StageStep | undefined): StageStep | undefined {
   const later: StageStep[] = [];
   let step = steps;
   for (; step !== undefined && !hasLayer(step.line) && !step.changesFiles; step = step.before)
@@ -41,7 +41,7 @@ export function linesOfLayer(
   buildArgs: ReadonlyMap<string, string>,
 ): readonly HistoryLine[] | undefined {
   const lines: HistoryLine[] = [];
-  let step = giveLayer(stage.steps);
+  let step = attachLayer(stage.steps);
   if (step === stage.steps) return undefined;
   let isFound = false;
   for (; step !== undefined && !(isFound && hasLayer(step.line)); step = step.before) {

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { ImageConfig } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
-import { giveLayer, type StageStep } from "./history.ts";
+import { attachLayer, type StageStep } from "./history.ts";
 import type { Layer } from "./layer.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
@@ -73,6 +73,6 @@ export function changeUser(stage: StageState, User: string): StageState {
 /** Returns the stage with a new layer, which contains everything that was staged. */
 export function withLayer(stage: StageState, layer: Layer): StageState {
   // A command that changes nothing does not change the image.
-  const steps = layer.image === stage.layer.image ? stage.steps : giveLayer(stage.steps);
+  const steps = layer.image === stage.layer.image ? stage.steps : attachLayer(stage.steps);
   return { ...stage, layer, steps, staged: new Map(), workdirIsPending: false };
 }

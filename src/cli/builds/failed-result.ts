@@ -41,7 +41,7 @@ export async function concludeFailure(
   // Only the embedded engine uses this machine's disk.
   if (!isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
-  const isFull = failedStepIn(error)?.saysDiskFull === true;
+  const isFull = failedStepIn(error)?.reportsDiskFull === true;
   return withRoomHint(error, runtime, "What the step wrote was removed", isFull);
 }
 
@@ -57,8 +57,8 @@ async function keepNewestFailure(
   const step = failedStepIn(error);
   if (step === undefined) return;
   const result = await findResult(step, service);
-  if (result !== undefined && step.saysDiskFull) await remove(result);
-  const earlier = store.sessions.setFailedImage(session, step.saysDiskFull ? null : (result ?? null));
+  if (result !== undefined && step.reportsDiskFull) await remove(result);
+  const earlier = store.sessions.setFailedImage(session, step.reportsDiskFull ? null : (result ?? null));
   if (earlier !== null && earlier !== result) await remove(earlier);
 
   /** Removes the image, unless a session uses it or it has a tag. */

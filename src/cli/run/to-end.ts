@@ -4,8 +4,8 @@ import type { Service } from "../../service/client.ts";
 import {
   describeLimitHits,
   refuseMissing,
+  reportsDiskFull,
   StoppedCommandError,
-  saysDiskFull,
 } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
@@ -83,7 +83,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   // The session stays as it is if the result is lost.
   if (!request.isDisposable && outcome.image !== undefined) await connection.requireKept(outcome.image);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
-  if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
+  if (exitCode !== 0 && !asked.hasTerminal && reportsDiskFull(outcome) && isEmbedded(runtime, globals))
     log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));
   return { exitCode, outcome, kept: kept && { session: request.key, ...kept } };
 }

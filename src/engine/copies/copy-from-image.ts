@@ -6,17 +6,17 @@ import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
 import { namesOf } from "../../paths/path-resolution.ts";
 import type { EarlySync } from "../records/layer-sync.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { joinPath, type Path, typeOf } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { type SelectedSource, textOf } from "./copy-spec.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
 import {
-  giveTimes,
   type Ids,
   insideOf,
   type MadeDirectory,
+  setFileTimes,
   type UpperDirectory,
   type UpperTree,
 } from "./upper-tree.ts";
@@ -58,7 +58,7 @@ export async function copyFromImage(
     const [original] = contents;
     if (original === undefined) return;
     to.materialize(root);
-    giveTimes(root.path, lstatSync(original.path));
+    setFileTimes(root.path, lstatSync(original.path));
     return;
   }
   const path = existing === "directory" ? [...names, source.name] : names;
@@ -259,8 +259,8 @@ class ImageCopier {
   #describe(path: Path, { type, path: source }: { type: string; path: Path }, stats: Stats): void {
     const owner = this.#owner ?? stats;
     if (type === "symlink") lchownSync(path, owner.uid, owner.gid);
-    else giveAttributes(path, owner, { mode: this.#modeOf(stats) });
+    else setOwnerAndModeAt(path, owner, { mode: this.#modeOf(stats) });
     writeAttributes(path, readAttributes(source));
-    giveTimes(path, stats);
+    setFileTimes(path, stats);
   }
 }

@@ -3,11 +3,11 @@ import { basename, dirname } from "node:path";
 import { fileTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import type { Path } from "../system/path.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
 import type { PlacedEntry } from "./file-spec.ts";
-import { createDirectoryMaker, giveExtendedAttributes, type UpperTree } from "./upper-tree.ts";
+import { createDirectoryMaker, setExtendedAttributes, type UpperTree } from "./upper-tree.ts";
 
 /**
  * Makes directories, links and special files in a tree that is not mounted, as COPY does: a link replaces anything but a
@@ -29,7 +29,7 @@ export async function placeEntries(
       entry.type === "directory"
         ? placeDirectory(to, directoryAt, entry)
         : placeOther(to, directoryAt, entry);
-    giveExtendedAttributes(path, entry);
+    setExtendedAttributes(path, entry);
     const { mtime } = entry;
     if (mtime !== undefined && entry.type === "directory") times.push({ path, mtime });
     else if (mtime !== undefined) lutimesSync(path, fileTime(mtime), fileTime(mtime));
@@ -64,7 +64,7 @@ function placeDirectory(
   if (hasReplaced) to.clear(parent, name);
   const directory = hasReplaced ? to.make(parent, name) : directoryAt(path, fail);
   if (mode !== undefined || mtime !== undefined) to.materialize(directory);
-  if (mode !== undefined) giveAttributes(directory.path, { uid, gid }, { mode });
+  if (mode !== undefined) setOwnerAndModeAt(directory.path, { uid, gid }, { mode });
   else if (existing === undefined) chownSync(directory.path, uid, gid);
   return { path: directory.path, hasReplaced };
 }
@@ -92,7 +92,7 @@ function placeOther(
   } else {
     if (!makeSpecial(place, entry))
       throw new BoughError(`${what}: devices cannot be made here`, { hint: "Only root can make devices." });
-    giveAttributes(place, { uid, gid }, entry);
+    setOwnerAndModeAt(place, { uid, gid }, entry);
   }
   return { path: place, hasReplaced: existing !== undefined };
 }

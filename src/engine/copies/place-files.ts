@@ -11,7 +11,7 @@ import type { PlacedFile } from "./file-spec.ts";
 import { createLinker, tryLink } from "./linker.ts";
 import {
   createDirectoryMaker,
-  giveExtendedAttributes,
+  setExtendedAttributes,
   type UpperDirectory,
   type UpperTree,
 } from "./upper-tree.ts";
@@ -101,7 +101,7 @@ export async function placeFiles(
   }
   await drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
-  for (const { file, path } of attributed) giveExtendedAttributes(path, file);
+  for (const { file, path } of attributed) setExtendedAttributes(path, file);
   for (const { file, path } of linked) {
     for (const destination of file.links ?? []) {
       await pace.step();

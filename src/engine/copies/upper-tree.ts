@@ -13,7 +13,7 @@ import { fileTime } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import { lookUp, resolutionInImage } from "../sandbox/root/root-path.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { joinPath, keyOf, type Path } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
@@ -101,7 +101,7 @@ export class UpperTree {
     }
     directory.isUpper = true;
     // The image shows no change in the parent.
-    giveTimes(parent.path, before);
+    setFileTimes(parent.path, before);
   }
 
   /** Removes what has this name from the upper directory, and returns the path for its replacement. */
@@ -168,7 +168,7 @@ export class UpperTree {
 }
 
 /** Sets extended attributes given in base64. Call it after the owner is set, since changing the owner drops capabilities. */
-export function giveExtendedAttributes(path: Path, { attributes }: PlacedAttributes): void {
+export function setExtendedAttributes(path: Path, { attributes }: PlacedAttributes): void {
   if (attributes === undefined) return;
   const own = Object.entries(attributes).filter(([name]) => !isForeign(name));
   writeAttributes(
@@ -182,13 +182,13 @@ export function giveExtendedAttributes(path: Path, { attributes }: PlacedAttribu
  * owner drops capabilities.
  */
 export function copyMetadata(source: Path, path: Path, stats: Stats): void {
-  giveAttributes(path, stats, stats);
+  setOwnerAndModeAt(path, stats, stats);
   writeAttributes(path, readAttributes(source));
-  giveTimes(path, stats);
+  setFileTimes(path, stats);
 }
 
 /** Sets times, to about a microsecond: JavaScript's numbers are no more precise. */
-export function giveTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
+export function setFileTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
   lutimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
 }
 

@@ -27,7 +27,7 @@ import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
-import { bringImages } from "../unpack/bring-layers.ts";
+import { ensureImages } from "../unpack/ensure-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { type Instance, workingDirectoryOf } from "./spec.ts";
 
@@ -43,7 +43,7 @@ export async function performInstance(
   const append = (spid: number, type: string, data: EventData) =>
     state.events.append(run.uuid, spid, type, data);
   const report = (message: string) => append(sandboxSpid, "progress", { message });
-  await bringImages(state, imagesOf(instance), { signal: run.signal, report });
+  await ensureImages(state, imagesOf(instance), { signal: run.signal, report });
   if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, append, instance.spec.terminal);
   state.instances.set(run.uuid, processes);
@@ -218,7 +218,7 @@ async function prepareInTime(
     deadline.end();
     try {
       // Loaded only for a cache that comes from elsewhere.
-      const { unpackCache } = await import("../unpack/bring-layers.ts");
+      const { unpackCache } = await import("../unpack/ensure-layers.ts");
       await unpackCache(state, contents, directory, run.signal);
     } finally {
       deadline = start();

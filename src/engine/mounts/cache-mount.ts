@@ -12,7 +12,7 @@ import { UpperTree } from "../copies/upper-tree.ts";
 import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import type { CacheMount, RequestedMount } from "./requested-mount.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
@@ -110,7 +110,7 @@ async function fillCache(
   { image, signal }: { image: Image | undefined; signal: AbortSignal },
 ): Promise<void> {
   mkdirSync(directory);
-  giveAttributes(directory, { uid, gid }, { mode });
+  setOwnerAndModeAt(directory, { uid, gid }, { mode });
   if (image === undefined) return;
   const from = openLayerTree(state, image);
   const path = `/${new UpperTree(state.layout.empty, from).resolve(source).join("/")}`;
@@ -120,7 +120,7 @@ async function fillCache(
       `cannot fill the cache at ${target} from ${source}: the image has no such directory`,
     );
   const stats = lstatSync(uppermost.path);
-  giveAttributes(directory, stats, stats);
+  setOwnerAndModeAt(directory, stats, stats);
   const to = new UpperTree(directory, new LayerTree([], state.inUserNamespace));
   const selected = { path, name: "", type: "directory", filters: [] } as const;
   await copyFromImage(

@@ -8,7 +8,7 @@ import { placeEntries } from "../copies/place-entries.ts";
 import { ChangedFileError, placeFiles } from "../copies/place-files.ts";
 import { UpperTree } from "../copies/upper-tree.ts";
 import type { EngineState } from "../state.ts";
-import { giveAttributes, makeDirectory } from "../system/owner-and-mode.ts";
+import { makeDirectory, setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import type { FilesMount } from "./requested-mount.ts";
 
 /** The contents of a mount of files. */
@@ -52,7 +52,7 @@ export class MountFiles {
     setTimes();
     if (this.#lone !== undefined) return;
     const { root } = this.#mount;
-    giveAttributes(place, root, root);
+    setOwnerAndModeAt(place, root, root);
     if (root.mtime !== undefined) utimesSync(place, fileTime(root.mtime), fileTime(root.mtime));
   }
 

@@ -44,7 +44,7 @@ export async function storeFile(
     inspect?.(sha256);
     // Both under one lock, which the removal of unrecorded files also takes.
     inTransaction(database, () => {
-      giveName(temporary, filePath(layout, sha256));
+      moveIntoPlace(temporary, filePath(layout, sha256));
       database
         .query<undefined, [string, string, number, number, number]>(
           `INSERT INTO files (sha256, uuid, size, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
@@ -89,7 +89,7 @@ export function dropDamagedFiles(database: Database, layout: Layout, hashes: Ite
   }
 }
 
-function giveName(temporary: string, path: string): void {
+function moveIntoPlace(temporary: string, path: string): void {
   const folder = dirname(path);
   const stats = lstatSync(folder, { throwIfNoEntry: false });
   // A link in the folder's place could lead elsewhere.

@@ -11,7 +11,7 @@ import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, type Image, requireImage } from "../records/images.ts";
 import type { Call, Route } from "../router.ts";
-import { bringForRequest } from "../unpack/bring-layers.ts";
+import { ensureForRequest } from "../unpack/ensure-layers.ts";
 
 const maxMatches = 10_000;
 const defaultMatches = 1000;
@@ -131,7 +131,7 @@ export const inspectRoutes: readonly Route[] = [
 /** Returns the image that a request names, with its layers. */
 async function requestedImage({ state, parameters }: Call): Promise<Image> {
   const image = requireImage(state, parameters.uuid ?? "");
-  await bringForRequest(state, image);
+  await ensureForRequest(state, image);
   return image;
 }
 

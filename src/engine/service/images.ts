@@ -7,7 +7,7 @@ import { listImages } from "../records/image-list.ts";
 import { removeImage } from "../records/image-removal.ts";
 import { findImage, removeTags, requireImage } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
-import { bringImages } from "../unpack/bring-layers.ts";
+import { ensureImages } from "../unpack/ensure-layers.ts";
 import { type Calls, parseTime } from "./calls.ts";
 
 type Images = Pick<
@@ -99,6 +99,6 @@ function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): Im
 /** Returns an image, once all of its layers are here. */
 export async function ensureImage(state: EngineState, uuid: string, signal: AbortSignal) {
   const image = requireImage(state, uuid);
-  await bringImages(state, [image], { signal, report: () => undefined });
+  await ensureImages(state, [image], { signal, report: () => undefined });
   return image;
 }

@@ -57,13 +57,13 @@ export function makeUpper(path: string, root: string): void {
  * since no other builder's layers record it, and so equal files make equal layers.
  */
 export function describeUpper(path: string, root: string): void {
-  giveAttributes(path, { uid: 0, gid: 0 }, { mode: directoryMode });
+  setOwnerAndModeAt(path, { uid: 0, gid: 0 }, { mode: directoryMode });
   const { atimeMs, mtimeMs } = lstatSync(root);
   utimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
 }
 
 /** Sets owner and mode. The mode comes second, since changing the owner clears setuid and setgid. */
-export function giveAttributes(
+export function setOwnerAndModeAt(
   path: string | Buffer,
   { uid, gid }: { uid: number; gid: number },
   { mode }: { mode: number },

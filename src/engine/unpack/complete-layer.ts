@@ -6,7 +6,7 @@ import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { copyMetadata } from "../copies/upper-tree.ts";
 import { copyContent } from "../copies/verified-copy.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, joinPath, namesIn, type Path, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 import type { DeferredParts } from "./layer-writer.ts";
@@ -48,7 +48,7 @@ export async function completeLayer(
 /** Gives a directory without an entry the metadata of the one in the layers below, or else root's ownership and mode 0755. */
 function describeAs(directory: Path, lower: Path | undefined): void {
   if (lower === undefined) {
-    giveAttributes(directory, { uid: 0, gid: 0 }, { mode: directoryMode });
+    setOwnerAndModeAt(directory, { uid: 0, gid: 0 }, { mode: directoryMode });
     return;
   }
   copyMetadata(lower, directory, lstatSync(lower));

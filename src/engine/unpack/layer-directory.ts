@@ -4,7 +4,7 @@ import { directoryMode } from "../../image/file-mode.ts";
 import { PathResolution } from "../../paths/path-resolution.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { giveAttributes } from "../system/owner-and-mode.ts";
+import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 
@@ -164,7 +164,7 @@ export class LayerDirectory {
     if (stats !== undefined) unlinkSync(toPath(path));
     mkdirSync(toPath(path));
     // mkdir applies this process's umask, and the group of a setgid parent.
-    giveAttributes(toPath(path), { uid: 0, gid: 0 }, { mode: directoryMode });
+    setOwnerAndModeAt(toPath(path), { uid: 0, gid: 0 }, { mode: directoryMode });
     if (stats !== undefined) this.makeOpaque(path);
     else this.implied.add(this.#inside(path));
   }

@@ -2,7 +2,7 @@ import { constants, lstatSync, renameSync, rmSync, type Stats, unlinkSync } from
 import { join } from "node:path";
 import { createPace, type Pace } from "../../pace.ts";
 import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
-import { copyMetadata, giveTimes } from "../copies/upper-tree.ts";
+import { copyMetadata, setFileTimes } from "../copies/upper-tree.ts";
 import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
 import type { Room } from "../import-limits.ts";
@@ -217,7 +217,7 @@ async function removeNeedlessWhiteouts(
       times ??= lstatSync(own.path);
       unlinkSync(path);
     }
-    if (times !== undefined) giveTimes(own.path, times);
+    if (times !== undefined) setFileTimes(own.path, times);
   }
 }
 

@@ -21,7 +21,7 @@ import {
 const noSuchRoute = [0, ...unavailableStatuses].filter((status) => status !== 404);
 
 /** A refusal that does not say whether the path or the image is missing. */
-const saysNothing = /^\s*(404)?[\s:]*(not found)?\W*$/i;
+const isWithoutReason = /^\s*(404)?[\s:]*(not found)?\W*$/i;
 
 /** Statuses for a path whose type a route does not serve. */
 export const wrongType = [400, 409, 422];
@@ -108,7 +108,7 @@ export function createInspectRoutes(
     async ask(image, send) {
       const answer = await send();
       const { status, refusal = "" } = answer;
-      const mayMeanImage = meansMissingImage(refusal) || saysNothing.test(refusal);
+      const mayMeanImage = meansMissingImage(refusal) || isWithoutReason.test(refusal);
       const isUnknown = status === 404 && mayMeanImage && transport.newIds.has(image);
       if (!isUnknown || !(await exist(image))) return answer;
       await listRoot(image, wrongType);

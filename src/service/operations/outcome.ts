@@ -72,8 +72,8 @@ const wrongFormatText = "xec format error";
 /** Detects in a command's output that a program found no space left, or was for another machine. */
 interface OutputWatch {
   see(chunk: OutputChunk): void;
-  saysDiskFull(): boolean;
-  saysWrongFormat(): boolean;
+  reportsDiskFull(): boolean;
+  reportsWrongFormat(): boolean;
 }
 
 export function watchOutput(): OutputWatch {
@@ -87,13 +87,13 @@ export function watchOutput(): OutputWatch {
       isWrong ||= seen.includes(wrongFormatText);
       ends[stream] = seen.slice(1 - diskFullText.length);
     },
-    saysDiskFull: () => isFull,
-    saysWrongFormat: () => isWrong,
+    reportsDiskFull: () => isFull,
+    reportsWrongFormat: () => isWrong,
   };
 }
 
 /** Detects the same in the complete output. */
-export function saysDiskFull({ stdout, stderr }: Pick<OperationOutcome, "stdout" | "stderr">): boolean {
+export function reportsDiskFull({ stdout, stderr }: Pick<OperationOutcome, "stdout" | "stderr">): boolean {
   return [stdout, stderr].some(({ text }) => text.includes(diskFullText));
 }
 

@@ -24,7 +24,7 @@ type WantedImage = Pick<Image, "uuid" | "layer">;
  *
  * @throws RequestError (424) if a layer can't be fetched
  */
-export async function bringImages(
+export async function ensureImages(
   state: EngineState,
   images: readonly WantedImage[],
   waiter: FetchWaiter,
@@ -45,7 +45,7 @@ const maxWaitMilliseconds = 20_000;
  * The same for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again, as long as the
  * message changes, and the layers are fetched meanwhile.
  */
-export async function bringForRequest(state: EngineState, image: WantedImage): Promise<void> {
+export async function ensureForRequest(state: EngineState, image: WantedImage): Promise<void> {
   if (absentLayersOf(state.database, image.layer).length === 0) return;
   const over = new AbortController();
   let reported = "";
