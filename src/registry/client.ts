@@ -124,7 +124,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
       ) {
         exchanged.end();
       } else if (exchanged.response.ok || request.handles?.includes(status) === true) return exchanged;
-      else throw await refusal(exchanged, clock, signal, request.passing);
+      else throw await refusal(exchanged, clock, signal);
     }
   }
 

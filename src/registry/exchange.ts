@@ -11,7 +11,7 @@ import { tap } from "../streams.ts";
 import type { Scopes } from "./authorization.ts";
 import type { Tls, Trust } from "./certificates.ts";
 import type { Ending, RateLimits } from "./rate-limits.ts";
-import { RegistryError, responseText } from "./registry-error.ts";
+import { codesIn, RegistryError, responseText } from "./registry-error.ts";
 
 export interface RegistryRequest {
   method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
@@ -23,8 +23,6 @@ export interface RegistryRequest {
   body?: () => Uint8Array | AsyncIterable<Uint8Array>;
   /** Statuses, besides those of success, that the caller handles. */
   handles?: readonly number[];
-  /** Statuses that may be others at the next attempt of this request. */
-  passing?: readonly number[];
 }
 
 export interface SendOptions {
@@ -153,7 +151,6 @@ export async function refusal(
   exchanged: Exchanged,
   clock: Clock,
   signal: AbortSignal,
-  passing: readonly number[] = [],
 ): Promise<RegistryError> {
   const { response, name } = exchanged;
   const { status, headers } = response;
@@ -165,9 +162,10 @@ export async function refusal(
   } finally {
     exchanged.end();
   }
-  return new RegistryError(responseText(name, status, new TextDecoder().decode(said)), {
+  const body = new TextDecoder().decode(said);
+  return new RegistryError(responseText(name, status, body), {
     status,
-    isPassing: isPassingStatus(status) || passing.includes(status),
+    isPassing: isPassingStatus(status) || codesIn(body).some((code) => passingCodes.has(code)),
     retryAfterMilliseconds: parseRetryAfter(retryAfterIn(headers), clock.now()),
   });
 }
@@ -211,6 +209,9 @@ export function waitBeforeRetry(failure: Failure): number | undefined {
 function isRefusedForNow(status: number | undefined, asked = 0): boolean {
   return status === 429 || (status === 503 && asked > 0);
 }
+
+/** A registry that keeps blobs in files does not find one for a moment while another client sends it, too. */
+const passingCodes: ReadonlySet<string> = new Set(["MANIFEST_BLOB_UNKNOWN"]);
 
 /** True for a status that may be another one at the next attempt. */
 export function isPassingStatus(status: number): boolean {

@@ -9,7 +9,7 @@ import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 import { type BlobStore, readDescriptor } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
-import { createRegistryStore } from "./registry-store.ts";
+import { createRegistryStore, putManifest } from "./registry-store.ts";
 
 /** A manifest that names another one as its subject. */
 export interface Referrer extends Descriptor {
@@ -98,12 +98,10 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
       return (await listByRegistry(digest, signal)) ?? (await listByTag(digest, signal));
     },
     async add({ digest }, referrer, bytes, signal) {
-      const { headers } = await client.send(
-        {
-          ...{ method: "PUT", path: `manifests/${referrer.digest}` },
-          scopes: [`repository:${name}:pull,push`],
-          ...{ headers: { "content-type": referrer.mediaType }, body: () => bytes },
-        },
+      const headers = await putManifest(
+        client,
+        referrer.digest,
+        { mediaType: referrer.mediaType, bytes },
         signal,
       );
       // By this header, the registry says that its list of the subject has the manifest.

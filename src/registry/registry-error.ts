@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 import { type CallName, callName, printable, serverMessage, statusWords } from "../service/http/errors.ts";
-import { asRecord, asText } from "../service/http/json.ts";
+import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 
 interface Details {
   /** The status of the response; `undefined` without a response. */
@@ -55,7 +55,12 @@ export function responseText(call: CallName, status: number, body: string): stri
   return said === undefined ? answered : `${answered}: ${said}`;
 }
 
-/** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */
+/** Returns the codes of all errors in a response: https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */
+export function codesIn(body: string): string[] {
+  const errors = parseRecord(body)?.errors;
+  return (Array.isArray(errors) ? errors : []).flatMap((error) => asText(asRecord(error)?.code) ?? []);
+}
+
 function messageIn(body: string): string | undefined {
   try {
     const record = asRecord(JSON.parse(body));

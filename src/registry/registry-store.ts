@@ -17,12 +17,6 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
   const push = [`repository:${name}:pull,push`];
 
   /** Throws if the registry says that it has stored something else. Not every registry says what. */
-  function requireDigest(sent: string, headers: RegistryResponse["headers"]): void {
-    const stored = headers.get("docker-content-digest");
-    if (isDigest(stored) && stored !== sent)
-      throw new WrongDigestError(client.repository.registry, sent, stored);
-  }
-
   /** Begins an upload. Returns its address, or `undefined` if the registry has the blob now. */
   async function begin(query: string, scopes: readonly string[], signal: AbortSignal) {
     const headers = { "content-length": "0" };
@@ -77,12 +71,8 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const digest = headers.get("docker-content-digest");
       return isDigest(digest) ? digest : (await this.getManifest(tag, signal))?.digest;
     },
-    async putManifest(reference, { mediaType, bytes }, signal) {
-      const headers = { "content-type": mediaType };
-      const request = { method: "PUT", path: `manifests/${reference}`, scopes: push, headers } as const;
-      // While another client sends a blob, too, a registry that stores it in files may not find it for a moment.
-      const stored = await client.send({ ...request, body: () => bytes, passing: [400] }, signal);
-      requireDigest(digestOf(bytes), stored.headers);
+    async putManifest(reference, manifest, signal) {
+      await putManifest(client, reference, manifest, signal);
     },
     async removeManifest(reference, signal) {
       const scopes = [`repository:${name}:delete,pull,push`];
@@ -119,7 +109,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
           { method: "PUT", path: location, scopes: push, headers, body },
           signal,
         );
-        requireDigest(digest, stored.headers);
+        requireDigest(client, digest, stored.headers);
       }, signal);
     },
     minWriteMilliseconds: cheapWriteMilliseconds,
@@ -175,4 +165,30 @@ async function collect(chunks: AsyncIterable<Uint8Array>, size: number): Promise
   }
   if (filled < size) throw new Error(`a blob has only ${filled} of its ${size} bytes`);
   return bytes;
+}
+
+/** Stores a manifest. Returns the headers of the response, by which a registry says what it has done with it. */
+export async function putManifest(
+  client: RegistryClient,
+  reference: string,
+  { mediaType, bytes }: { mediaType: string; bytes: Uint8Array },
+  signal: AbortSignal,
+): Promise<RegistryResponse["headers"]> {
+  const { headers } = await client.send(
+    {
+      ...{ method: "PUT", path: `manifests/${reference}` },
+      scopes: [`repository:${client.repository.name}:pull,push`],
+      ...{ headers: { "content-type": mediaType }, body: () => bytes },
+    },
+    signal,
+  );
+  requireDigest(client, digestOf(bytes), headers);
+  return headers;
+}
+
+/** Throws if the registry says that it has stored something else. */
+function requireDigest(client: RegistryClient, sent: string, headers: RegistryResponse["headers"]): void {
+  const stored = headers.get("docker-content-digest");
+  if (isDigest(stored) && stored !== sent)
+    throw new WrongDigestError(client.repository.registry, sent, stored);
 }

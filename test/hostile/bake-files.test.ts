@@ -1,6 +1,6 @@
 /** Bake files and compose files of others: what they may read on this machine, and for how long. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -264,8 +264,9 @@ describe("what never ends, or never begins, is refused at once:", () => {
       stdout: "ignore",
       stderr: "ignore",
     });
-    // It computes for a second or more before it meets its limit.
-    setTimeout(() => child.kill(), 200);
+    // It computes for a second or more before it meets its limit, and starts in a tenth of one.
+    while (processorTicks(child.pid) < 30) await Bun.sleep(5);
+    child.kill();
     await child.exited;
     expect(child.signalCode).toBe("SIGTERM");
   });
@@ -314,3 +315,12 @@ test("a Dockerfile that is a link out of its directory is not read, as in Docker
   expect(stderr).toContain(".dockerignore is a link out of its directory: it is not applied, as in Docker");
   expect(exitCode).toBe(0);
 });
+
+/** Returns the processor time of a process, in hundredths of a second. */
+function processorTicks(pid: number): number {
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ")
+    .slice(11, 13);
+  return Number(user) + Number(system);
+}

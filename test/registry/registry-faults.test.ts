@@ -283,3 +283,24 @@ test("a registry whose first answer breaks off leaves no timer behind", async ()
   await expect(store.hasBlob(blob, signal)).rejects.toThrow();
   expect(limits.map(({ aborted }) => aborted)).toEqual([true, true]);
 });
+
+test.each<[string, string[], number, boolean]>([
+  ["a blob that another client is just sending", ["DIGEST_INVALID", "MANIFEST_BLOB_UNKNOWN"], 2, true],
+  ["what is no manifest to it", ["MANIFEST_INVALID"], 1, false],
+])("a manifest that a registry refuses for %s is sent %j: %d times", async (_, codes, times, isStored) => {
+  let count = 0;
+  await using registry = startFakeRegistry(({ method, target }) => {
+    if (method !== "PUT" || !target.includes("/manifests/")) return undefined;
+    if (++count > 1) return status(201);
+    return status(400, {}, JSON.stringify({ errors: codes.map((code) => ({ code })) }));
+  });
+  const manifest = { mediaType: "application/vnd.oci.image.manifest.v1+json", bytes: Buffer.from("{}") };
+  const sent = open(registry.host).putManifest("main", manifest, signal);
+  expect(
+    await sent.then(
+      () => true,
+      () => false,
+    ),
+  ).toBe(isStored);
+  expect(count).toBe(times);
+});

@@ -1,6 +1,6 @@
 /**
- * The content of an entry that says where a cache's blobs are: a line with lengths, the blobs that a build reads with the manifest, and
- * a compressed directory with the manifest, then further small blobs. The others are in packs, entries of blobs one after the other.
+ * The content of an entry that says where a cache's blobs are: a line with lengths, a compressed directory with the manifest, the blobs
+ * that a build reads with the manifest, and further small blobs. The others are in packs, entries of blobs one after the other.
  * The directory is compressed with the text of one of these blobs as its dictionary: a cache's index names the same digests.
  */
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
