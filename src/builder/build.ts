@@ -9,7 +9,7 @@ import { AbandonedError } from "./events.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
-import type { BuildJob, BuildRequest, Companions, RunningBuild, SharedWork } from "./job.ts";
+import type { BuildJob, Companions, RunningBuild, ServiceBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
 import { failedStepIn } from "./operations/failed-step.ts";
 import {
@@ -29,12 +29,12 @@ import { configureLayer, withLabels } from "./steps/configure-stage.ts";
  * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once
  * nothing else can fail.
  */
-export async function runBuild(build: BuildRequest): Promise<BuildResult> {
+export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
   const { dockerfile, tags, session } = build.asked;
   const { clock } = build.services;
   const { emit } = build;
   const startedAt = clock.now();
-  const { request, counted } = countEvents(build);
+  const { countedBuild, counted } = countEvents(build);
   const places = placesByLine(dockerfile);
   for (const { rule, message, range } of [
     ...dockerfile.warnings,
@@ -57,7 +57,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const companions = build.companions ?? createCompanions(build.asked.jobs);
   for (;;) {
     const shared = companions.work;
-    const running: RunningBuild = { ...request, shared };
+    const running: RunningBuild = { ...countedBuild, shared };
     try {
       const target = await configureTarget(await runStages(running));
       await requireLayers(target.stage.layer, target.job);

@@ -171,8 +171,8 @@ export interface SourceFiles extends ContextFiles {
   fileStates: FileStates;
 }
 
-/** A build as the caller requests it. */
-export interface BuildRequest {
+/** A build on one service, as the caller asks for it. */
+export interface ServiceBuild {
   asked: AskedBuild;
   services: BuildServices;
   source: SourceFiles;
@@ -202,7 +202,7 @@ export interface Companions {
 }
 
 /** A running build, independent of the current step. */
-export interface RunningBuild extends BuildRequest {
+export interface RunningBuild extends ServiceBuild {
   shared: SharedWork;
 }
 

@@ -3,7 +3,7 @@ import { formatPlatform, type Platform } from "../image/platform.ts";
 import { runBuild } from "./build.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import { AbandonedError, type BuildEvent, type Emit } from "./events.ts";
-import type { BuildRequest } from "./job.ts";
+import type { ServiceBuild } from "./job.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
 
@@ -15,14 +15,14 @@ import type { StepPlace } from "./step-place.ts";
 export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise<BuildResult> {
   const failures: unknown[] = [];
   const warned: Warned = new Map();
-  const run = async ({ platform, request }: PlatformBuild, at: number) => {
-    const shift = shiftPlaces(request, platform, at);
-    const { memory } = request.services;
-    const own: BuildRequest = {
-      ...request,
-      asked: { ...request.asked, platform },
-      services: { ...request.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
-      emit: emitFor(request.emit, shift, { platform, at, warned }),
+  const run = async ({ platform, build }: PlatformBuild, at: number) => {
+    const shift = shiftPlaces(build, platform, at);
+    const { memory } = build.services;
+    const own: ServiceBuild = {
+      ...build,
+      asked: { ...build.asked, platform },
+      services: { ...build.services, memory: at === 0 ? memory : shiftMemory(memory, at) },
+      emit: emitFor(build.emit, shift, { platform, at, warned }),
     };
     try {
       const result = await runBuild(own);
@@ -31,7 +31,7 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
       // Cancelled because another platform failed: not reported as a failure.
       if (error instanceof AbandonedError) failures.push(error);
       else failures.unshift(withPrefix(error, formatPlatform(platform)));
-      request.stop(new AbandonedError());
+      build.stop(new AbandonedError());
       return undefined;
     }
   };
@@ -57,11 +57,11 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
 export interface PlatformBuild {
   platform: Platform;
   /** Its companions are those of all that are built on the same service. */
-  request: BuildRequest;
+  build: ServiceBuild;
 }
 
 /** Gives each platform's steps and stages numbers and names of their own, for whoever shows them. */
-function shiftPlaces({ asked: { dockerfile } }: BuildRequest, platform: Platform, at: number) {
+function shiftPlaces({ asked: { dockerfile } }: ServiceBuild, platform: Platform, at: number) {
   const { instructions, stages } = dockerfile;
   const prefix = formatPlatform(platform);
   return ({ stage, step }: StepPlace): StepPlace => ({

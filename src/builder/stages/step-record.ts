@@ -2,7 +2,7 @@ import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 import type { Emit } from "../events.ts";
 import { findStage } from "../graph/build-graph.ts";
-import type { BuildRequest } from "../job.ts";
+import type { ServiceBuild } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 import type { StageState } from "../state/state.ts";
 import type { MissingPart } from "../state/warnings.ts";
@@ -28,8 +28,8 @@ interface CountedEvents {
   uploadedFor(record: StepRecord): number;
 }
 
-/** Returns the same request with its events counted. */
-export function countEvents(build: BuildRequest): { request: BuildRequest; counted: CountedEvents } {
+/** Returns the same build with its events counted. */
+export function countEvents(build: ServiceBuild): { countedBuild: ServiceBuild; counted: CountedEvents } {
   const uploaded = { files: 0, bytes: 0 };
   /** Files that the image lacks, by stage. */
   const leftOut: (MissingPart & { stage: number | undefined })[] = [];
@@ -61,7 +61,7 @@ export function countEvents(build: BuildRequest): { request: BuildRequest; count
     return [...missingParts(build.asked.dockerfile), ...files].sort((one, other) => one.line - other.line);
   };
   const uploadedFor = (record: StepRecord) => ofRecords.get(record) ?? ofSteps.get(record.step) ?? 0;
-  return { request: { ...build, emit }, counted: { uploaded, missing, uploadedFor } };
+  return { countedBuild: { ...build, emit }, counted: { uploaded, missing, uploadedFor } };
 }
 
 /**

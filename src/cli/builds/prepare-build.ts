@@ -1,9 +1,9 @@
-/** Prepares the request of a build to each of its services. */
+/** Prepares a build for each of its services. */
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import { createCompanions } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
-import type { AskedBuild, BuildRequest, BuildServices, SourceFiles } from "../../builder/job.ts";
+import type { AskedBuild, BuildServices, ServiceBuild, SourceFiles } from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
@@ -89,10 +89,10 @@ export interface PlannedBuild {
   asked: Pick<AskedBuild, "dockerfile" | "linked" | "session" | "secrets" | "cacheRealm" | "pins">;
   /** What all services use. */
   common: Pick<BuildServices, "owner" | "signal" | "daemonImages">;
-  lock: BuildRequest["lock"];
-  confirmKey: BuildRequest["confirmKey"];
-  noteScanTargets: BuildRequest["noteScanTargets"];
-  observerOf(platform: ChosenService["platforms"][number] | undefined): BuildRequest["inputs"];
+  lock: ServiceBuild["lock"];
+  confirmKey: ServiceBuild["confirmKey"];
+  noteScanTargets: ServiceBuild["noteScanTargets"];
+  observerOf(platform: ChosenService["platforms"][number] | undefined): ServiceBuild["inputs"];
   /** Ends the build on all services. */
   stop(service: BuildService, reason: unknown): void;
   emit(service: BuildService, event: BuildEvent): void;
@@ -124,7 +124,7 @@ export async function prepareBuild(
     const cache = await openBuildCache(connection, choice, inputs, invocation);
     const { store, layers, memory, remoteBases, carriedCaches } = cache;
     const emit: Emit = (event) => build.emit(each, event);
-    const request: BuildRequest = {
+    const own: ServiceBuild = {
       asked: {
         ...{ ...asked, tags, useCache, pullsImages, measuresLayers, cacheGeneration },
         ...{ dialect, target, contexts, buildArgs, labels, allowsLocalFrom, maxAddBytes, uncachedStages },
@@ -152,7 +152,7 @@ export async function prepareBuild(
       companions,
       emit,
     };
-    return { service: each, request, cache };
+    return { service: each, build: own, cache };
   };
   const prepared: PreparedBuild[] = [];
   for (const each of services) prepared.push(await prepareOn(each));

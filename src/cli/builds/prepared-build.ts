@@ -1,5 +1,5 @@
 import { runBuild } from "../../builder/build.ts";
-import type { BuildRequest, BuildServices } from "../../builder/job.ts";
+import type { BuildServices, ServiceBuild } from "../../builder/job.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import type { Platform } from "../../image/platform.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
@@ -30,13 +30,13 @@ export function machineOf(
 /** A build on one of its services. */
 export interface PreparedBuild {
   service: BuildService;
-  request: BuildRequest;
+  build: ServiceBuild;
   cache: BuildCache;
 }
 
 interface PlatformInputs {
   platforms: readonly Platform[];
-  inputsFor(platform: Platform): BuildRequest["inputs"];
+  inputsFor(platform: Platform): ServiceBuild["inputs"];
 }
 
 /** Runs the build, and saves what later builds can use: what was done before a failed step is still valid. */
@@ -55,12 +55,12 @@ export async function runAndSave(
     log: Log;
   },
 ): Promise<BuildResult> {
-  const [{ request: first }] = prepared as [PreparedBuild];
+  const [{ build: first }] = prepared as [PreparedBuild];
   const { hashes, fileStates } = first.source;
   const perPlatform = platforms.flatMap((platform) =>
     prepared
       .filter(({ service }) => service.platforms.includes(platform))
-      .map(({ request }) => ({ platform, request: { ...request, inputs: inputsFor(platform) } })),
+      .map(({ build }) => ({ platform, build: { ...build, inputs: inputsFor(platform) } })),
   );
   try {
     const result =
