@@ -133,6 +133,7 @@ const orders: Record<string, readonly string[]> = {
     "foreign",
     "help",
     "service",
+    "entries",
     "command-line",
     "process",
   ],

@@ -6,6 +6,19 @@ import { type Place, placeError } from "./place.ts";
 /** One output, cache, secret, attestation or SSH agent of a target. `paths` of `ssh` is a list, `disabled` of `attest` is true. */
 export type Entry = Readonly<Record<string, string | true | readonly string[]>>;
 
+/** An entry of `secret`. */
+export interface TargetSecret {
+  readonly id?: string;
+  readonly src?: string;
+  readonly env?: string;
+}
+
+/** An entry of `ssh`. */
+export interface TargetAgent {
+  readonly id: string;
+  readonly paths?: readonly string[];
+}
+
 type EntryField = "attest" | "cache-from" | "cache-to" | "output" | "secret" | "ssh";
 
 /** Reads the entries of a field: each a text as on a command line of docker buildx, or an object with the same keys. */
@@ -87,7 +100,7 @@ function secretFrom(fields: Readonly<Record<string, string>>, place: Place): Ent
   return { ...(id && { id }), ...(file && { src: file }), ...(variable && { env: variable }) };
 }
 
-/** Writes an entry as the value of an option of `bough build`; an SSH agent: see `agentText`. */
+/** Writes an entry as the value of an option of `bough build`. */
 export function entryText(entry: Entry): string {
   return Object.entries(entry)
     .map(([key, value]) => {
@@ -95,10 +108,6 @@ export function entryText(entry: Entry): string {
       return /[",]/.test(pair) ? `"${pair.replaceAll('"', '""')}"` : pair;
     })
     .join(",");
-}
-
-export function agentText({ id, paths }: Entry): string {
-  return Array.isArray(paths) ? `${id}=${paths.join(",")}` : String(id);
 }
 
 /** True for an output that goes to a registry. */

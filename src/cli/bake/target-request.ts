@@ -3,16 +3,18 @@ import type { BuildResult } from "../../builder/result.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
-import type { BakedTarget } from "../builds/inputs.ts";
 import { placeholderKey, withKey } from "../builds/keys/key-in-tags.ts";
+import type { BuildInvocation } from "../builds/request.ts";
 import { type BuildRequest, invocationOf } from "../builds/request.ts";
 import { reasonAgainstGithub } from "../cache/github-cache.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import type { FetchedContext } from "../contexts/fetched-context.ts";
+import { agentOf } from "../entries/agent.ts";
+import { secretOf } from "../entries/secret.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { agentText, type Entry, entryText, isPush } from "./entries.ts";
+import { type Entry, entryText, isPush } from "./entries.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
@@ -24,11 +26,7 @@ export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms
 export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
 /** Returns what `bough build --docker` needs to build a target. */
-export function buildOf(
-  target: ResolvedTarget,
-  imageOf: ImageOf,
-  invocation: Invocation,
-): Invocation & BakedTarget {
+export function buildOf(target: ResolvedTarget, imageOf: ImageOf, invocation: Invocation): BuildInvocation {
   return inTarget(target, () => {
     const own = invocationOf(requestFor(target, imageOf, invocation), invocation);
     return { ...own, values: withKey(own.values, target.key ?? placeholderKey, invocation.runtime) };
@@ -117,11 +115,6 @@ function requestFor(
       "cache-from": caches("cache-from"),
       "cache-to": caches("cache-to"),
       target: fields.target || undefined,
-      secret: [
-        ...(fields.secret ?? []).map(entryText),
-        ...forGit.map(([id, variable]) => `id=${id},env=${variable}`),
-      ],
-      ssh: fields.ssh?.map(agentText),
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
       output: outputs.map(entryText),
@@ -138,6 +131,13 @@ function requestFor(
         addresses.split(",").map((address) => `${host}=${address}`),
       ),
       timeout: values.text("timeout"),
+    },
+    entries: {
+      secrets: [
+        ...(fields.secret ?? []).map(secretOf),
+        ...forGit.map(([id, name]) => ({ id, kind: "variable" as const, name })),
+      ],
+      agents: fields.ssh?.map(agentOf) ?? [],
     },
     linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
     inline: text === undefined ? undefined : { text, name },

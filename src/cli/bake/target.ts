@@ -1,5 +1,5 @@
 import { parseGoBoolean } from "../../go/boolean.ts";
-import { type Entry, readEntries } from "./entries.ts";
+import { type Entry, readEntries, type TargetAgent, type TargetSecret } from "./entries.ts";
 
 import { type Place, placeError } from "./place.ts";
 
@@ -50,8 +50,8 @@ export interface Fields {
   "cache-from"?: readonly Entry[];
   "cache-to"?: readonly Entry[];
   target?: string;
-  secret?: readonly Entry[];
-  ssh?: readonly Entry[];
+  secret?: readonly TargetSecret[];
+  ssh?: readonly TargetAgent[];
   platforms?: readonly string[];
   output?: readonly Entry[];
   pull?: boolean;

@@ -18,16 +18,17 @@ import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { chooseServices } from "./build-services.ts";
 import { checkInBuildx } from "./call-json.ts";
-import { type BakedTarget, type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { type Call, readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { recordedDockerfile } from "./recording.ts";
+import type { BakedTarget, BuildInvocation } from "./request.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`. Returns the exit code. */
-export async function runCheckCommand(call: Call, invocation: Invocation & BakedTarget): Promise<number> {
+export async function runCheckCommand(call: Call, invocation: BuildInvocation): Promise<number> {
   const { report, dockerfile } = await checkBuild(invocation);
   if (call.isJson) {
     const json = checkInBuildx(report, dockerfile);
@@ -43,7 +44,7 @@ export async function runCheckCommand(call: Call, invocation: Invocation & Baked
 
 /** Checks what a build would build. Touches no service; of the state, it reads the history of builds. */
 export async function checkBuild(
-  invocation: Invocation & BakedTarget,
+  invocation: BuildInvocation,
 ): Promise<{ report: CheckReport } & Pick<BuildInputs, "dockerfile">> {
   const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);

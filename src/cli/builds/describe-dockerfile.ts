@@ -3,17 +3,17 @@ import { requireTarget } from "../../builder/graph/stage-references.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { jsonText } from "../../terminal/json-text.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { outlineInBuildx, targetsInBuildx } from "./call-json.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Call } from "./options/input-definitions.ts";
 import { commentOn, type Outline, outlineOf } from "./outline.ts";
+import type { BuildInvocation } from "./request.ts";
 
 /** Prints the list, and builds nothing. */
 export async function describeDockerfile(
   { method, isJson }: Call & { method: "outline" | "targets" },
-  invocation: Invocation,
+  invocation: BuildInvocation,
 ): Promise<number> {
   using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);

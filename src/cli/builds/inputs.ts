@@ -4,7 +4,6 @@ import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
-import type { PlatformImage } from "../../builder/result.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
@@ -13,7 +12,6 @@ import type { Platform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { readPlatforms, splitPair } from "../command-line/option-values.ts";
 import {
   type ContextSource,
@@ -22,15 +20,15 @@ import {
   readContextSource,
 } from "../contexts/context-source.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "../contexts/dockerfile-file.ts";
-import type { FetchedContext, OpenedContext } from "../contexts/fetched-context.ts";
+import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
-import type { KeyedBuild } from "./keys/keyed-build.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
+import type { BakedTarget, BuildInvocation } from "./request.ts";
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
@@ -55,20 +53,7 @@ export interface BuildInputs extends OpenedContext {
   maxAddBytes: number;
 }
 
-type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals"> & BakedTarget;
-
-/** What `bough bake` adds to a command line. `inline`: a Dockerfile that is in no file; `name` tells it from others of the same context. */
-export interface BakedTarget {
-  /** The target's name. */
-  target?: string;
-  inline?: { text: string; name: string } | undefined;
-  /** Images of other targets for several platforms, by the one that `--build-context` names. */
-  linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
-  /** Set if the content key of the build is known. */
-  keyed?: KeyedBuild | undefined;
-  /** Contexts that came with the bake file, by the words that name them. */
-  fetched?: ReadonlyMap<string, FetchedContext> | undefined;
-}
+type GivenInputs = Pick<BuildInvocation, "values" | "runtime" | "globals" | "entries"> & BakedTarget;
 
 type InputPlaces =
   | {
@@ -102,7 +87,7 @@ export async function readBuildInputs(
   const target = values.text("target");
   const uncachedStages = readUncachedStages(values, runtime);
   const holder = new DisposableStack();
-  const secrets = holder.use(readSecretOptions(given));
+  const secrets = holder.use(readSecretOptions(given.entries, runtime));
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
   const defaultExcludes = dialect.filtersContexts && !values.flag("no-default-excludes");

@@ -29,12 +29,13 @@ import { readBuildSigner } from "./build-signer.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import type { FoundOutputs } from "./daemon-output.ts";
 import { runAndDeliver } from "./deliver-result.ts";
-import { type BakedTarget, readBuildInputs } from "./inputs.ts";
+import { readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
 import { type BuildsTogether, openServices, type PlannedBuild, prepareBuild } from "./prepare-build.ts";
 import { imagesOf, remember, runAndSave } from "./prepared-build.ts";
 import { type Recording, startRecording } from "./recording.ts";
+import type { BuildInvocation } from "./request.ts";
 import { openLock } from "./result-files.ts";
 
 /** `buildx`: the keys of docker buildx about the build, if a metadata file is written. */
@@ -46,7 +47,7 @@ export type Performed = BuildResult & {
 /** Performs a build and records it for `bough history`. The caller displays it. */
 export async function performBuild(
   progress: Progress,
-  invocation: Invocation & BakedTarget,
+  invocation: BuildInvocation,
   measures: Measures | undefined,
   together?: BuildsTogether,
   recording = startRecording(invocation, { isBaked: together !== undefined }),
@@ -75,7 +76,7 @@ interface Performing {
 /** Chooses what a build needs, prepares it, runs it, and writes its outputs. */
 async function prepareAndRun(
   progress: Progress,
-  invocation: Invocation & BakedTarget,
+  invocation: BuildInvocation,
   { measures, together, recording }: Performing,
 ): Promise<Performed> {
   const { runtime, linked, keyed } = invocation;

@@ -22,7 +22,8 @@ import { isCi } from "../../terminal/color.ts";
 import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/runtime.ts";
-import type { BakedTarget, BuildInputs } from "./inputs.ts";
+import type { BuildInputs } from "./inputs.ts";
+import type { BakedTarget } from "./request.ts";
 
 /** Returns the path of a Dockerfile as records have it. */
 export function recordedDockerfile({

@@ -16,8 +16,9 @@ import {
   writeAllOrNone,
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
-import { type BakedTarget, locateInputs } from "./inputs.ts";
+import { locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
+import type { BakedTarget } from "./request.ts";
 
 /** Files that a build writes: `--metadata-file` and `--iidfile` if it succeeds, `--trace` and `--report` in any case. */
 export interface ResultFiles {
@@ -157,7 +158,10 @@ function asInBuildx(
 }
 
 /** Throws a usage BoughError if a file would replace an input of the build. */
-export function refuseInput(place: ResultPlace, invocation: Invocation & BakedTarget): void {
+export function refuseInput(
+  place: ResultPlace,
+  invocation: Pick<Invocation, "values" | "runtime"> & BakedTarget,
+): void {
   const places = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
   const inputs = [

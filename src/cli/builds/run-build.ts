@@ -4,27 +4,27 @@ import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import type { BakedTarget } from "./inputs.ts";
 import { usesKey } from "./keys/key-in-tags.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
 import { type Recording, startRecording } from "./recording.ts";
+import type { BuildInvocation } from "./request.ts";
 import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files.ts";
 
 /**
  * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
  * one that its options select.
  */
-export async function runBuildCommand(given: Invocation, show = createProgress): Promise<number> {
+export async function runBuildCommand(given: BuildInvocation, show = createProgress): Promise<number> {
   await checkOnError(given);
   const progress = await show(given).catch((error: unknown) => {
     // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
     prepareResultFiles(given);
     throw error;
   });
-  let invocation: Invocation & BakedTarget = given;
+  let invocation: BuildInvocation = given;
   let measures: Measures | undefined;
   const hasReport = invocation.values.text("report") !== undefined;
   let recording = startRecording(invocation, { keepsOutput: hasReport });
@@ -83,10 +83,10 @@ export async function runBuildCommand(given: Invocation, show = createProgress):
 
 /** Finds the content key if it is asked for. Returns the invocation with it; says so if the registry has the image already. */
 async function withKey(
-  given: Invocation,
+  given: BuildInvocation,
   progress: Progress,
   files: ResultFiles,
-): Promise<(Invocation & BakedTarget) | "skipped" | undefined> {
+): Promise<BuildInvocation | "skipped" | undefined> {
   if (!usesKey(given.values, given.runtime) && !given.values.flag("skip-existing")) return undefined;
   const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
   const own = await findOwnKey({ ...given, log: progress.log });

@@ -9,12 +9,12 @@ import { locateInputs } from "../builds/inputs.ts";
 import { namedIgnoreFiles } from "../builds/options/build-contexts.ts";
 import { layoutPath } from "../builds/options/layout-reference.ts";
 import { readSecretOptions } from "../builds/options/secret-options.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { BuildInvocation } from "../builds/request.ts";
 import { parseFileArgument } from "../run/file-argument.ts";
 
 export interface Root {
   /** Requires that all files of this machine that a build reads are below the root. */
-  requireBuildFiles(invocation: Invocation): void;
+  requireBuildFiles(invocation: BuildInvocation): void;
   /** Requires it of a tool's `local_files`. */
   requireLocalFiles(files: readonly string[]): void;
 }
@@ -40,8 +40,8 @@ export function openRoot(path: string, workingDirectory: string): Root {
   return {
     requireBuildFiles(invocation) {
       const { values } = invocation;
-      for (const [id, source] of readSecretOptions(invocation).secrets)
-        if ("file" in source) requireWithin(`the secret ${id},`, source.file);
+      for (const [id, source] of readSecretOptions(invocation.entries, invocation.runtime).secrets)
+        if (source.kind === "file") requireWithin(`the secret ${id},`, source.path);
       const lock = values.text("lock");
       if (lock !== undefined) requireWithin("the lock", lock);
       for (const file of values.list("build-context").flatMap(layoutFiles)) requireWithin("the layout", file);

@@ -1,10 +1,10 @@
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import type { Log } from "../../../terminal/log.ts";
-import type { BakedTarget } from "../../builds/inputs.ts";
 import { hasKeyMark, replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
 import { type ConnectTo, keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
+import type { BuildInvocation } from "../../builds/request.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { engineDirectory, isEmbedded } from "../../service/choice.ts";
 import { isPush } from "../entries.ts";
@@ -24,7 +24,7 @@ interface Surroundings {
 /** What is asked of the targets of a bake, with their content keys. */
 export interface TargetRequests {
   /** Returns the request of a target whose turn has come. */
-  requestOf(target: ResolvedTarget): Promise<Invocation & BakedTarget>;
+  requestOf(target: ResolvedTarget): Promise<BuildInvocation>;
   /** With `--drop-pushed`. */
   dropped: DroppedImages | undefined;
   /** With `--skip-existing`: the targets that are not built. One that was not asked for has no image of its own. */

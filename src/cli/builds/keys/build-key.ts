@@ -13,8 +13,9 @@ import type { Store } from "../../../store/store.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { chooseServices, connectTo } from "../build-services.ts";
 import { readCheckedDockerfile } from "../checked-dockerfile.ts";
-import { type BakedTarget, type BuildInputs, fileTableOf, readBuildInputs } from "../inputs.ts";
+import { type BuildInputs, fileTableOf, readBuildInputs } from "../inputs.ts";
 import { machineOf } from "../prepared-build.ts";
+import type { BuildInvocation } from "../request.ts";
 import { openLock } from "../result-files.ts";
 import type { ConnectTo } from "./keyed-build.ts";
 
@@ -36,7 +37,7 @@ export interface KeyFinding {
 
 /** Finds the content keys of builds that share services and bases. */
 export interface KeyFinder {
-  find(invocation: Invocation & BakedTarget, finding: KeyFinding): Promise<BuildKey>;
+  find(invocation: BuildInvocation, finding: KeyFinding): Promise<BuildKey>;
 }
 
 /** Opens connections for keys alone. Those of one option are one. */

@@ -3,8 +3,8 @@ import { wording } from "../../../messages/wording.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
-import type { BakedTarget } from "../inputs.ts";
 import { readBuildOptions } from "../options/build-options.ts";
+import type { BuildInvocation } from "../request.ts";
 import { besideBuild } from "./beside-image.ts";
 import { createKeyFinder, openConnections } from "./build-key.ts";
 import { createExistingImages } from "./existing-image.ts";
@@ -13,14 +13,14 @@ import { type ConnectTo, keyedBuild } from "./keyed-build.ts";
 import { skippableBuild } from "./skippable.ts";
 
 interface OwnKey {
-  invocation: Invocation & BakedTarget;
+  invocation: BuildInvocation;
   key: string;
   /** With `--skip-existing`: the digest of the image that is there already. */
   existing: string | undefined;
 }
 
 /** Finds the content key of `bough build`, and puts it into the options. The build itself connects again. */
-export async function findOwnKey(invocation: Invocation): Promise<OwnKey> {
+export async function findOwnKey(invocation: BuildInvocation): Promise<OwnKey> {
   const { values, runtime } = invocation;
   // An invalid option is the same error as without a key.
   readBuildOptions({ ...invocation, values: withKey(values, placeholderKey, runtime) });

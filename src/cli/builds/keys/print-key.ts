@@ -1,12 +1,12 @@
-import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import { readBuildOptions } from "../options/build-options.ts";
+import type { BuildInvocation } from "../request.ts";
 import { besideBuild } from "./beside-image.ts";
 import { createKeyFinder, openConnections } from "./build-key.ts";
 import { placeholderKey, replaceKeyMark, withKey } from "./key-in-tags.ts";
 
 /** `bough build --print-key`: prints the content key, and builds nothing. Returns the exit code. */
-export async function printKey(invocation: Invocation): Promise<number> {
+export async function printKey(invocation: BuildInvocation): Promise<number> {
   // An invalid option is the same error as in a build.
   readBuildOptions({ ...invocation, values: withKey(invocation.values, placeholderKey, invocation.runtime) });
   await using connections = openConnections(invocation);

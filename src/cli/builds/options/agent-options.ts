@@ -4,7 +4,7 @@ import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { type BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import { splitPair } from "../../command-line/option-values.ts";
+import type { AgentEntry } from "../../entries/agent.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import type { SigningKey } from "../ssh/private-key.ts";
 
@@ -16,26 +16,17 @@ const isWindows = process.platform === "win32";
 const windowsAgent = "\\\\.\\pipe\\openssh-ssh-agent";
 const startAgent = isWindows ? "Start-Service ssh-agent" : "eval $(ssh-agent)";
 
-/** Parses `default|ID[=SOCKET|KEY,...]`. Without a path, it is the agent of the user. */
-export function parseAgent(
-  text: string,
+/** Without a path, it is the agent of the user. */
+export function pathsOf(
+  { id, paths: [first, ...others] }: AgentEntry,
   environment: Readonly<Record<string, string | undefined>>,
-): [string, AgentPaths] {
-  const [id, given = ""] = splitPair(text);
-  if (id === "") {
-    throw usageError(
-      wording`${{ option: "ssh" }} takes default or ID[=SOCKET|KEY], not ${JSON.stringify(text)}`,
-    );
-  }
-  const [first, ...others] = given.split(",").filter((path) => path !== "");
+): AgentPaths {
   const socket = first ?? (environment.SSH_AUTH_SOCK || (isWindows ? windowsAgent : ""));
-  if (socket === "") {
-    throw usageError(
-      wording`${{ option: "ssh" }} ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
-      wording`Start one (${startAgent}; ssh-add KEY), or give its socket or a key: ${{ option: "ssh" }} ${id}=PATH.`,
-    );
-  }
-  return [id, [socket, ...others]];
+  if (socket !== "") return [socket, ...others];
+  throw usageError(
+    wording`${{ option: "ssh" }} ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
+    wording`Start one (${startAgent}; ssh-add KEY), or give its socket or a key: ${{ option: "ssh" }} ${id}=PATH.`,
+  );
 }
 
 /** Returns the socket of an agent. If the paths are keys, opens one in this process that has them. */

@@ -5,14 +5,14 @@ import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import { Secret } from "../../../secret.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { splitCsv, splitPair } from "../../command-line/option-values.ts";
+import type { BuildEntries } from "../../entries/build-entries.ts";
+import type { SecretEntry, SecretSource } from "../../entries/secret.ts";
 import type { Runtime } from "../../process/runtime.ts";
-import { type AgentPaths, openAgent, parseAgent } from "./agent-options.ts";
+import { type AgentPaths, openAgent, pathsOf } from "./agent-options.ts";
 
 /** The source of each `--secret` and the paths of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
-  secrets: ReadonlyMap<string, SecretSource>;
+  secrets: ReadonlyMap<string, OpenableSource>;
   agents: ReadonlyMap<string, AgentPaths>;
 }
 
@@ -21,18 +21,21 @@ export interface SecretOptions extends SecretSources, Disposable {
   load(): Promise<GivenSecrets>;
 }
 
-type SecretSource = { file: string } | { variable: string };
+type OpenableSource = Exclude<SecretSource, { kind: "by-id" }>;
 
 /** BuildKit's limit. */
 const maxBytes = 500 * 1024;
 
-/** Reads `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET|KEY,...]`, which have docker's syntax. */
-export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">): SecretOptions {
-  const { values, runtime } = given;
+/** Finds the sources of `--secret` and `--ssh`. */
+export function readSecretOptions(
+  { secrets, agents }: Pick<BuildEntries, "secrets" | "agents">,
+  runtime: Runtime,
+): SecretOptions {
   const { environment } = runtime;
-  const secrets = values.list("secret").map((text) => parseSecret(text, runtime));
-  const agents = values.list("ssh").map((text) => parseAgent(text, environment));
-  const sources = { secrets: new Map(secrets), agents: new Map(agents) };
+  const sources: SecretSources = {
+    secrets: new Map(secrets.map((entry) => [entry.id, sourceOf(entry, runtime)])),
+    agents: new Map(agents.map((entry) => [entry.id, pathsOf(entry, environment)])),
+  };
   let loaded: Promise<GivenSecrets> | undefined;
   const opened = new DisposableStack();
   return {
@@ -60,10 +63,10 @@ async function loadSecrets(
   const values = new Map<string, Secret>();
   for (const [id, source] of secrets) {
     const value =
-      "file" in source
-        ? await readSecret(id, source.file, runtime)
+      source.kind === "file"
+        ? await readSecret(id, source.path, runtime)
         : // As in Docker, an unset variable is an empty secret.
-          encoder.encode(environment[source.variable] ?? "");
+          encoder.encode(environment[source.name] ?? "");
     requireSize(id, value.byteLength);
     values.set(id, new Secret(value));
   }
@@ -72,44 +75,21 @@ async function loadSecrets(
   return { values, agents: sockets };
 }
 
-const fields = ["id", "type", "src", "source", "env"] as const;
-
-function parseSecret(
-  text: string,
+/** Chooses the source. Which variables are for builds is up to whoever starts a server. */
+function sourceOf(
+  { id, ...source }: SecretEntry,
   { environment, isSecretVariable = () => true }: Pick<Runtime, "environment" | "isSecretVariable">,
-): [string, SecretSource] {
-  const given: Partial<Record<(typeof fields)[number], string>> = {};
-  for (const field of splitCsv(text)) {
-    const [key, value] = splitPair(field);
-    const name = fields.find((known) => known === key.toLowerCase());
-    if (value === undefined) throw badSecret(`invalid field '${field}' must be a key=value pair`);
-    if (name === undefined) throw badSecret(`unexpected key '${key}'`);
-    given[name] = value;
+): OpenableSource {
+  if (source.kind === "file") return source;
+  if (source.kind === "by-id") {
+    // Without a word about variables that are not allowed: nobody is to learn which there are.
+    const isVariable = environment[id] !== undefined && isSecretVariable(id);
+    return isVariable ? { kind: "variable", name: id } : { kind: "file", path: id };
   }
-  const { id = "", type, src, source = src, env } = given;
-  if (id === "") throw badSecret("the id is missing");
-  if (type !== undefined && type !== "file" && type !== "env")
-    throw badSecret(`unsupported secret type ${JSON.stringify(type)}`);
-  const variable = (name: string): [string, SecretSource] => {
-    if (isSecretVariable(name)) return [id, { variable: name }];
-    throw usageError(
-      `--secret id=${id}: the variable ${name} is not for builds: whoever starts the server allows that with --secret-env ${name}`,
-    );
-  };
-  if (env !== undefined && env !== "" && type !== "file") return variable(env);
-  if (source !== undefined && source !== "")
-    return type === "env" ? variable(source) : [id, { file: source }];
-  if (type === "env") return variable(id);
-  // Without a word about variables that are not allowed: nobody is to learn which there are.
-  const isVariable = type === undefined && environment[id] !== undefined && isSecretVariable(id);
-  return [id, isVariable ? { variable: id } : { file: id }];
-}
-
-/** Returns an error that does not show the whole text, which may be a secret by mistake. */
-function badSecret(what: string): BoughError {
-  return usageError(
-    wording`${{ option: "secret" }}: ${what}`,
-    wording`Write ${{ option: "secret" }} id=ID,src=FILE or ${{ option: "secret" }} id=ID,env=NAME.`,
+  const { name } = source;
+  if (isSecretVariable(name)) return source;
+  throw usageError(
+    wording`${{ option: "secret" }} id=${id}: the variable ${name} is not for builds: whoever starts the server allows that with --secret-env ${name}`,
   );
 }
 

@@ -7,6 +7,7 @@ import { pairs } from "../../command-line/request.ts";
 import { readContextSource } from "../../contexts/context-source.ts";
 import { createGit } from "../../contexts/programs.ts";
 import { chooseDialect } from "../options/dialect.ts";
+import type { BuildInvocation } from "../request.ts";
 import { factsOfCheckout } from "./checkout.ts";
 import { chooseTags } from "./choose-tags.ts";
 import { factsOfJob, type GitFacts } from "./git-facts.ts";
@@ -44,7 +45,7 @@ export async function readTagsFrom(
 }
 
 /** Returns the invocation of a build with what `--tag-from` gives, as if it had been written. */
-export async function withTagsFrom(invocation: Invocation): Promise<Invocation> {
+export async function withTagsFrom(invocation: BuildInvocation): Promise<BuildInvocation> {
   const { values, runtime } = invocation;
   const [context = "."] = values.positionals;
   const source = readContextSource(context, runtime.workingDirectory);

@@ -9,6 +9,7 @@ import type { Progress } from "../../../terminal/progress.ts";
 import { type BuildRequest, invocationOf } from "../../builds/request.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { pairs } from "../../command-line/request.ts";
+import { parseSecret } from "../../entries/secret.ts";
 import { type Call, logTo, surroundingsFor } from "../call.ts";
 import { additive, inTurn, type Tool } from "../tool.ts";
 import { buildInputs, buildRequest, network, timeoutSeconds, toolInput } from "./fields.ts";
@@ -83,12 +84,12 @@ export const build: Tool<typeof input, typeof output> = {
       network: given.network,
       "shm-size": given.shm_size,
       tag: given.tags,
-      secret: given.secrets,
       "no-cache-filter": no_cache_filter,
       "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
       "add-host": pairs(given.add_hosts),
     };
-    const invocation = invocationOf({ ...request, options: asked }, surroundingsFor(call));
+    const entries = { secrets: (given.secrets ?? []).map(parseSecret) };
+    const invocation = invocationOf({ ...request, options: asked, entries }, surroundingsFor(call));
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     return inTurn(given.context, call, async () => {
