@@ -106,9 +106,9 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     buildArgs,
     contexts,
     assumed: withDefaultPath([]),
-    warn({ rule, message, skipped }, instruction) {
+    warn({ rule, message, subject, skipped }, instruction) {
       if (rule === undefined || !isWarningRule(rule)) return;
-      notes.warnings.push({ ...warn(rule, message, instruction), ...(skipped && { skipped }) });
+      notes.warnings.push({ ...warn(rule, message, instruction, subject), ...(skipped && { skipped }) });
     },
     warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 

@@ -64,11 +64,11 @@ function lintExpose({ instructions }: Dockerfile): Finding[] {
       const protocol = port.slice(port.indexOf("/") + 1);
       if (port.includes("/") && !protocol.includes("$") && protocol !== protocol.toLowerCase()) {
         const message = `Defined protocol '${port}' in EXPOSE instruction should be lowercase`;
-        findings.push(warn("ExposeProtoCasing", message, instruction));
+        findings.push(warn("ExposeProtoCasing", message, instruction, port));
       }
       if (withoutVariables(port).includes(":")) {
         const message = `EXPOSE instruction should not define an IP address or host-port mapping, found '${port}'`;
-        findings.push(warn("ExposeInvalidFormat", message, instruction));
+        findings.push(warn("ExposeInvalidFormat", message, instruction, port));
       }
       return findings;
     });
@@ -93,7 +93,7 @@ function lintSecrets({ instructions }: Dockerfile): Finding[] {
       .filter(({ key }) => isSecretName(key))
       .map(({ key }) => {
         const message = `Do not use ARG or ENV instructions for sensitive data (${instruction.name} "${key}")`;
-        return warn("SecretsUsedInArgOrEnv", message, instruction);
+        return warn("SecretsUsedInArgOrEnv", message, instruction, key);
       });
   });
 }
@@ -233,7 +233,7 @@ function undeclared(from: FromInstruction, declared: Arguments, { escape }: Dock
     .map((name) => {
       const meant = nearest(name, declared.keys());
       const suggestion = meant === undefined ? "" : ` (did you mean ${meant}?)`;
-      return warn("UndefinedArgInFrom", `FROM argument '${name}' is not declared${suggestion}`, from);
+      return warn("UndefinedArgInFrom", `FROM argument '${name}' is not declared${suggestion}`, from, name);
     });
 }
 

@@ -110,7 +110,7 @@ interface Reported {
   message: string;
   /** The first line of the Dockerfile if the finding is about no line: the formats demand one. */
   line: number;
-  /** Stays the same if lines move. */
+  /** Stays the same if lines move, or if a later version says it in other words. */
   fingerprint: string;
 }
 
@@ -144,7 +144,7 @@ export function sarifOf(report: CheckReport, path: string, version: string) {
               },
             },
           ],
-          partialFingerprints: { "boughFinding/v1": fingerprint },
+          partialFingerprints: { "boughFinding/v2": fingerprint },
         })),
       },
     ],
@@ -189,7 +189,7 @@ function reportedIn({ errors, warnings, source }: CheckReport, path: string): Re
     const message = visible(maskSecrets(String(textOf(finding))));
     const { start = 1, end = 0 } = finding.range ?? {};
     const text = source.lines.slice(start - 1, end).map((line) => line.trim());
-    const identity = JSON.stringify([path, finding.rule, message.replace(/\bline \d+/g, "line"), text]);
+    const identity = JSON.stringify([path, finding.rule, finding.subject ?? "", text]);
     const count = counts.get(identity) ?? 0;
     counts.set(identity, count + 1);
     const fingerprint = sha256Of(JSON.stringify([identity, count]));

@@ -119,6 +119,8 @@ export interface Finding extends Omit<Problem, "rule" | "range" | "message"> {
   hint?: Message;
   /** The instruction that a build without `--docker` skips. */
   skipped?: string;
+  /** What it is about, if an instruction can have several findings of its rule, or if it is about no line: a name, not a sentence. */
+  subject?: string;
 }
 
 /** Returns the line that a finding is shown at, 1-based. */
@@ -126,8 +128,13 @@ export function lineOf({ culprit, range }: Finding): number | undefined {
   return culprit?.line ?? range?.start;
 }
 
-export function warn(rule: WarningRule, message: Message, { range }: { range: Problem["range"] }): Finding {
-  return { rule, message, range };
+export function warn(
+  rule: WarningRule,
+  message: Message,
+  { range }: { range: Problem["range"] },
+  subject?: string,
+): Finding {
+  return { rule, message, range, ...(subject !== undefined && { subject }) };
 }
 
 /** Returns the message with the advice. */

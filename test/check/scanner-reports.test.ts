@@ -165,6 +165,28 @@ test("-f gitlab is GitLab's code quality report; fingerprints differ, and stay w
   expect(before.json[0]).toMatchObject({ severity: "critical", location: { path: "my #app/Dockerfile" } });
 });
 
+test("a fingerprint depends on the rule, what it is about and the text, not on the message or on other findings", async () => {
+  const [two, one] = ["EXPOSE 1/TCP 2/TCP", "EXPOSE 2/TCP"].map((line) => ["FROM base:1", line].join("\n"));
+  const prints = async (text: string | undefined, ...options: string[]) => {
+    const { json } = await report("gitlab", text, "--docker", ...options);
+    return json.map((each: { check_name: string; fingerprint: string }) => [
+      each.check_name,
+      each.fingerprint.slice(0, 16),
+    ]);
+  };
+  // Another value here makes a finding new for each scanner that has seen it.
+  expect(await prints(two, "--build-arg", "X=1", "--build-arg", "Y=1")).toEqual([
+    ["UnusedBuildArg", "df4e2ec65fb56851"],
+    ["UnusedBuildArg", "ec21e19f4dcfa3cd"],
+    ["ExposeProtoCasing", "f7c4a058d4109da0"],
+    ["ExposeProtoCasing", "f1c39058e90a97aa"],
+  ]);
+  expect(await prints(one, "--build-arg", "Y=1")).toEqual([
+    ["UnusedBuildArg", "ec21e19f4dcfa3cd"],
+    ["ExposeProtoCasing", "fa4a9d1ff1de6dd9"],
+  ]);
+});
+
 test("a clean Dockerfile gives an empty report; such a format is refused elsewhere", async () => {
   expect(await report("gitlab", "FROM base:1 AS build\n")).toEqual({ exitCode: 0, json: [] });
   const { json } = await report("sarif", "FROM base:1 AS build\n");

@@ -169,7 +169,11 @@ test("hard links are separate files, and sockets are left out", async () => {
     [...["directory ", "file one", "file two"]],
   );
   expect(warnings).toEqual([
-    { rule: "SpecialFileLeftOut", message: "sockets can't be copied and are left out: d/socket" },
+    {
+      rule: "SpecialFileLeftOut",
+      subject: "socket",
+      message: "sockets can't be copied and are left out: d/socket",
+    },
   ]);
 });
 

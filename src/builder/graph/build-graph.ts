@@ -166,6 +166,7 @@ export function unknownUncachedStages(
       const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
       return {
         rule: "UnusedNoCacheFilter",
+        subject: name,
         message: wording`${{ option: "no-cache-filter" }} ${name} has no effect: ${path} has no such stage${advice}`,
       };
     });

@@ -182,7 +182,7 @@ export function mistypedStages(
       // A stage that is defined later is an error of its own.
       if (meant === undefined || meant === reference.toLowerCase()) return [];
       const message = `--from=${reference} names no stage, so it is an image; did you mean the stage ${meant}?`;
-      return [{ rule: "MistypedStage", message, range: instruction.range }];
+      return [{ rule: "MistypedStage", message, subject: reference, range: instruction.range }];
     }),
   );
 }

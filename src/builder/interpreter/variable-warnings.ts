@@ -52,6 +52,7 @@ export function unusedBuildArgs(
     .filter((name) => !argumentsOfBuild.has(name))
     .map((name) => ({
       rule: "UnusedBuildArg",
+      subject: name,
       message: wording`${{ option: "build-arg" }} ${name} has no effect: ${withoutEffect[name] ?? `no ARG in ${path} declares it`}`,
     }));
 }
@@ -78,6 +79,7 @@ export function undefinedVariables(
     .filter(({ name, isRequired }) => isRequired && !isKnown(name))
     .map(({ name }) => ({
       rule: "UndefinedVar",
+      subject: name,
       message: `Usage of undefined variable '$${name}'${adviceOn(name, scope)}`,
     }));
 }

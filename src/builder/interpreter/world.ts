@@ -32,7 +32,10 @@ export interface World<Stage extends StageScope> {
   readonly contexts: NamedContexts;
   /** Variables that every image is assumed to have if it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
-  warn(warning: { rule?: string; message: Message; skipped?: string }, instruction: Instruction): void;
+  warn(
+    warning: { rule?: string; message: Message; subject?: string; skipped?: string },
+    instruction: Instruction,
+  ): void;
   /** Returns true if undefined variables in the instruction are worth a warning. */
   warnsAboutUndefined(instruction: Instruction): boolean;
 

@@ -128,6 +128,7 @@ export function unusedSecrets(
         const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
         return {
           rule: "UnusedSecret",
+          subject: `${type} ${id}`,
           message: wording`${option} has no effect: no RUN --mount=type=${type} in ${path} uses it${advice}`,
         };
       });

@@ -16,6 +16,8 @@ export interface BuildWarning {
     | "UnusedNoCacheFilter"
     | "UnusedSecret";
   message: Message;
+  /** The name that it is about, if an instruction can have several such warnings, or if it is about no line. */
+  subject?: string;
   /** Set if the image lacks files for this reason, which Docker's has: their name. */
   leavesOut?: string;
   /** The instruction that is skipped. */
@@ -46,7 +48,8 @@ export function skippedCopyFrom(from: string): BuildWarning {
 
 export function copiedArchive(source: string): BuildWarning {
   const message = wording`ADD ${source}: the archive is copied unchanged, not unpacked as in Docker: ADD --unpack or a build with ${{ option: "docker" }} unpacks it`;
-  return { rule: "ArchiveNotUnpacked", message, leavesOut: `the files in ${displayPath(source)}` };
+  const leavesOut = `the files in ${displayPath(source)}`;
+  return { rule: "ArchiveNotUnpacked", message, subject: source, leavesOut };
 }
 
 export const emptyWorkdir: BuildWarning = {

@@ -28,7 +28,7 @@ export function lintChangedVariables({ stages }: Dockerfile, changes: readonly V
       if (run?.name !== "RUN" || declaring === undefined || mentions(run, name)) continue;
       const message = `${declaring.name} ${name} has changed in ${misses} of the last ${builds} builds: each time, ${title} (line ${run.range.start}) and what follows was run again, in ${seconds.toFixed(1)} s`;
       const hint = `Declare it after that RUN, unless its command reads ${name} from the environment.`;
-      return [{ ...warn("ChangingVariable", message, declaring), hint }];
+      return [{ ...warn("ChangingVariable", message, declaring, JSON.stringify([name, title])), hint }];
     }
     return [];
   });

@@ -66,7 +66,8 @@ export function lintReferences(
 ): Finding[] {
   return absentFrom(lock, references).map(({ kind, name, range }): Finding => {
     const rule: WarningRule = "UnpinnedReference";
-    return { rule, message: wording`${name} ${advice[kind]}, or build with ${{ option: "lock" }}`, range };
+    const message = wording`${name} ${advice[kind]}, or build with ${{ option: "lock" }}`;
+    return { rule, message, range, subject: name };
   });
 }
 
@@ -79,7 +80,7 @@ export function findNotLocked(
   return absentFrom(lock, references).map(({ name, range }): Finding => {
     const rule: ErrorRule = "NotLocked";
     const { message, hint } = notLocked(name, lock.path);
-    return { rule, message, range, ...(hint === undefined ? {} : { hint }) };
+    return { rule, message, range, subject: name, ...(hint === undefined ? {} : { hint }) };
   });
 }
 

@@ -68,6 +68,8 @@ export interface ContextWarning {
     | "EmptySource"
     | "SourceAboveContext"
     | "SpecialFileLeftOut";
+  /** The source, or the kind of files, that it is about. */
+  subject: string;
   /** The name of the files, if they are only left out by default. */
   leavesOut?: string;
 }

@@ -93,6 +93,7 @@ export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning
   const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {
     rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",
+    subject: source,
     message: `nothing is copied from ${displayPath(source)}: ${describeRule(rule)} leaves it out${advice}`,
     ...(isDefault ? { leavesOut: displayPath(source) } : {}),
   };

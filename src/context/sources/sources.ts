@@ -109,6 +109,7 @@ function nothingMatches(search: SourceSearch, sources: readonly string[]): Conte
   const names = sources.map(displayPath).join(", ");
   return {
     rule: "CopyMatchesNothing",
+    subject: names,
     message: `nothing is copied: no file in ${describeContext(search.context)} matches ${names}${advice}`,
   };
 }
@@ -118,12 +119,12 @@ function wordWarnings(source: string, { context }: SourceSearch): ContextWarning
   if (source === "") {
     const whole = where.replace(/^the /, "the whole ");
     const message = `a source is empty after its variables are replaced, so it means ${whole}, as in Docker`;
-    return [{ rule: "EmptySource", message }];
+    return [{ rule: "EmptySource", subject: source, message }];
   }
   if (!isAboveRoot(source)) return [];
   const meant = displayPath(contextPathOf(source) || ".");
   const message = `${displayPath(source)} is outside ${where}: as in Docker, ${meant} in the context is used instead`;
-  return [{ rule: "SourceAboveContext", message }];
+  return [{ rule: "SourceAboveContext", subject: source, message }];
 }
 
 function isFound(search: SourceSearch, path: string): boolean {

@@ -70,6 +70,6 @@ export function leftOutWarnings(files: readonly LeftOut[]): ContextWarning[] {
       reason === undefined
         ? "can't be copied and are left out"
         : `are left out, unlike in Docker, as ${reason}`;
-    return { rule: "SpecialFileLeftOut", message: `${kind}s ${what}: ${named.join(", ")}` };
+    return { rule: "SpecialFileLeftOut", subject: kind, message: `${kind}s ${what}: ${named.join(", ")}` };
   });
 }
