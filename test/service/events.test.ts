@@ -1,11 +1,12 @@
 /** Faults of event streams, and the outcomes that bough reports. */
 import { describe, expect, onTestFinished, test } from "bun:test";
+import { NotFoundError } from "../../src/service/http/errors.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { frameOf } from "../fake-service/event-route.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
-import { clientOf, type TestClient } from "./client.ts";
+import { clientOf, rejection, type TestClient } from "./client.ts";
 
 const events: OperationEvent[] = (
   [
@@ -97,6 +98,18 @@ test.each([400, 422])("a service that allows only follow=1 is asked for that (%p
   const seen: OutputChunk[] = [];
   await follow(seen);
   expect(seen.map(({ text }) => text).join("")).toBe(whole);
+});
+
+test("an operation that does not exist says nothing about the events of others", async () => {
+  const { fake, service, follow } = await start({ streams: [{ text: frames(1, 7) }] });
+  const { intercept } = fake;
+  fake.intercept = (request, recorded) =>
+    request.url.includes("/nosuch")
+      ? Response.json({ error: "no such operation" }, { status: 404 })
+      : intercept?.(request, recorded);
+  expect(await rejection(service.follow("nosuch"))).toBeInstanceOf(NotFoundError);
+  expect(await follow()).toEqual({ text: whole, truncated: false });
+  expect(fake.requestsTo(/\/op\/events$/)).toHaveLength(1);
 });
 
 test("the output and exit of another process of the instance are not the command's", async () => {

@@ -118,14 +118,17 @@ export function createOperations(options: OperationsOptions): Operations {
           const readEvents = async () => {
             const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
-            // An import without events says nothing about instances.
-            if (!isImport) capabilities.learn("events", end !== "unsupported");
+            if (end !== "unsupported") learnEvents(true);
             return end;
           };
+          // An import without events says nothing about instances.
+          const learnEvents = (isServed: boolean) => !isImport && capabilities.learn("events", isServed);
           const isRefused = !capabilities.lacks("events") && (await readEvents()) === "unsupported";
-          // A service that does not know the operation yet has no events of it, either.
-          const onKnown = isRefused ? async () => void (await readEvents()) : undefined;
-          const outcome = await outcomeOf(own, operation, log, onKnown);
+          // A service that does not know the operation, or not yet, has no events of it, either.
+          const onKnown = async (isLate: boolean) => {
+            if (!isLate || (await readEvents()) === "unsupported") learnEvents(false);
+          };
+          const outcome = await outcomeOf(own, operation, log, isRefused ? onKnown : undefined);
           return listener?.onRest === undefined ? outcome : passOnRest(outcome, listener.onRest);
         });
       } finally {
@@ -182,7 +185,7 @@ export function createOperations(options: OperationsOptions): Operations {
     own: PollingOptions,
     operation: string,
     log: ReceivedEvents,
-    onKnown?: () => Promise<void>,
+    onKnown?: (isLate: boolean) => Promise<void>,
   ): Promise<OperationOutcome> {
     const expectation = expected.get(operation) ?? {};
     const {

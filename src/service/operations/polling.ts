@@ -114,8 +114,8 @@ const unknownNewMilliseconds = 5000;
 /** An operation that this client has just started. */
 interface NewOperation extends KnownOperation {
   startedAt: number;
-  /** Called when the service knows it, if it did not at first. It may have events then. */
-  onKnown?: (() => Promise<void>) | undefined;
+  /** Called once when the service knows it. `isLate`: it did not at first, and may have events only now. */
+  onKnown?: ((isLate: boolean) => Promise<void>) | undefined;
 }
 
 /**
@@ -143,11 +143,10 @@ export async function pollUntilEnded(
       await clock.sleep(wait, signal);
       continue;
     }
-    const isKnownLate = wasMissing && !isKnown;
-    isKnown = true;
-    if (isKnownLate && onKnown !== undefined) {
-      await onKnown();
-      continue;
+    if (!isKnown) {
+      isKnown = true;
+      await onKnown?.(wasMissing);
+      if (wasMissing && onKnown !== undefined) continue;
     }
     const { view, waitMilliseconds } = look;
     const { ended } = view;
