@@ -56,6 +56,12 @@ export function usageError(message: Message, hint?: Message): BoughError {
   return new BoughError(message, { kind: "usage", hint });
 }
 
+/** Returns a message with the advice as a further sentence. Another program's message may already end with a full stop. */
+export function withHint({ message, hint }: { message: Message; hint?: Message | undefined }): Message {
+  const end = /[.!?]$/.test(String(message)) ? "" : ".";
+  return hint === undefined ? message : wording`${message}${end}${wording` ${hint}`}`;
+}
+
 /** Returns the message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   const cause = primaryOf(error);

@@ -38,6 +38,20 @@ export function streamOf(
   );
 }
 
+/**
+ * Cancels a reader when the signal is aborted, so that its pending read ends: unlike a socket's body, one from a handler in this
+ * process knows nothing of a request's signal. Dispose of the result when the stream has been read.
+ */
+export function cancelOnAbort(
+  reader: Pick<ReadableStreamDefaultReader, "cancel">,
+  signal: AbortSignal,
+): Disposable {
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener("abort", cancel) };
+}
+
 /** Reads chunks, and stops after more than `maxBytes`, when `isWhole` is false. */
 export async function readAtMost(
   maxBytes: number,

@@ -4,12 +4,13 @@ import type { Instruction } from "../dockerfile/instruction.ts";
 import { argumentWords } from "../dockerfile/instruction-words.ts";
 import { renderProblem } from "../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../dockerfile/secrets.ts";
+import { withHint } from "../errors.ts";
 import { octalMode } from "../image/file-mode.ts";
 import { sha256Of } from "../sha256.ts";
 import { visible } from "../visible.ts";
 import type { CheckReport } from "./check.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { dockerRules, errorRules, type Finding, lineOf, ownRules, pageOf, textOf } from "./rules.ts";
+import { dockerRules, errorRules, type Finding, lineOf, ownRules, pageOf } from "./rules.ts";
 
 /** Returns the report as `-f json` prints it. Unknown values are null. */
 export function describeReport({
@@ -68,7 +69,7 @@ function describeFile(file: PlannedFile) {
 }
 
 function describeFinding(finding: Finding) {
-  return { rule: finding.rule, message: textOf(finding), line: lineOf(finding) ?? null };
+  return { rule: finding.rule, message: withHint(finding), line: lineOf(finding) ?? null };
 }
 
 /** Renders the report as text, much as `docker build --check` prints it. */
@@ -186,7 +187,7 @@ function reportedIn({ errors, warnings, source }: CheckReport, path: string): Re
   /** The number of findings with the same identity so far. */
   const counts = new Map<string, number>();
   const describe = (level: Reported["level"]) => (finding: Finding) => {
-    const message = visible(maskSecrets(String(textOf(finding))));
+    const message = visible(maskSecrets(String(withHint(finding))));
     const { start = 1, end = 0 } = finding.range ?? {};
     const text = source.lines.slice(start - 1, end).map((line) => line.trim());
     const identity = JSON.stringify([path, finding.rule, finding.subject ?? "", text]);

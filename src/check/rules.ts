@@ -1,6 +1,5 @@
 import type { Problem } from "../dockerfile/problems/problem.ts";
 import type { Message } from "../messages/wording.ts";
-import { wording } from "../messages/wording.ts";
 
 /** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
 
@@ -135,10 +134,4 @@ export function warn(
   subject?: string,
 ): Finding {
   return { rule, message, range, ...(subject !== undefined && { subject }) };
-}
-
-/** Returns the message with the advice. */
-export function textOf({ message, hint }: Finding): Message {
-  const end = /[.!?]$/.test(String(message)) ? "" : ".";
-  return hint === undefined ? message : wording`${message}${end}${wording` ${hint}`}`;
 }

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDamaged } from "../database.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError, messageOf, withHint } from "../errors.ts";
 import { type Message, wording } from "../messages/wording.ts";
 import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
 import type { Layout } from "./layout.ts";
@@ -19,10 +19,7 @@ export function describeFault(error: unknown, place: Place): string {
   }
   if (isDiskFailing(error, place))
     return `the disk that holds ${directory} can't be written: ${reasonOf(error)}. ${failingDiskHint}`;
-  // A program's message may already end with a full stop.
-  if (error instanceof BoughError && error.hint !== undefined)
-    return `${error.message.replace(/\.+$/, "")}. ${error.hint}`;
-  return messageOf(error);
+  return error instanceof BoughError ? String(withHint(error)) : messageOf(error);
 }
 
 /** Returns the error of an engine's directory that can't be opened. */

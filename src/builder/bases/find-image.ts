@@ -1,4 +1,4 @@
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import {
   defaultPlatform,
@@ -90,17 +90,12 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
     if (!(error instanceof BoughError) || stored !== undefined || isPulled) throw error;
     const older = await findOlder(wanted, build);
     if (older === undefined) throw error;
-    // The next build need not ask the registry again, as after an import of an older variant from there.
-    if (meansMissing.test(messageOf(error)))
-      rememberImage(reference, older.uuid, build.services.store, platform);
+    // Like Docker, later builds take an image of this machine that suits without asking the registry, until --pull.
+    rememberImage(reference, older.uuid, build.services.store, platform);
     return older;
   });
   return withIdentity(found, wanted);
 }
-
-/** In the words of a registry, or of skopeo about its answer. Any other failure may pass. */
-const meansMissing =
-  /manifest unknown|name unknown|no image found in (image index|manifest list)|access to the resource is denied/i;
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
 export async function findStored(wanted: WantedImage, build: BuildJob): Promise<BaseImage | undefined> {

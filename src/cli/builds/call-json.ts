@@ -1,8 +1,9 @@
 /** What `--call METHOD,format=json` prints, in the words of docker buildx: https://docs.docker.com/reference/cli/docker/buildx/build/#call */
 import { basename } from "node:path";
 import type { CheckReport } from "../../check/check.ts";
-import { dockerRules, type Finding, isDockerRule, pageOf, textOf } from "../../check/rules.ts";
+import { dockerRules, type Finding, isDockerRule, pageOf } from "../../check/rules.ts";
 import type { Dockerfile, LineRange } from "../../dockerfile/instruction.ts";
+import { withHint } from "../../errors.ts";
 import { commentOn, type Outline } from "./outline.ts";
 
 interface Source {
@@ -27,7 +28,7 @@ export function checkInBuildx({ warnings, errors }: CheckReport, { path, text }:
 function describeError(error: Finding) {
   const { rule, range } = error;
   const place = rule === "ParseError" && range ? `dockerfile parse error on line ${range.start}: ` : "";
-  return { message: `${place}${textOf(error)}`, location: locationOf(range) };
+  return { message: `${place}${withHint(error)}`, location: locationOf(range) };
 }
 
 function describeWarning(finding: Finding, description: string) {

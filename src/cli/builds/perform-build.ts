@@ -2,8 +2,8 @@ import type { Emit } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { missingParts } from "../../builder/stages/step-record.ts";
 import { asksForPlatforms } from "../../builder/state/platform.ts";
-import { type Finding, lineOf, textOf } from "../../check/rules.ts";
-import { BoughError } from "../../errors.ts";
+import { type Finding, lineOf } from "../../check/rules.ts";
+import { BoughError, withHint } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -238,7 +238,7 @@ function reportFindings(
   const keyOf = (rule: string, line: number | undefined) => `${rule} ${line}`;
   for (const finding of findings) {
     const { rule, skipped } = finding;
-    const message = wording`${textOf(finding)} (${rule})`;
+    const message = wording`${withHint(finding)} (${rule})`;
     emit({ type: "warning", rule, message, line: lineOf(finding), ...(skipped && { skipped }) });
   }
   const found = new Set(findings.map((finding) => keyOf(finding.rule, lineOf(finding))));

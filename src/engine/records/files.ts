@@ -6,6 +6,7 @@ import { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/wire/file.ts";
 import { isSha256 } from "../../sha256.ts";
+import { cancelOnAbort } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
 import type { ListFilter } from "../http/fields.ts";
@@ -146,8 +147,7 @@ async function writeHashed(
   const hasher = new Bun.CryptoHasher("sha256");
   let size = 0;
   const reader = body?.getReader();
-  const stop = () => void reader?.cancel().catch(() => undefined);
-  signal?.addEventListener("abort", stop, { once: true });
+  using _ = reader && signal && cancelOnAbort(reader, signal);
   const descriptor = openSync(path, "wx", 0o600);
   // A sender in this process never waits for a socket, so it would block everything else.
   const pace = createPace(undefined);
@@ -162,7 +162,6 @@ async function writeHashed(
     signal?.throwIfAborted();
     await sync(descriptor);
   } finally {
-    signal?.removeEventListener("abort", stop);
     closeSync(descriptor);
   }
   return { sha256: hasher.digest("hex"), size };

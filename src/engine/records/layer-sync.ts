@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../clock.ts";
 import { inTransaction } from "../../database.ts";
-import { messageOf } from "../../errors.ts";
+import { messageOf, withHint } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 import { FailedSyncError, syncToDisk } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
@@ -154,7 +154,7 @@ export class LayerSync {
     const message = messageOf(error);
     if (error instanceof FailedSyncError) {
       this.#host.warn(
-        `layers and caches that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`,
+        `layers and caches that were not on the disk yet count as lost, and images built on them must be built again: ${withHint(error)}`,
       );
       return;
     }

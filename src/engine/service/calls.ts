@@ -2,6 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { NotFoundError, StatusError } from "../../service/http/errors.ts";
+import { cancelOnAbort } from "../../streams.ts";
 import type { EngineCore } from "../core.ts";
 import { describeFault, findDiskError, freeSpaceHint, isDiskFull, meansUnwritable } from "../faults.ts";
 import { RequestError } from "../http/answers.ts";
@@ -49,10 +50,8 @@ export function interruptible(
   signal: AbortSignal,
 ): ReadableStream<Uint8Array> {
   const reader = stream.getReader();
-  const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
-  if (signal.aborted) leave();
-  else signal.addEventListener("abort", leave, { once: true });
-  const end = () => signal.removeEventListener("abort", leave);
+  const cancellation = cancelOnAbort(reader, signal);
+  const end = () => cancellation[Symbol.dispose]();
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -3,7 +3,8 @@
  * that a build reads with the manifest, and further small blobs. The others are in packs, entries of blobs one after the other.
  * The directory is compressed with the text of one of these blobs as its dictionary: a cache's index names the same digests.
  */
-import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { promisify } from "node:util";
+import { zstdCompress, zstdDecompress } from "node:zlib";
 import { decompress } from "../../image/compression.ts";
 import { isDigest } from "../../image/digest.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../../service/http/json.ts";
@@ -26,6 +27,9 @@ export interface IndexDirectory {
   /** Blobs in the entry itself. Offsets are from its beginning. */
   embedded: ReadonlyMap<string, { offset: number; length: number }>;
 }
+
+const compressZstd = promisify(zstdCompress);
+const decompressZstd = promisify(zstdDecompress);
 
 const format = "bough-cache-directory";
 /** A line of this format is shorter. */
@@ -69,7 +73,7 @@ export async function encodeIndexEntry(
   const last = places[eager - 1];
   const dictionary =
     last && (await unpack(embedded.get(last.digest) ?? new Uint8Array(0)).catch(() => undefined));
-  const directory = zstdCompressSync(text, dictionary && { dictionary });
+  const directory = await compressZstd(text, dictionary === undefined ? {} : { dictionary });
   const eagerEnd = directory.byteLength + (last === undefined ? 0 : last.offset + last.length);
   const known = dictionary === undefined ? "" : ` ${last?.offset} ${last?.length}`;
   const line = Buffer.from(`${format} 2 ${directory.byteLength} ${eagerEnd}${known}\n`);
@@ -113,7 +117,7 @@ export async function decodeDirectory(
   { start, directoryEnd, dictionary }: IndexHead,
 ): Promise<IndexDirectory> {
   const known = dictionary && (await unpack(bytes.subarray(dictionary.start, dictionary.end)));
-  const record = parseRecord(unpackWith(bytes.subarray(start, directoryEnd), known));
+  const record = parseRecord(await unpackWith(bytes.subarray(start, directoryEnd), known));
   const manifest = asRecord(record?.manifest);
   const [mediaType, text] = [asText(manifest?.type), asText(manifest?.text)];
   if (mediaType === undefined || text === undefined) throw damaged();
@@ -142,9 +146,9 @@ async function unpack(compressed: Uint8Array): Promise<Uint8Array> {
   return unpacked.bytes;
 }
 
-function unpackWith(compressed: Uint8Array, dictionary: Uint8Array | undefined): Uint8Array {
+async function unpackWith(compressed: Uint8Array, dictionary: Uint8Array | undefined): Promise<Uint8Array> {
   try {
-    return zstdDecompressSync(compressed, {
+    return await decompressZstd(compressed, {
       maxOutputLength: maxDirectoryBytes,
       ...(dictionary && { dictionary }),
     });

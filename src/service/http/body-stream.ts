@@ -1,4 +1,5 @@
 import type { Clock } from "../../clock.ts";
+import { cancelOnAbort } from "../../streams.ts";
 import { DeadlineError, startIdleTimer } from "./deadline.ts";
 
 interface BodyOptions {
@@ -27,19 +28,10 @@ export function watchedBody(
   { clock, stop, explain }: BodyOptions,
 ): ReadableStream<Uint8Array> {
   const reader = (body ?? new Blob().stream()).getReader();
-  // Unlike a socket's body, a handler's body does not end when the request's signal is aborted.
-  let interrupt: ((reason: unknown) => void) | undefined;
-  stop.signal.addEventListener("abort", () => interrupt?.(stop.signal.reason), { once: true });
-  // A race against a single promise for the whole body would keep every chunk until the end.
-  const read = async () => {
-    stop.signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof reader.read>>>();
-    interrupt = reject;
-    reader.read().then(resolve, reject);
-    return promise;
-  };
+  const cancellation = cancelOnAbort(reader, stop.signal);
   const end = () => {
     timer.stop();
+    cancellation[Symbol.dispose]();
     stop.release();
     reader.cancel().catch(() => undefined);
   };
@@ -56,7 +48,8 @@ export function watchedBody(
         bytes = 0;
       }
       try {
-        const { done, value } = await read();
+        const { done, value } = await reader.read();
+        stop.signal.throwIfAborted();
         bytes += value?.byteLength ?? 0;
         if (!done) return controller.enqueue(value);
         controller.close();
@@ -65,7 +58,6 @@ export function watchedBody(
         end();
         controller.error(explain(error));
       } finally {
-        interrupt = undefined;
         timer.pause();
       }
     },

@@ -1,5 +1,7 @@
 /** Reads a body of unknown size: counts bytes after decompression, and stops when they exceed the limit. */
 
+import { cancelOnAbort } from "../../streams.ts";
+
 /** Bytes of a JSON response: two output streams of the limit that a build asks for, in base64, and room. */
 export const maxJsonBytes = 64 * 1024 * 1024;
 /** Bytes of a file that is read whole, such as an image's `/etc/passwd`. */
@@ -32,25 +34,19 @@ async function read(
 ): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
   if (body === null) return { bytes: new Uint8Array(), isWhole: true };
   const reader = body.getReader();
-  // Unlike a socket's body, a handler's body does not end when the request's signal is aborted.
-  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener("abort", cancel, { once: true });
+  using _ = cancelOnAbort(reader, signal);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      signal.throwIfAborted();
-      if (done) return { bytes: join(chunks), isWhole: true };
-      chunks.push(value);
-      size += value.byteLength;
-      if (size > maxBytes) {
-        cancel();
-        return { bytes: join(chunks), isWhole: false };
-      }
+  for (;;) {
+    const { done, value } = await reader.read();
+    signal.throwIfAborted();
+    if (done) return { bytes: join(chunks), isWhole: true };
+    chunks.push(value);
+    size += value.byteLength;
+    if (size > maxBytes) {
+      reader.cancel().catch(() => undefined);
+      return { bytes: join(chunks), isWhole: false };
     }
-  } finally {
-    signal.removeEventListener("abort", cancel);
   }
 }
 

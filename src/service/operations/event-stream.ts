@@ -3,6 +3,7 @@
 import { createParser } from "eventsource-parser";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { cancelOnAbort } from "../../streams.ts";
 import { unavailableStatuses } from "../capabilities.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { childOf, DeadlineError } from "../http/deadline.ts";
@@ -89,7 +90,8 @@ export async function readEventStream(
       if (frame.event === "sse_error") isBroken = true;
       else if (!isBroken) reader.onFrame(frame);
     });
-    const source = readerOf(response, stop.signal);
+    const source = (response.body ?? new Blob().stream()).getReader();
+    cancelOnAbort(source, stop.signal);
     for (let part = await source.read(); !part.done; part = await source.read()) {
       life.onBytes();
       transport.noteTraffic();
@@ -163,17 +165,12 @@ function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
   return life;
 }
 
-/** Unlike a socket's body, a handler's body does not end when the request's signal is aborted. */
-function readerOf(response: Response, stop: AbortSignal) {
-  const reader = (response.body ?? new Blob().stream()).getReader();
-  const cancel = () => reader.cancel().catch(() => undefined);
-  if (stop.aborted) cancel();
-  else stop.addEventListener("abort", cancel, { once: true });
-  return reader;
-}
-
 /** Reads until the server ends the stream: only then can the connection be reused. */
-async function drain(source: ReturnType<typeof readerOf>, clock: Clock, stop: Stop): Promise<void> {
+async function drain(
+  source: Pick<ReadableStreamDefaultReader, "read">,
+  clock: Clock,
+  stop: Stop,
+): Promise<void> {
   const over = new DeadlineError("the stream is over");
   clock.sleep(drainMilliseconds, stop.signal).then(
     () => stop.abort(over),

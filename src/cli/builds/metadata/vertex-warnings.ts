@@ -1,5 +1,6 @@
 import { basename } from "node:path";
-import { dockerRules, type Finding, isDockerRule, lineOf, pageOf, textOf } from "../../../check/rules.ts";
+import { dockerRules, type Finding, isDockerRule, lineOf, pageOf } from "../../../check/rules.ts";
+import { withHint } from "../../../errors.ts";
 import { digestOf } from "../../../image/digest.ts";
 
 /**
@@ -19,7 +20,7 @@ export function vertexWarnings(
     return {
       vertex: digestOf(text),
       level: 1,
-      short: base64(`${rule}: ${textOf(finding)}${place}`),
+      short: base64(`${rule}: ${withHint(finding)}${place}`),
       detail: [base64(dockerRules[rule])],
       url: pageOf(rule),
       sourceInfo,

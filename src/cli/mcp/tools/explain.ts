@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { describeReport } from "../../../check/report.ts";
-import { type Finding, lineOf, textOf } from "../../../check/rules.ts";
-import { BoughError } from "../../../errors.ts";
+import { type Finding, lineOf } from "../../../check/rules.ts";
+import { BoughError, withHint } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
 import { checkBuild } from "../../builds/check.ts";
 import { invocationOf } from "../../builds/request.ts";
@@ -102,7 +102,7 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
     const describe = (findings: readonly Finding[]) =>
       findings.map((each) => ({
         rule: each.rule,
-        message: messageForAgent(textOf(each)),
+        message: messageForAgent(withHint(each)),
         line: lineOf(each) ?? null,
       }));
     return {
