@@ -2,6 +2,7 @@ import { isDigest } from "../../image/digest.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
+import { registryHost } from "../../registry/repository.ts";
 import type { Service } from "../../service/client.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
@@ -12,8 +13,10 @@ import { platformOf } from "./base.ts";
 interface RemoteBasesOptions {
   service: Pick<Service, "capabilities" | "declareImage">;
   openSource(address: string): BlobSource;
+  /** The host of the registry whose images are declared; by default, those of every registry. */
+  registry?: string;
   /** Called with each declared image. */
-  onDeclared(image: string, diffIds: readonly string[]): void;
+  onDeclared?(image: string, diffIds: readonly string[]): void;
   signal: AbortSignal;
 }
 
@@ -23,6 +26,7 @@ const maxConfigBytes = 8 * 1024 * 1024;
 export function createRemoteBases({
   service,
   openSource,
+  registry,
   onDeclared,
   signal,
 }: RemoteBasesOptions): RemoteBases {
@@ -30,6 +34,8 @@ export function createRemoteBases({
     async declare(url, tag, platform) {
       const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
       if (address === undefined || reference === undefined) return undefined;
+      if (registry !== undefined && registryHost(address.slice("docker://".length)) !== registry)
+        return undefined;
       const store = openSource(address);
       const wanted = platform === undefined ? await platformOf(supportOf(service)) : parsePlatform(platform);
       const found = await readImage(store, reference, wanted, signal);
@@ -39,7 +45,7 @@ export function createRemoteBases({
         ...found.request,
         ...(tag !== undefined && { tag }),
       });
-      onDeclared(
+      onDeclared?.(
         image,
         found.request.layers.map(({ diff_id }) => diff_id),
       );

@@ -141,7 +141,7 @@ async function prepareAndRun(
     if (platforms.length > 1) requirePlatformsFit(outputs);
     await requireSupport(services, needed, inputs, options);
     const planned: PlannedBuild = {
-      ...{ inputs, options, sharing, shared, observerOf },
+      ...{ inputs, needed, options, outputs, sharing, shared, observerOf },
       asked: { dockerfile, linked, session, secrets, cacheRealm, pins: keyed?.pins },
       common: { owner, signal, daemonImages: destination.images },
       lock: opened?.lock,

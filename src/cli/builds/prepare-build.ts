@@ -5,12 +5,14 @@ import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
 import type { AskedBuild, BuildServices, ServiceBuild, SourceFiles } from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
 import type { Slots } from "../../slots.ts";
 import type { Store } from "../../store/store.ts";
 import { type Log, prefixLog } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { BuildOutput } from "../export/build-outputs.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import type { Signers } from "../signing/open-signer.ts";
@@ -21,6 +23,7 @@ import type { Measures } from "./measures.ts";
 import type { readBuildOptions } from "./options/build-options.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 import { machineOf, type PreparedBuild } from "./prepared-build.ts";
+import { openThinBases } from "./thin-bases.ts";
 
 /** What several builds of one command share. */
 export interface BuildsTogether {
@@ -83,6 +86,9 @@ export async function openServices(
 /** What a build asks of each of its services. */
 export interface PlannedBuild {
   inputs: BuildInputs;
+  /** The part of the Dockerfile that the target needs. */
+  needed: Dockerfile;
+  outputs: readonly BuildOutput[];
   options: BuildOptions;
   sharing: ScopeOptions | undefined;
   shared: CommandCaches;
@@ -122,7 +128,8 @@ export async function prepareBuild(
     const { session, cacheRealm } = asked;
     const choice = { sharing, shared, session, cacheRealm, companions: sessions, log };
     const cache = await openBuildCache(connection, choice, inputs, invocation);
-    const { store, layers, memory, remoteBases, carriedCaches } = cache;
+    const { store, layers, memory, carriedCaches } = cache;
+    const remoteBases = cache.remoteBases ?? (await openThinBases(build, each, invocation));
     const emit: Emit = (event) => build.emit(each, event);
     const own: ServiceBuild = {
       asked: {

@@ -1,0 +1,54 @@
+import type { RemoteBases } from "../../builder/job.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { registryHost } from "../../registry/repository.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { AttestationOptions } from "../export/attestation-options.ts";
+import type { BuildOutput } from "../export/build-outputs.ts";
+import type { BuildService } from "./build-services.ts";
+
+interface AskedImage {
+  /** The part of the Dockerfile that the target needs. */
+  needed: Pick<Dockerfile, "instructions">;
+  outputs: readonly BuildOutput[];
+  options: { attestations: AttestationOptions | undefined };
+}
+
+/**
+ * Has the engine only note what bases are made of, for a build that is pushed to their registry, goes nowhere else, and needs none
+ * of their files: their layers are mounted there. Any other build imports its bases.
+ */
+export async function openThinBases(
+  build: AskedImage,
+  { connection: { service }, supports }: Pick<BuildService, "connection" | "supports">,
+  { runtime: { fetch, clock, environment, signal } }: Invocation,
+): Promise<RemoteBases | undefined> {
+  const registry = needsFiles(build) ? undefined : onlyRegistry(build);
+  if (registry === undefined || !supports.isInThisProcess || !(await supports.remoteLayers()))
+    return undefined;
+  const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
+  const { openBlobSource } = await import("../../registry/open-blob-store.ts");
+  return createRemoteBases({
+    ...{ service, registry, signal },
+    openSource: (address) => openBlobSource(address, { fetch, clock, environment }),
+  });
+}
+
+/** True for instructions that look at the files of an image: a COPY follows its links, and keeps the owners of its directories. */
+function needsFiles({ needed, outputs, options }: AskedImage): boolean {
+  return (
+    needed.instructions.some(({ name }) => ["RUN", "COPY", "ADD", "WORKDIR"].includes(name)) ||
+    outputs.some(({ recompresses }) => recompresses) ||
+    options.attestations?.sbom !== undefined
+  );
+}
+
+/** Returns the host of the registry that the image is pushed to, if it has no other destination. */
+function onlyRegistry({ outputs }: AskedImage): string | undefined {
+  const hosts = new Set(
+    outputs.flatMap(({ destinations }) =>
+      destinations.map((each) => (each.kind === "registry" ? registryHost(each.reference) : undefined)),
+    ),
+  );
+  const [host] = hosts;
+  return hosts.size === 1 ? host : undefined;
+}
