@@ -59,7 +59,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     const give = await slots.take();
     try {
       signal.throwIfAborted();
-      const open = () => chunksOf(service.openLayer(image, layer.id, undefined));
+      const open = () => chunksOf(() => service.openLayer(image, layer.id, undefined));
       const isStored = layer.blob !== undefined && known !== undefined;
       const blob = isStored ? await put(known, open) : await packAndSend(image, layer);
       // A push to the same registry need not send it again.
@@ -167,10 +167,9 @@ function timeOf({ created_at }: ImageLayer): number {
   return Math.max(0, Date.parse(created_at) || 0);
 }
 
-async function* chunksOf(
-  stream: ReadableStream<Uint8Array> | Promise<ReadableStream<Uint8Array>>,
-): AsyncGenerator<Uint8Array> {
-  yield* await stream;
+/** Opens a stream when it is read: one that nobody reads would stay open, and its error would be nobody's. */
+async function* chunksOf(open: () => Promise<ReadableStream<Uint8Array>>): AsyncGenerator<Uint8Array> {
+  yield* await open();
 }
 
 async function* watched(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
