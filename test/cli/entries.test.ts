@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readEntries, type TargetAgent, type TargetSecret } from "../../src/cli/bake/entries.ts";
 import { agentOf, parseAgent } from "../../src/cli/entries/agent.ts";
+import { contextOf, parseContext } from "../../src/cli/entries/context.ts";
 import { parseSecret, secretOf } from "../../src/cli/entries/secret.ts";
 
 function inBakeFile<Fields>(field: string, value: unknown): Fields {
@@ -48,5 +49,27 @@ describe("--ssh", () => {
       id: "default",
       paths: ["keys,old/id"],
     });
+  });
+});
+
+describe("--build-context", () => {
+  test.each([
+    ["lib=../lib", { name: "lib", kind: "place", text: "../lib" }],
+    [
+      "lib=https://host.invalid/a.tar?x=y",
+      { name: "lib", kind: "place", text: "https://host.invalid/a.tar?x=y" },
+    ],
+    [
+      "base=docker-image://alpine:3",
+      { name: "base", kind: "image", reference: "alpine:3", text: "docker-image://alpine:3" },
+    ],
+    [
+      "base=oci-layout://a/b:1",
+      { name: "base", kind: "layout", image: { path: "a/b", tag: "1" }, text: "oci-layout://a/b:1" },
+    ],
+  ])("%s", (text, entry) => {
+    const at = text.indexOf("=");
+    expect(parseContext(text)).toEqual(entry as ReturnType<typeof parseContext>);
+    expect(contextOf(text.slice(0, at), text.slice(at + 1))).toEqual(parseContext(text));
   });
 });

@@ -2,9 +2,9 @@
 import { realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { usageError } from "../../errors.ts";
-import { layoutPath } from "../builds/options/layout-reference.ts";
 import { splitPair } from "../command-line/option-values.ts";
 import { findContextSource } from "../contexts/context-source.ts";
+import { layoutPath } from "../entries/context.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { withTarget } from "./target-request.ts";

@@ -10,8 +10,8 @@ import { reasonAgainstGithub } from "../cache/github-cache.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
-import type { FetchedContext } from "../contexts/fetched-context.ts";
 import { agentOf } from "../entries/agent.ts";
+import { contextOf, fetchedContext, imageContext } from "../entries/context.ts";
 import { secretOf } from "../entries/secret.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type Entry, entryText, isPush } from "./entries.ts";
@@ -31,14 +31,6 @@ export function buildOf(target: ResolvedTarget, imageOf: ImageOf, invocation: In
     const own = invocationOf(requestFor(target, imageOf, invocation), invocation);
     return { ...own, values: withKey(own.values, target.key ?? placeholderKey, invocation.runtime) };
   });
-}
-
-/** Returns what the words mean that stand for contexts that came with the bake file. */
-function fetchedFor({ remote }: ResolvedTarget): Map<string, FetchedContext> | undefined {
-  if (remote === undefined) return undefined;
-  const { tree, context, contexts } = remote;
-  const paths = [...(context === undefined ? [] : [context]), ...contexts.values()];
-  return new Map(paths.map((path) => [wordFor(tree, path), contextIn(tree, path)]));
 }
 
 /** Runs `action`. Adds the target's name, and its place in the file, to errors. */
@@ -91,8 +83,11 @@ function requestFor(
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
     const other = /^target:(.*)$/s.exec(value)?.[1];
     const path = remote?.contexts.get(context);
-    if (remote !== undefined && path !== undefined) return `${context}=${wordFor(remote.tree, path)}`;
-    return `${context}=${other === undefined ? value.replace(/^cwd:\/\//, "") : `docker-image://${imageOf(other).image}`}`;
+    if (remote !== undefined && path !== undefined)
+      return fetchedContext(context, wordFor(remote.tree, path), contextIn(remote.tree, path));
+    return other === undefined
+      ? contextOf(context, value.replace(/^cwd:\/\//, ""))
+      : imageContext(context, imageOf(other).image);
   });
   const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
   const secrets = fields.secret?.map(({ id }) => id) ?? [];
@@ -111,7 +106,6 @@ function requestFor(
       label: pairs(fields.labels),
       annotation: outputs.length > 0 ? fields.annotations : [],
       attest: attests.map(entryText),
-      "build-context": contexts,
       "cache-from": caches("cache-from"),
       "cache-to": caches("cache-to"),
       target: fields.target || undefined,
@@ -138,10 +132,11 @@ function requestFor(
         ...forGit.map(([id, name]) => ({ id, kind: "variable" as const, name })),
       ],
       agents: fields.ssh?.map(agentOf) ?? [],
+      contexts,
     },
     linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
     inline: text === undefined ? undefined : { text, name },
-    fetched: fetchedFor(target),
+    fetched: isRemote ? contextIn(remote.tree, pathInTree) : undefined,
   };
 }
 

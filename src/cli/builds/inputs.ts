@@ -148,9 +148,10 @@ export function locateInputs({
   const context = values.positionals[0] ?? ".";
   // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
-  const kept = fetched?.get(context);
   const source: ContextSource =
-    kept === undefined ? readContextSource(context, workingDirectory) : { kind: "fetched", context: kept };
+    fetched === undefined
+      ? readContextSource(context, workingDirectory)
+      : { kind: "fetched", context: fetched };
   if (inline !== undefined) return locateInline(inline, source, resolve(workingDirectory, context));
   // With a fetched context, only an absolute path names a Dockerfile of this machine, as in Docker.
   if (source.kind !== "directory" && !(named !== undefined && isAbsolute(named)))

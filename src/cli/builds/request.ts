@@ -23,8 +23,8 @@ export interface BakedTarget {
   linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
   /** Set if the content key of the build is known. */
   keyed?: KeyedBuild | undefined;
-  /** Contexts that came with the bake file, by the words that name them. */
-  fetched?: ReadonlyMap<string, FetchedContext> | undefined;
+  /** CONTEXT, if it came with the bake file. */
+  fetched?: FetchedContext | undefined;
 }
 
 /** The request of a build, with what a build needs beside it. */

@@ -7,9 +7,9 @@ import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { locateInputs } from "../builds/inputs.ts";
 import { namedIgnoreFiles } from "../builds/options/build-contexts.ts";
-import { layoutPath } from "../builds/options/layout-reference.ts";
 import { readSecretOptions } from "../builds/options/secret-options.ts";
 import type { BuildInvocation } from "../builds/request.ts";
+import type { ContextEntry } from "../entries/context.ts";
 import { parseFileArgument } from "../run/file-argument.ts";
 
 export interface Root {
@@ -44,7 +44,7 @@ export function openRoot(path: string, workingDirectory: string): Root {
         if (source.kind === "file") requireWithin(`the secret ${id},`, source.path);
       const lock = values.text("lock");
       if (lock !== undefined) requireWithin("the lock", lock);
-      for (const file of values.list("build-context").flatMap(layoutFiles)) requireWithin("the layout", file);
+      for (const file of invocation.entries.contexts.flatMap(layoutFiles)) requireWithin("the layout", file);
       for (const file of namedIgnoreFiles(invocation)) {
         requireWithin("the build context", dirname(file));
         requireWithin("the ignore file", file);
@@ -61,10 +61,9 @@ export function openRoot(path: string, workingDirectory: string): Root {
   };
 }
 
-/** Returns the files that `NAME=oci-layout://PATH` reads first; none for another context. */
-function layoutFiles(context: string): string[] {
-  const layout = layoutPath(context.slice(context.indexOf("=") + 1));
-  return layout === undefined ? [] : [layout, join(layout, "index.json")];
+/** Returns the files that are read first of a layout; none of another context. */
+function layoutFiles(context: ContextEntry): string[] {
+  return context.kind === "layout" ? [context.image.path, join(context.image.path, "index.json")] : [];
 }
 
 function realDirectory(path: string, shown: string): string {

@@ -1,19 +1,20 @@
 import { type Dialect, dialects } from "../../../builder/dialect.ts";
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import type { Invocation } from "../../command-line/command.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /** Returns the dialect that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
 export function chooseDialect({
   values,
+  entries,
   runtime: { environment },
-}: Pick<Invocation, "values" | "runtime">): Dialect {
+}: Pick<BuildInvocation, "values" | "entries" | "runtime">): Dialect {
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
   const implied = [
     ...(isDocker ? ["docker"] : []),
     ...(values.text("target") === undefined ? [] : ["target"]),
     ...(values.list("no-cache-filter").length === 0 ? [] : ["no-cache-filter"]),
-    ...(values.list("build-context").length === 0 ? [] : ["build-context"]),
+    ...(entries.contexts.length === 0 ? [] : ["build-context"]),
   ];
   const [chosen] = implied;
   if (isNotDocker && chosen !== undefined) {

@@ -5,6 +5,7 @@ import { nameAnnotation } from "../../../image/oci-layout.ts";
 import { wording } from "../../../messages/wording.ts";
 import { readRegularFile } from "../../../open-for-reading.ts";
 import { reasonOf } from "../../../system-error.ts";
+import type { LayoutPlace } from "../../entries/context.ts";
 
 /** An image in the index of a layout. */
 interface LayoutImage {
@@ -13,24 +14,18 @@ interface LayoutImage {
   tag: string | undefined;
 }
 
-const parts = /^(.*?)(?::(\w[\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/s;
-
-/** Returns the path in a value of `--build-context` that names a layout; `undefined` for other values. */
-export function layoutPath(value: string): string | undefined {
-  const [, given] = /^oci-layout:\/\/(.*)$/is.exec(value) ?? [];
-  return given === undefined ? undefined : parts.exec(given)?.[1];
-}
-
 /**
  * Returns the reference of the image that `oci-layout://PATH[:TAG|@DIGEST]` names: `oci:`, an absolute path and a tag. As in
  * buildx, no tag means `latest`, and the only image of a layout needs no tag.
  *
- * @param given the value without `oci-layout://`
  * @param option the whole value of `--build-context`, for messages
  * @throws BoughError of kind `usage`
  */
-export function layoutReference(given: string, option: string, workingDirectory: string): string {
-  const [, path = "", tag, digest] = parts.exec(given) ?? [];
+export function layoutReference(
+  { path, tag, digest }: LayoutPlace,
+  option: string,
+  workingDirectory: string,
+): string {
   if (path === "") throw unusable(option, "the path is missing");
   const layout = findLayout(resolve(workingDirectory, path), option);
   const images = readIndex(layout, option);

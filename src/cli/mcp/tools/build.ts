@@ -88,7 +88,7 @@ export const build: Tool<typeof input, typeof output> = {
       "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
       "add-host": pairs(given.add_hosts),
     };
-    const entries = { secrets: (given.secrets ?? []).map(parseSecret) };
+    const entries = { ...request.entries, secrets: (given.secrets ?? []).map(parseSecret) };
     const invocation = invocationOf({ ...request, options: asked, entries }, surroundingsFor(call));
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);

@@ -91,9 +91,9 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
   output: checkOutput,
   annotations: { ...readOnly, idempotentHint: true },
   async perform({ details, ...given }, call) {
-    const { context, options } = buildRequest(given);
+    const request = buildRequest(given);
     const invocation = invocationOf(
-      { context, options: { ...options, check: "true" } },
+      { ...request, options: { ...request.options, check: "true" } },
       surroundingsFor(call),
     );
     call.root.requireBuildFiles(invocation);

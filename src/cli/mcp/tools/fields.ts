@@ -2,6 +2,7 @@ import { z } from "zod";
 import { nearest } from "../../../suggest.ts";
 import type { BuildRequest } from "../../builds/request.ts";
 import { pairs } from "../../command-line/request.ts";
+import { contextOf } from "../../entries/context.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 
 /** Makes the input of a tool. For an unknown name it says which one may be meant, or which ones there are. */
@@ -107,7 +108,7 @@ export function buildRequest(
   needsDocker = false,
 ): BuildRequest {
   const { context, dockerfile, docker, target, lock } = input;
-  const contexts = pairs(input.build_contexts);
+  const contexts = Object.entries(input.build_contexts ?? {}).map(([name, value]) => contextOf(name, value));
   const impliesDocker = needsDocker || target !== undefined || contexts.length > 0;
   return {
     context,
@@ -116,7 +117,7 @@ export function buildRequest(
       "no-docker": docker === false && !impliesDocker,
       "no-default-excludes": input.no_default_excludes,
       "build-arg": pairs(input.build_args),
-      "build-context": contexts,
     },
+    entries: { contexts },
   };
 }
