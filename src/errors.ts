@@ -73,6 +73,15 @@ export function primaryOf(error: unknown): unknown {
   return error instanceof Error && "suppressed" in error ? primaryOf(error.suppressed) : error;
 }
 
+/** Returns the first error of a class among an error and its causes. */
+export function causeOf<Cause extends Error>(
+  error: unknown,
+  type: abstract new (...args: never[]) => Cause,
+): Cause | undefined {
+  if (error instanceof type) return error;
+  return error instanceof Error ? causeOf(error.cause, type) : undefined;
+}
+
 /** Returns an error that says what it is about, a target or a platform, before its message. Others than a BoughError stay as they are. */
 export function withPrefix(error: unknown, prefix: string): unknown {
   if (!(error instanceof BoughError) || error.kind === "interrupted") return error;

@@ -1,4 +1,4 @@
-import { messageOf } from "../errors.ts";
+import { causeOf, messageOf } from "../errors.ts";
 import { createSingleFlight, type SingleFlight } from "../once.ts";
 import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
@@ -11,7 +11,7 @@ import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
 import type { BuildJob, Companions, RunningBuild, ServiceBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
-import { failedStepIn } from "./operations/failed-step.ts";
+import { FailedStepError } from "./operations/failed-step.ts";
 import {
   detectLoss,
   forgetImage,
@@ -106,7 +106,7 @@ export function createCompanions(
 ): Companions {
   const slots = createSlots(jobs);
   // A command that several builds share fails once for all of them.
-  const keepsFailure = (error: unknown) => keepsLayers && failedStepIn(error) !== undefined;
+  const keepsFailure = (error: unknown) => keepsLayers && causeOf(error, FailedStepError) !== undefined;
   const start = (): SharedWork => ({
     images: unlessAbandoned(createSingleFlight({ keeps: true })),
     layers: unlessAbandoned(createSingleFlight({ keeps: keepsLayers, keepsFailure })),

@@ -250,6 +250,42 @@ describe("the results of a bake", () => {
     expect(await message("--results", "none/a")).toContain("--results none/a: there is no directory none");
   });
 
+  test.each([
+    ["an archive of an image", "type=oci"],
+    ["its files", "-"],
+    ["an image for docker", "type=docker,dest=-"],
+  ])("are not on standard output with %s", async (_, output) => {
+    const target = inline("FROM scratch\nCOPY docker-bake.json /\n", { output: [output] });
+    const directory = makeProject(bakeFile({ one: target, two: target }));
+    const { exitCode, stdout, stderr } = await bough(directory, "bake", "one", "--results", "-");
+    expect([exitCode, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain("its image goes to standard output, and so do the lines of --results -");
+    const both = await bough(directory, "bake", "one", "two");
+    expect([both.exitCode, both.stdout]).toEqual([2, ""]);
+    expect(both.stderr).toMatch(
+      /target two \(.*\): its image goes to standard output, and so does that of the target one/,
+    );
+  });
+
+  test("are on standard output where a target's output is refused for itself", async () => {
+    const target = (output: string) =>
+      inline("FROM scratch\nCOPY docker-bake.json /\n", { output: [output] });
+    const directory = makeProject(
+      bakeFile({ bad: target("type=oci,compression=none-such"), good: target("type=cacheonly") }),
+    );
+    const failed = await bough(directory, "bake", "bad", "good", "--results", "-");
+    expect([failed.exitCode, failed.stdout]).toEqual([2, ""]);
+    expect(failed.stderr).toContain("compression must be gzip, zstd or uncompressed");
+    const { exitCode, stdout } = await bough(directory, "bake", "bad", "good", "-k", "--results", "-");
+    expect(exitCode).toBe(1);
+    expect(new Map([...readLines(stdout).values()].map(({ target, status }) => [target, status]))).toEqual(
+      new Map([
+        ["bad", "failed"],
+        ["good", "built"],
+      ]),
+    );
+  });
+
   test("of an earlier bake are removed before a bake fails", async () => {
     const directory = makeProject(bakeFile({ one: inline("FORM base:1\n") }));
     writeFileSync(join(directory, "old.jsonl"), '{"target":"old"}\n');

@@ -64,6 +64,19 @@ test("bough run loads nothing that only an import needs", () => {
   expect(loaded.filter((name) => /^cli\/images\/import/.test(name))).toEqual([]);
 });
 
+test("bough bake loads nothing that only other files, content keys, tags of git or a check need", () => {
+  const loaded = loadedBy(
+    "start.ts",
+    ...["bake.ts", "read-bake.ts", "entitlements.ts", "remote/words.ts", "build-targets.ts"].map(
+      (name) => `cli/bake/${name}`,
+    ),
+  );
+  expect(loaded).toContain("cli/bake/sets/build-all.ts");
+  const needless =
+    /^(yaml$|hcl\/(?!source)|check\/check\.|builder\/keys\/|registry\/(client|registry-store)|cli\/bake\/(compose|call-targets|keys\/(?!key-use)|sets\/(tagged-targets|variable-files))|cli\/builds\/tags\/)/;
+  expect(loaded.filter((name) => needless.test(name))).toEqual([]);
+});
+
 test("the engine in this process loads nothing that only a command or a request needs", () => {
   const loaded = loadedBy("engine/engine.ts", "engine/service/engine-service.ts");
   expect(loaded).toContain("engine/service/operations.ts");

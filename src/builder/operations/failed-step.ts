@@ -41,9 +41,3 @@ export class FailedStepError extends BoughError {
     this.reportsDiskFull = outcome.reportsDiskFull === true;
   }
 }
-
-/** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */
-export function failedStepIn(error: unknown): FailedStepError | undefined {
-  if (error instanceof FailedStepError) return error;
-  return error instanceof Error ? failedStepIn(error.cause) : undefined;
-}

@@ -210,7 +210,10 @@ async function runBake(invocation: Invocation): Promise<number> {
   const defined = await runtime.computeEndably(() =>
     resolveTargets(invocation, definition, { words, remote }),
   );
-  const resolved = await (await import("./sets/tagged-targets.ts")).withTagsFrom(defined, invocation);
+  const resolved =
+    values.list("tag-from").length === 0
+      ? defined
+      : await (await import("./sets/tagged-targets.ts")).withTagsFrom(defined, invocation);
   if (!values.flag("print")) {
     requireAllowed(resolved, allowed, runtime);
     // Others may have made a pipe, which would never end.

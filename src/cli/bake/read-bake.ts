@@ -2,11 +2,11 @@ import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
 import { inHome } from "../../home-directory.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
 import type { BakeText } from "./bake-text.ts";
 import { readBakeCall } from "./call.ts";
-import { readProject } from "./compose-file.ts";
-import { targetsOf } from "./compose-target.ts";
+import type { ComposeInput } from "./compose-file.ts";
 import type { Allowed } from "./entitlements.ts";
 import type { VariableInput } from "./hcl/variables.ts";
 import { attestationText } from "./names.ts";
@@ -18,7 +18,7 @@ import type { BakeWords } from "./remote/words.ts";
 import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
 import { readJsonLines } from "./sets/json-lines.ts";
 import { readShard } from "./sets/shard.ts";
-import { readVariableFiles } from "./sets/variable-files.ts";
+import type { VariableFiles } from "./sets/variable-files.ts";
 import type { Definition } from "./target.ts";
 
 /** What the bake files are read with, if they come from elsewhere. */
@@ -71,7 +71,7 @@ export async function readDefinition(
   };
   const definition = await runtime.computeEndably(async () =>
     combine([
-      ...(composeFiles.length === 0 ? [] : [targetsOf(readProject(composeFiles, input), input)]),
+      ...(composeFiles.length === 0 ? [] : [await readCompose(composeFiles, input)]),
       ...(bakeFiles.length === 0
         ? []
         : [await readBake(bakeFiles, { ...input, ...words, valueOf, tables: variables.values }, runtime)]),
@@ -82,7 +82,20 @@ export async function readDefinition(
   return { definition, files: read };
 }
 
-/** Reads bake files in HCL and JSON. What that needs is loaded only for them. */
+// What a kind of file needs is loaded only for it.
+
+async function readVariableFiles(given: readonly string[], runtime: Runtime): Promise<VariableFiles> {
+  if (given.length === 0) return { values: new Map(), files: [] };
+  return (await import("./sets/variable-files.ts")).readVariableFiles(given, runtime);
+}
+
+async function readCompose(files: readonly BakeText[], input: ComposeInput): Promise<Definition> {
+  const { readProject } = await import("./compose-file.ts");
+  const { targetsOf } = await import("./compose-target.ts");
+  return targetsOf(readProject(files, input), input);
+}
+
+/** Reads bake files in HCL and JSON. */
 async function readBake(
   files: readonly (BakeText & { kind: FileKind })[],
   {

@@ -4,6 +4,7 @@ import { dirname, join, posix, relative, sep } from "node:path";
 import type { Finding } from "../../check/rules.ts";
 import { DockerfileError } from "../../dockerfile/problems/problem.ts";
 import { maskSecrets } from "../../dockerfile/secrets.ts";
+import { causeOf } from "../../errors.ts";
 import { commandLineWords, render } from "../../messages/wording.ts";
 import { describeFailure, describeForDocker, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
@@ -114,7 +115,7 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
         : { details: describeFailure(error, given.globals.format).text, reason: "" };
       if (!progress.fail(error)) stderr.write(formatLogLines(details, stderr));
       resume();
-      const problems = (hasOneDockerfile ? problemsIn(error) : undefined) ?? [
+      const problems = (hasOneDockerfile ? causeOf(error, DockerfileError)?.problems : undefined) ?? [
         { message: known.wording, range: undefined },
       ];
       const marked = known.kind === "interrupted" ? [] : problems;
@@ -150,12 +151,6 @@ function createMark(invocation: Given) {
       place: path.isInRepository ? { file: path.path, line, endLine } : undefined,
     });
   };
-}
-
-/** Finds the problems of the Dockerfile that a build failed for, in whatever errors were wrapped around them. */
-function problemsIn(error: unknown): DockerfileError["problems"] | undefined {
-  if (error instanceof DockerfileError) return error.problems;
-  return error instanceof Error ? problemsIn(error.cause) : undefined;
 }
 
 // Workflow commands: lines of a job's output by which GitHub Actions marks lines of files.

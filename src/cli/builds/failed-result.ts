@@ -1,6 +1,6 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
-import { type FailedStepError, failedStepIn } from "../../builder/operations/failed-step.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { FailedStepError } from "../../builder/operations/failed-step.ts";
+import { BoughError, causeOf, messageOf } from "../../errors.ts";
 import { type CommandTerm, lines, type Message, type OptionTerm, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isStateDiskFull, unlessStateDiskFull } from "../../state-failure.ts";
@@ -41,7 +41,7 @@ export async function concludeFailure(
   // Only the embedded engine uses this machine's disk.
   if (!isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
-  const isFull = failedStepIn(error)?.reportsDiskFull === true;
+  const isFull = causeOf(error, FailedStepError)?.reportsDiskFull === true;
   return withRoomHint(error, runtime, "What the step wrote was removed", isFull);
 }
 
@@ -54,7 +54,7 @@ async function keepNewestFailure(
   { service, store }: Pick<Connection, "service" | "store">,
   session: string,
 ): Promise<void> {
-  const step = failedStepIn(error);
+  const step = causeOf(error, FailedStepError);
   if (step === undefined) return;
   const result = await findResult(step, service);
   if (result !== undefined && step.reportsDiskFull) await remove(result);
@@ -94,7 +94,7 @@ interface Place {
 
 /** Adds to the error of a failed RUN the command lines that open a shell in its place. */
 export function withDebugHint(error: unknown, place: Place): unknown {
-  const step = failedStepIn(error);
+  const step = causeOf(error, FailedStepError);
   if (step === undefined || !(error instanceof BoughError)) return error;
   const hint = lines([error.hint, waysInto(step, place)]);
   return new BoughError(error.wording, { kind: error.kind, hint, cause: error });
@@ -144,7 +144,7 @@ export async function openShellAfter(
 ): Promise<number | undefined> {
   const invocation = error instanceof ServiceFailure ? { ...given, globals: error.globals } : given;
   const { runtime, globals, log } = invocation;
-  const step = failedStepIn(error);
+  const step = causeOf(error, FailedStepError);
   if (step?.place === undefined || runtime.signal.aborted) return undefined;
   const { text } = describeFailure(error, globals.format);
   if (!isReported) runtime.stderr.write(formatLogLines(text, runtime.stderr));

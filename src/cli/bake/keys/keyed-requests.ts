@@ -1,20 +1,19 @@
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import type { Log } from "../../../terminal/log.ts";
-import { hasKeyMark, replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
 import { type ConnectTo, keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { BuildInvocation } from "../../builds/request.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { engineDirectory, isEmbedded } from "../../service/choice.ts";
-import { isPush } from "../entries.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, type ImageOf } from "../target-request.ts";
 import type { DroppedImages } from "./dropped-images.ts";
 import { type ExistingTarget, findExisting, skippedAmong } from "./existing-targets.ts";
+import { isDroppable } from "./key-use.ts";
 import { createTargetKeys, type TargetKeys } from "./target-keys.ts";
 
-interface Surroundings {
+export interface Surroundings {
   imageOf: ImageOf;
   connectTo: ConnectTo;
   log: Log;
@@ -31,24 +30,15 @@ export interface TargetRequests {
   skipped: ReadonlyMap<string, ExistingTarget | undefined>;
 }
 
-/**
- * If a tag of any target has a place for the content key, or with `--skip-existing`, all are built from what their keys are made of:
- * such a target may be made of another one.
- */
-export async function prepareRequests(
+/** All targets are built from what their keys are made of: one with its key in a tag may be made of another one. */
+export async function prepareKeyedRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { imageOf, connectTo, log, signal }: Surroundings,
   invocation: Invocation,
 ): Promise<TargetRequests> {
-  const { values, runtime } = invocation;
+  const { values } = invocation;
   const skips = values.flag("skip-existing");
   const drops = values.flag("drop-pushed");
-  if (runtime.isPlugin === true || !(skips || drops || targets.values().some(isKeyed)))
-    return {
-      requestOf: async (target) => buildOf(target, imageOf, invocation),
-      skipped: new Map(),
-      dropped: undefined,
-    };
   const keys = createTargetKeys(targets, connectTo, invocation);
   const existing = skips
     ? await findExisting(targets, keys, { log, signal }, invocation)
@@ -97,19 +87,4 @@ async function openDropped(
     if (isEngine) makeRoomInBackground(runtime, engineDirectory(runtime));
   };
   return createDroppedImages(targets, keys, { connection, log, makeRoom, signal: runtime.signal });
-}
-
-/** True for a target whose image only registries are to keep, or that nobody has asked for. */
-export function isDroppable({ isLinked, fields: { output = [] } }: ResolvedTarget): boolean {
-  return isLinked || (output.length > 0 && output.every(isPush));
-}
-
-/** Returns the tags with the key. */
-export function tagsOf({ fields: { tags = [] } }: ResolvedTarget, key: string | undefined): string[] {
-  return tags.map((tag) => (key === undefined ? tag : replaceKeyMark(tag, key)));
-}
-
-function isKeyed({ fields: { tags = [], output = [] } }: ResolvedTarget): boolean {
-  const texts = output.flatMap((entry) => Object.values(entry)).map(String);
-  return [...tags, ...texts].some(hasKeyMark);
 }

@@ -1,27 +1,29 @@
 import { BoughError } from "../../../errors.ts";
 import { type Message, wording } from "../../../messages/wording.ts";
+import { failureOf } from "../../../terminal/failure.ts";
 import { formatCount } from "../../../terminal/quantity.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-
-/** A target that was not built: it has failed, or one that it is made of was not built. */
-export type FailedTarget = { target: ResolvedTarget } & ({ message: string } | { needs: readonly string[] });
+import { withTarget } from "../target-request.ts";
+import type { TargetEnds } from "./target-end.ts";
 
 /** More errors than anybody reads. */
 const maxShown = 100;
 
-/** Returns the error of a bake that was to go on after failures: all of them, in the order of the file. */
+/** Returns the error of a bake that was to go on after failures: all of them, in the order of the file; `undefined` if there is none. */
 export function failureOfAll(
-  given: readonly FailedTarget[],
   targets: ReadonlyMap<string, ResolvedTarget>,
-): BoughError {
-  const order = new Map([...targets.keys()].map((name, at) => [name, at]));
-  const placeOf = ({ target }: FailedTarget) => order.get(target.name) ?? 0;
-  const failed = given.toSorted((one, other) => placeOf(one) - placeOf(other));
-  const own = failed.flatMap((each) => ("message" in each ? [each] : []));
-  const blocked = failed.flatMap((each) => ("needs" in each ? [each] : []));
-  const shown = own.slice(0, maxShown).map(({ message }) => message);
+  ends: TargetEnds,
+): BoughError | undefined {
+  const ended = [...targets.values()].map((target) => ({ target, end: ends.get(target.name) }));
+  const own = ended.flatMap(({ target, end }) =>
+    end?.status === "failed" ? [failureOf(withTarget(end.error, target)).message] : [],
+  );
+  const blocked = ended.flatMap(({ target, end }) =>
+    end?.status === "blocked" ? [`${target.name} (needs ${end.needs.join(", ")})`] : [],
+  );
+  if (own.length + blocked.length === 0) return undefined;
+  const shown = own.slice(0, maxShown);
   const left = own.length - shown.length;
-  const others = blocked.map(({ target, needs }) => `${target.name} (needs ${needs.join(", ")})`);
   const parts = [
     `${own.length} of ${formatCount(targets.size, "target")} failed`,
     ...(blocked.length === 0 ? [] : [`${blocked.length} not built, since they need one that is not built`]),
@@ -30,9 +32,9 @@ export function failureOfAll(
     parts.join(", "),
     ...shown,
     ...(left > 0 ? [`... and ${left} more`] : []),
-    ...(others.length === 0 ? [] : [`not built: ${listed(others)}`]),
+    ...(blocked.length === 0 ? [] : [`not built: ${listed(blocked)}`]),
   ].join("\n");
-  return new BoughError(message, { hint: hintFor(left + others.length > maxShown) });
+  return new BoughError(message, { hint: hintFor(left + blocked.length > maxShown) });
 }
 
 function hintFor(isCut: boolean): Message | undefined {

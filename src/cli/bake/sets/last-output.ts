@@ -7,14 +7,19 @@ const maxKept = 4096;
 /** Commands of which they are kept. */
 const maxCommands = 1000;
 
-/** Keeps the last output of commands that have failed. Builds that share a failed command see its output once only. */
-export function createLastOutput() {
+/** The last output of commands that have failed. Builds that share a failed command see its output once only. */
+export interface LastOutput {
+  /** Returns the output of an operation. */
+  of(operation: string): string | undefined;
+  /** Returns the same display, which notes output. */
+  watch(progress: Progress, mask: (text: string) => string): Progress;
+}
+
+export function createLastOutput(): LastOutput {
   const outputs = new Map<string, string>();
   return {
-    /** Returns the output of an operation. */
     of: (operation: string) => outputs.get(operation),
-    /** Returns the same display, which notes output. */
-    watch(progress: Progress, mask: (text: string) => string): Progress {
+    watch(progress, mask) {
       const running = new Map<number, OutputText>();
       const note = (event: BuildEvent) => {
         if (event.type === "output")

@@ -1,21 +1,25 @@
 /** How a target has ended, and the line of `--results` about it. */
-import { failedStepIn } from "../../../builder/operations/failed-step.ts";
-import type { BuildResult } from "../../../builder/result.ts";
+import { FailedStepError } from "../../../builder/operations/failed-step.ts";
 import { DockerfileError } from "../../../dockerfile/problems/problem.ts";
+import { causeOf } from "../../../errors.ts";
 import { type BuildRecord, countCached } from "../../../history/build-record.ts";
 import { failureOf } from "../../../terminal/failure.ts";
-import { tagsOf } from "../keys/keyed-requests.ts";
+import type { Performed } from "../../builds/perform-build.ts";
+import { tagsOf } from "../keys/key-use.ts";
 import type { ResolvedTarget } from "../resolve.ts";
+import type { LastOutput } from "./last-output.ts";
 
-/** Names of how a target ends. `blocked`: a target that it is made of was not built. `cancelled`: something else ended it. */
-export type TargetStatus = TargetEnd["status"];
-
+/** `blocked`: a target that it is made of was not built. `cancelled`: something else ended it. */
 export type TargetEnd =
-  | { status: "built"; result: BuildResult }
-  | { status: "skipped"; digest: string }
+  | { status: "built"; result: Performed }
+  /** Its image was in its registry. */
+  | { status: "skipped"; key: string; digest: string; tags: readonly string[] }
   | { status: "failed" | "cancelled"; error: unknown }
   /** `error`: why the other one was not built. */
   | { status: "blocked"; needs: readonly string[]; error: unknown };
+
+/** How targets have ended, by name, in the order in which they did. */
+export type TargetEnds = ReadonlyMap<string, TargetEnd>;
 
 /** What is known of a target that has ended. */
 export interface EndedTarget {
@@ -30,20 +34,14 @@ export interface EndedTarget {
   isDropped?: boolean;
   /** Milliseconds since the epoch. */
   endedAt: number;
-}
-
-/** What a line needs of the surroundings of a failed build. */
-export interface FailureDetails {
-  /** Masks secrets. */
-  mask(text: string): string;
-  /** Returns the last output of a command that has failed. */
-  outputOf(operation: string): string | undefined;
+  /** Masks the secrets of its build. */
+  mask?: (text: string) => string;
 }
 
 /** Returns a line of `--results` as data. The keys are always the same. */
 export function resultOf(
-  { target, end, seconds, key, record, endedAt, isDropped = false }: EndedTarget,
-  details: FailureDetails,
+  { target, end, seconds, key, record, endedAt, mask = (text) => text, isDropped = false }: EndedTarget,
+  outputOf: LastOutput["of"],
 ): Record<string, unknown> {
   const result = end.status === "built" ? end.result : undefined;
   const exported = result?.exported ?? [];
@@ -61,18 +59,22 @@ export function resultOf(
     ...{ cached, run: layers - cached },
     pushedBytes: exported.reduce((bytes, { sentBytes = 0 }) => bytes + sentBytes, 0),
     needs: end.status === "blocked" ? end.needs : [],
-    error: "error" in end ? describeError(end.error, details) : null,
+    error: "error" in end ? describeError(end.error, mask, outputOf) : null,
     build: record?.id ?? null,
     origin: target.origin,
     endedAt: new Date(endedAt).toISOString(),
   };
 }
 
-function describeError(error: unknown, { mask, outputOf }: FailureDetails): Record<string, unknown> {
+function describeError(
+  error: unknown,
+  mask: (text: string) => string,
+  outputOf: LastOutput["of"],
+): Record<string, unknown> {
   const { message, kind } = failureOf(error);
-  const place = findCause(error, (cause) => (cause instanceof DockerfileError ? cause : undefined));
+  const place = causeOf(error, DockerfileError);
   const [problem] = place?.problems ?? [];
-  const step = failedStepIn(error);
+  const step = causeOf(error, FailedStepError);
   // The advice of a failed step is about the latest one of its session.
   const { hint } = step ?? failureOf(error);
   return {
@@ -83,9 +85,4 @@ function describeError(error: unknown, { mask, outputOf }: FailureDetails): Reco
     line: problem?.culprit?.line ?? problem?.range.start ?? null,
     output: (step && outputOf(step.operation)) ?? null,
   };
-}
-
-function findCause<Found>(error: unknown, find: (error: Error) => Found | undefined): Found | undefined {
-  if (!(error instanceof Error)) return undefined;
-  return find(error) ?? findCause(error.cause, find);
 }

@@ -1,0 +1,54 @@
+import type { Log } from "../../../terminal/log.ts";
+import { readSharing } from "../../builds/build-cache.ts";
+import { chooseServices } from "../../builds/build-services.ts";
+import { readBuildSigner } from "../../builds/build-signer.ts";
+import { readCheckedDockerfile } from "../../builds/checked-dockerfile.ts";
+import { readBuildInputs } from "../../builds/inputs.ts";
+import { readBuildOptions } from "../../builds/options/build-options.ts";
+import type { BuildsTogether } from "../../builds/prepare-build.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { readPlatforms } from "../../command-line/option-values.ts";
+import { isAddress } from "../names.ts";
+import type { ResolvedTarget } from "../resolve.ts";
+import { buildOf, inTarget, placeholder, reasonAgainstCache, withTarget } from "../target-request.ts";
+
+/** Says which caches are left out. */
+export function warnOfCaches(
+  { name, fields }: ResolvedTarget,
+  { environment }: Invocation["runtime"],
+  log: Pick<Log, "warn">,
+): void {
+  for (const field of ["cache-from", "cache-to"] as const)
+    for (const entry of fields[field] ?? []) {
+      const reason = reasonAgainstCache(entry, environment);
+      if (reason !== undefined) log.warn(`target ${name}: ${field}: ${reason}: it is left out`);
+    }
+}
+
+/** Throws for what can be seen to be wrong with a target before anything is run. */
+export async function checkTarget(
+  target: ResolvedTarget,
+  log: Log,
+  signers: BuildsTogether["signers"],
+  invocation: Invocation,
+): Promise<void> {
+  const own = buildOf(target, () => placeholder, invocation);
+  const { outputs } = inTarget(target, () => {
+    chooseServices(own, readPlatforms(own.values.text("platform")));
+    return readBuildOptions(own);
+  });
+  // Contexts at an address are fetched when their turn comes, if they did not come with the bake file.
+  if (target.remote?.context === undefined && isAddress(target.fields.context)) return;
+  try {
+    using inputs = await readBuildInputs(own, {
+      log: { ...log, warn: () => undefined },
+      keepsContext: false,
+    });
+    await readCheckedDockerfile(inputs, own);
+    await inputs.secrets.load();
+    await readSharing(own, inputs);
+    await readBuildSigner(own, outputs, log, signers);
+  } catch (error) {
+    throw withTarget(error, target);
+  }
+}
