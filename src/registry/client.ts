@@ -14,11 +14,11 @@ import {
   isPassingStatus,
   type RegistryRequest,
   refusal,
+  repeatPassing,
   retriesIn,
   type SendOptions,
   sendOnce,
   shownAddress,
-  waitBeforeRetry,
 } from "./exchange.ts";
 import { rateLimitsOf } from "./rate-limits.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
@@ -61,7 +61,7 @@ export interface RegistryClient {
     request: RegistryRequest,
     signal: AbortSignal,
   ): Promise<RegistryResponse & { body: ReadableStream<Uint8Array> }>;
-  /** Performs work that consists of requests, and again where that may help. `attempt` is 1 at first. */
+  /** Performs work that consists of requests, and again where that may help. */
   repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
@@ -142,21 +142,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     }
   }
 
-  async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await work();
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof RegistryError)) throw error;
-        const { status, isPassing, retryAfterMilliseconds } = error;
-        const failure = { status, isPassing, retryAfterMilliseconds, attempt, random: Math.random() };
-        const wait = waitBeforeRetry({ ...failure, retries });
-        if (wait === undefined) throw error;
-        await clock.sleep(wait, signal);
-      }
-    }
-  }
+  const repeat: RegistryClient["repeat"] = (work, signal) => repeatPassing(work, { clock, retries }, signal);
 
   return {
     repository,

@@ -205,6 +205,27 @@ export function waitBeforeRetry(failure: Failure): number | undefined {
   return Math.max(asked, Math.round(full * (1 - random / 2)));
 }
 
+/** Performs work that consists of requests, and again as long as a failure may pass. `retries`: the number of further attempts. */
+export async function repeatPassing<T>(
+  work: () => Promise<T>,
+  { clock, retries }: { clock: Clock; retries: number },
+  signal: AbortSignal,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof RegistryError)) throw error;
+      const { status, isPassing, retryAfterMilliseconds } = error;
+      const failure = { status, isPassing, retryAfterMilliseconds, attempt, random: Math.random() };
+      const wait = waitBeforeRetry({ ...failure, retries });
+      if (wait === undefined) throw error;
+      await clock.sleep(wait, signal);
+    }
+  }
+}
+
 /** True if a host takes no more requests for a while. */
 function isRefusedForNow(status: number | undefined, asked = 0): boolean {
   return status === 429 || (status === 503 && asked > 0);

@@ -1,5 +1,6 @@
 /** Certificates for keys, by an authority that checks an identity token: https://github.com/sigstore/fulcio/blob/main/fulcio.proto */
 import { X509Certificate } from "node:crypto";
+import { X509Certificate as Fields } from "@sigstore/core";
 import { asRecord, parseRecord } from "../service/http/json.ts";
 import type { IdentityToken } from "./identity-token.ts";
 import type { SigningKey } from "./signing-key.ts";
@@ -36,9 +37,9 @@ export async function certify(
     : { certificate, chain };
 }
 
-/** Returns whom a certificate names: `https://github.com/...`, or an address. */
-export function identityOf(certificate: X509Certificate): string {
-  return (certificate.subjectAltName ?? "").replace(/^(URI|email):/, "");
+/** Returns whom a certificate names, as whoever verifies it reads it: `https://github.com/...`, or an address. */
+export function identityOf({ raw }: X509Certificate): string {
+  return Fields.parse(raw).subjectAltName ?? "";
 }
 
 function parseCertificate(pem: string): X509Certificate | undefined {

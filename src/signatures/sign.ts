@@ -1,13 +1,14 @@
 /** Signs the manifest of an image, and stores the signature beside it. */
 import { withPrefix } from "../errors.ts";
 import { digestOf, hexOf } from "../image/digest.ts";
+import { createSingleFlight } from "../once.ts";
 import type { Referrers } from "../registry/referrers.ts";
 import { type AttachedBundle, attachBundle, attachSimple } from "./attach.ts";
 import { encodeBundle, encodeEnvelope, type SignerMaterial } from "./bundle.ts";
 import { type Certified, certify, identityOf } from "./certificate-authority.ts";
 import { fetchToken, type TokenSource } from "./identity-token.ts";
 import { makeSigningKey, type SigningKey } from "./signing-key.ts";
-import { createSigningService, type ServiceDependencies } from "./signing-service.ts";
+import { createSigningService, type ServiceDependencies, type SigningService } from "./signing-service.ts";
 import { type SimpleSignature, simplePayload } from "./simple-signing.ts";
 import { preAuthEncoding, signatureStatement } from "./statement.ts";
 import { timestamp } from "./timestamp-authority.ts";
@@ -46,15 +47,21 @@ export interface ImageSigner {
 }
 
 export function createSigner(options: SigningOptions, dependencies: ServiceDependencies): ImageSigner {
-  const signed = new Map<string, Promise<{ bundle: Uint8Array; signature: Signature; signing: Signing }>>();
-  const attached = new Map<string, Promise<AttachedSignature>>();
+  const services = openServices(options, dependencies);
+  // What is signed stays so if it can't be stored: who tries again does not enter it into the log a second time.
+  const signed = createSingleFlight<{ bundle: Uint8Array; signature: Signature; signing: Signing }>({
+    keeps: true,
+  });
+  const simple = createSingleFlight<SimpleSignature>({ keeps: true });
+  const attached = createSingleFlight<AttachedSignature>({ keeps: true });
 
   async function signOnce(digest: string, signal: AbortSignal) {
-    const signing = await openSigning(options, dependencies, signal);
+    const signing = await openSigning(services, dependencies, signal);
     const payload = signatureStatement(digest);
-    const made = await signing.sign(preAuthEncoding(payload), (signature, verifier) => ({
+    const propose: Proposal = (signature, verifier) => ({
       ...{ kind: "dsse", verifier, envelope: encodeEnvelope(payload, signature) },
-    }));
+    });
+    const made = await signing.sign(preAuthEncoding(payload), propose, signal);
     const { signature, logEntry, timestamps } = made;
     const logEntries = logEntry === undefined ? [] : [logEntry];
     const bundle = encodeBundle({ signer: signing.material, payload, signature, logEntries, timestamps });
@@ -64,15 +71,13 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
 
   async function attach(subject: Subject, name: string, referrers: Referrers, signal: AbortSignal) {
     const { digest } = subject;
-    const { bundle, signing, signature } = await signed.getOrInsertComputed(digest, () =>
-      signOnce(digest, signal),
-    );
+    const { bundle, signing, signature } = await signed(digest, () => signOnce(digest, signal));
     const created = new Date(dependencies.clock.now()).toISOString();
     const stored = await attachBundle(referrers, subject, { bundle, created }, signal);
     if (options.hasCosignTag) {
       const payload = simplePayload(name, digest);
-      const simple = await signing.signSimple(payload);
-      await attachSimple(referrers, digest, simple, signal);
+      const made = await simple(`${name}@${digest}`, () => signing.signSimple(payload, signal));
+      await attachSimple(referrers, digest, made, signal);
     }
     return { ...signature, ...stored };
   }
@@ -81,14 +86,30 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
     async sign(subject, name, referrers, signal) {
       const key = `${name}@${subject.digest}`;
       try {
-        return await attached.getOrInsertComputed(key, () => attach(subject, name, referrers, signal));
+        return await attached(key, () => attach(subject, name, referrers, signal));
       } catch (error) {
-        // Whoever asks again may have more luck.
-        signed.delete(subject.digest);
-        attached.delete(key);
         throw withPrefix(error, `signing ${key} failed`);
       }
     },
+  };
+}
+
+/** What signs: each service is one client. */
+interface Services {
+  by: { key: SigningKey } | { token: TokenSource; authority: SigningService };
+  log: SigningService | undefined;
+  timestampAuthority: SigningService | undefined;
+}
+
+function openServices(
+  { by, log, timestampAuthority }: SigningOptions,
+  dependencies: ServiceDependencies,
+): Services {
+  const open = (address: string) => createSigningService(address, dependencies);
+  return {
+    by: "key" in by ? by : { token: by.token, authority: open(by.authority) },
+    log: log === undefined ? undefined : open(log),
+    timestampAuthority: timestampAuthority === undefined ? undefined : open(timestampAuthority),
   };
 }
 
@@ -105,27 +126,26 @@ interface Signing {
   material: SignerMaterial;
   identity: string | undefined;
   /** @param propose what is entered into the log */
-  sign(bytes: Uint8Array, propose: Proposal): Promise<Made>;
-  signSimple(payload: Uint8Array): Promise<SimpleSignature>;
+  sign(bytes: Uint8Array, propose: Proposal, signal: AbortSignal): Promise<Made>;
+  signSimple(payload: Uint8Array, signal: AbortSignal): Promise<SimpleSignature>;
 }
 
 async function openSigning(
-  { by, log, timestampAuthority }: SigningOptions,
+  { by, log, timestampAuthority }: Services,
   dependencies: ServiceDependencies,
-  signal: AbortSignal,
+  opening: AbortSignal,
 ): Promise<Signing> {
-  const open = (address: string) => createSigningService(address, dependencies);
   const key = "key" in by ? by.key : makeSigningKey();
   const certified: Certified | undefined =
     "key" in by
       ? undefined
-      : await certify(open(by.authority), key, await fetchToken(by.token, dependencies, signal), signal);
+      : await certify(by.authority, key, await fetchToken(by.token, dependencies, opening), opening);
   const pem = certified?.certificate.toString();
-  const sign: Signing["sign"] = async (bytes, propose) => {
+  const sign: Signing["sign"] = async (bytes, propose, signal) => {
     const signature = key.sign(bytes);
     const [logEntry, stamp] = await Promise.all([
-      log === undefined ? undefined : enter(open(log), propose(signature, pem ?? key.publicKey), signal),
-      timestampAuthority === undefined ? undefined : timestamp(open(timestampAuthority), signature, signal),
+      log && enter(log, propose(signature, pem ?? key.publicKey), signal),
+      timestampAuthority && timestamp(timestampAuthority, signature, signal),
     ]);
     return { signature, logEntry, timestamps: stamp === undefined ? [] : [stamp] };
   };
@@ -133,11 +153,12 @@ async function openSigning(
     material: certified === undefined ? { keyHint: key.hint } : { certificate: certified.certificate.raw },
     identity: certified && identityOf(certified.certificate),
     sign,
-    async signSimple(payload) {
+    async signSimple(payload, signal) {
       const sha256 = hexOf(digestOf(payload));
-      const { signature, logEntry } = await sign(payload, (made, verifier) => ({
+      const propose: Proposal = (made, verifier) => ({
         ...{ kind: "hashedrekord", sha256, signature: made, verifier },
-      }));
+      });
+      const { signature, logEntry } = await sign(payload, propose, signal);
       const certificate = pem === undefined ? undefined : { pem, chain: certified?.chain ?? [] };
       return { payload, signature, certificate, logEntry };
     },

@@ -3,8 +3,8 @@ import type { Clock } from "../clock.ts";
 import { BoughError, usageError } from "../errors.ts";
 import { createTrust } from "../registry/certificates.ts";
 import type { Environment } from "../registry/credentials.ts";
-import { failed, faultOf, refusal, retriesIn, sendOnce, waitBeforeRetry } from "../registry/exchange.ts";
-import { RegistryError } from "../registry/registry-error.ts";
+import { failed, faultOf, refusal, repeatPassing, retriesIn, sendOnce } from "../registry/exchange.ts";
+import { rateLimitsOf } from "../registry/rate-limits.ts";
 import { isLoopback } from "../registry/repository.ts";
 import { readWhole } from "../service/http/bounded-body.ts";
 import type { Fetch } from "../service/service.ts";
@@ -45,7 +45,7 @@ export function createSigningService(
   { fetch, clock, environment }: ServiceDependencies,
 ): SigningService {
   const base = new URL(address.endsWith("/") || address.includes("?") ? address : `${address}/`);
-  const options = { fetch, clock, trust: createTrust(environment, false) };
+  const options = { fetch, clock, trust: createTrust(environment, false), limits: rateLimitsOf(clock) };
   const retries = retriesIn(environment);
 
   async function once(
@@ -77,24 +77,8 @@ export function createSigningService(
     }
   }
 
-  async function repeat(work: () => Promise<ServiceResponse>, signal: AbortSignal): Promise<ServiceResponse> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await work();
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof RegistryError)) throw error;
-        const wait = waitBeforeRetry({
-          status: error.status,
-          isPassing: error.isPassing,
-          retryAfterMilliseconds: error.retryAfterMilliseconds,
-          ...{ attempt, retries, random: Math.random() },
-        });
-        if (wait === undefined) throw error;
-        await clock.sleep(wait, signal);
-      }
-    }
-  }
+  const repeat = (work: () => Promise<ServiceResponse>, signal: AbortSignal) =>
+    repeatPassing(work, { clock, retries }, signal);
 
   return {
     post(path, content, signal, handles = []) {

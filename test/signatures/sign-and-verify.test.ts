@@ -6,7 +6,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
 import { digestOf } from "../../src/image/digest.ts";
+import { mediaTypes } from "../../src/image/oci-layout.ts";
+import { openReferrers } from "../../src/registry/open-blob-store.ts";
+import { Secret } from "../../src/secret.ts";
+import { createSigner } from "../../src/signatures/sign.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { type ReferrersRegistry, startReferrersRegistry } from "../support/referrers-registry.ts";
@@ -134,6 +139,17 @@ describe("an image that a pipeline's identity has signed", () => {
         },
       ],
     });
+  });
+
+  test("of a branch with a comma and quotes in its name, is said to be by it as verify says it", async () => {
+    const branch = 'team/app/.github/workflows/build.yml@refs/heads/a,"b"';
+    const { stderr } = await push(keyless(), {
+      environment: { SIGSTORE_ID_TOKEN: identityToken({ iss: github, sub: "a", job_workflow_ref: branch }) },
+    });
+    const identity = `https://github.com/${branch}`;
+    expect(stderr).toContain(`by ${identity}, entry `);
+    const verified = await verify(app, ["--issuer", github, "--identity", identity]);
+    expect(JSON.parse(verified.stdout).signatures).toMatchObject([{ identity }]);
   });
 
   test("has the referrer that cosign writes", async () => {
@@ -709,6 +725,46 @@ describe("what is wrong with a command line is said before anything is built or 
     expect(exitCode).toBe(2);
     expect(sigstore.requests.length).toBe(before);
   });
+});
+
+test("a signature that can't be stored is stored by the next attempt, and entered into the log once", async () => {
+  await push(keyless());
+  const { digest } = JSON.parse((await verify(app)).stdout);
+  const repository = `${registry.host}/team/again`;
+  const bytes = [...registry.manifests].find(([name]) => name.endsWith(`@${digest}`))?.[1].text ?? "";
+  const subject = { mediaType: mediaTypes.manifest, digest, size: Buffer.byteLength(bytes) };
+  registry.manifests.set(`team/again@${digest}`, { mediaType: mediaTypes.manifest, text: bytes });
+  const access = { clock: systemClock, environment: { BOUGH_RETRY: "0" } };
+  const signer = createSigner(
+    {
+      by: { token: { kind: "given", token: Secret.of(token) }, authority: sigstore.authority },
+      ...{ log: sigstore.log, timestampAuthority: undefined, hasCosignTag: true },
+    },
+    { fetch, ...access },
+  );
+  /** Refuses manifests whose path matches. */
+  const sign = (refused: RegExp) => {
+    const refusing = Object.assign(
+      async (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) =>
+        init?.method === "PUT" && refused.test(String(input))
+          ? Response.json({ errors: [{ code: "DENIED" }] }, { status: 403 })
+          : await fetch(input, init),
+      { preconnect: fetch.preconnect },
+    );
+    const referrers = openReferrers(`docker://${repository}`, {
+      ...{ fetch: refusing, ...access, credentials: undefined },
+    });
+    return signer.sign(subject, repository, referrers, new AbortController().signal);
+  };
+  const entries = () => sigstore.requests.filter((request) => /^POST \/log\//.test(request)).length;
+  const before = entries();
+  await expect(sign(/\/manifests\/sha256:/)).rejects.toThrow(`signing ${repository}@${digest} failed`);
+  await expect(sign(/\/manifests\/sha256-/)).rejects.toThrow("403");
+  const { identity } = await sign(/^$/);
+  expect(identity).toBe(workflow);
+  // One for the bundle, and one for the signature under cosign's tag.
+  expect(entries() - before).toBe(2);
+  expect((await verify(`${repository}@${digest}`)).exitCode).toBe(0);
 });
 
 describe("a push that can't be signed leaves the tag as it was", () => {
