@@ -1,7 +1,14 @@
 /** What options with fields mean: the text of a command line, and that text or an object in a bake file, make the same data. */
 import { describe, expect, test } from "bun:test";
-import { readEntries, type TargetAgent, type TargetSecret } from "../../src/cli/bake/entries.ts";
+import {
+  type Entry,
+  fieldsOf,
+  readEntries,
+  type TargetAgent,
+  type TargetSecret,
+} from "../../src/cli/bake/entries.ts";
 import { agentOf, parseAgent } from "../../src/cli/entries/agent.ts";
+import { cacheOf, parseCaches, parseWrittenCaches, writtenCacheOf } from "../../src/cli/entries/cache.ts";
 import { contextOf, parseContext } from "../../src/cli/entries/context.ts";
 import { parseSecret, secretOf } from "../../src/cli/entries/secret.ts";
 
@@ -71,5 +78,48 @@ describe("--build-context", () => {
     const at = text.indexOf("=");
     expect(parseContext(text)).toEqual(entry as ReturnType<typeof parseContext>);
     expect(contextOf(text.slice(0, at), text.slice(at + 1))).toEqual(parseContext(text));
+  });
+});
+
+describe("--cache-from and --cache-to", () => {
+  const writing = {
+    mode: "min",
+    compression: "gzip",
+    compressionLevel: undefined,
+    keepBytes: undefined,
+    mounts: undefined,
+  };
+  test.each([
+    ["type=registry,ref=host.example/a:1", { kind: "registry", reference: "host.example/a:1" }],
+    ["type=local,src=c,dest=c,tag=1", undefined],
+    ["type=gha,scope=main", { kind: "gha", fields: { scope: "main" } }],
+    ["type=s3,bucket=b", { kind: "unsupported", type: "s3" }],
+  ])("%s", (text, entry) => {
+    const fields = fieldsOf(inBakeFile<Entry>("cache-from", text));
+    if (entry === undefined) {
+      expect(() => parseCaches(text, "--cache-from")).toThrow("--cache-from: unknown field dest");
+      expect(() => cacheOf(fields, "--cache-from")).toThrow("--cache-from: unknown field dest");
+      return;
+    }
+    expect(parseCaches(text, "--cache-from")).toEqual([entry as ReturnType<typeof cacheOf>]);
+    expect([cacheOf(fields, "--cache-from")]).toEqual(parseCaches(text, "--cache-from"));
+    const written = entry.kind === "unsupported" ? entry : { ...entry, writing };
+    expect(parseWrittenCaches(text, "--cache-to")).toEqual([written as ReturnType<typeof writtenCacheOf>]);
+    expect([writtenCacheOf(fields, "--cache-to")]).toEqual(parseWrittenCaches(text, "--cache-to"));
+  });
+
+  test("several in one value", () => {
+    expect(parseCaches("main,type=local,src=c,type=local,src=d,feature/x", "--cache-from")).toEqual([
+      { kind: "scope", name: "main" },
+      { kind: "local", path: "c", tag: undefined },
+      { kind: "local", path: "d", tag: undefined },
+      { kind: "scope", name: "feature/x" },
+    ]);
+    expect(parseCaches("", "--cache-from")).toEqual([{ kind: "none" }]);
+  });
+
+  test("an object's path may have a comma", () => {
+    const fields = fieldsOf(inBakeFile<Entry>("cache-from", { type: "local", src: "a,b" }));
+    expect(cacheOf(fields, "--cache-from")).toEqual({ kind: "local", path: "a,b", tag: undefined });
   });
 });

@@ -100,6 +100,11 @@ function secretFrom(fields: Readonly<Record<string, string>>, place: Place): Ent
   return { ...(id && { id }), ...(file && { src: file }), ...(variable && { env: variable }) };
 }
 
+/** Returns the fields of an entry as texts. */
+export function fieldsOf(entry: Entry): Map<string, string> {
+  return new Map(Object.entries(entry).map(([key, value]) => [key, String(value)]));
+}
+
 /** Writes an entry as the value of an option of `bough build`. */
 export function entryText(entry: Entry): string {
   return Object.entries(entry)

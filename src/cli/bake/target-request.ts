@@ -11,10 +11,11 @@ import type { Invocation } from "../command-line/command.ts";
 import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import { agentOf } from "../entries/agent.ts";
+import { cacheOf, writtenCacheOf } from "../entries/cache.ts";
 import { contextOf, fetchedContext, imageContext } from "../entries/context.ts";
 import { secretOf } from "../entries/secret.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { type Entry, entryText, isPush } from "./entries.ts";
+import { type Entry, entryText, fieldsOf, isPush } from "./entries.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
@@ -77,7 +78,9 @@ function requestFor(
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
   const outputs = (fields.output ?? []).filter(leavesBough);
   const caches = (field: "cache-from" | "cache-to") =>
-    fields[field]?.filter((entry) => reasonAgainstCache(entry, environment) === undefined).map(entryText);
+    (fields[field] ?? [])
+      .filter((entry) => reasonAgainstCache(entry, environment) === undefined)
+      .map(fieldsOf);
   const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled === true || hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
@@ -106,8 +109,6 @@ function requestFor(
       label: pairs(fields.labels),
       annotation: outputs.length > 0 ? fields.annotations : [],
       attest: attests.map(entryText),
-      "cache-from": caches("cache-from"),
-      "cache-to": caches("cache-to"),
       target: fields.target || undefined,
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
@@ -133,6 +134,8 @@ function requestFor(
       ],
       agents: fields.ssh?.map(agentOf) ?? [],
       contexts,
+      cacheFrom: caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
+      cacheTo: caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
     },
     linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
     inline: text === undefined ? undefined : { text, name },

@@ -10,6 +10,7 @@ import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
+import type { BuildInvocation } from "./request.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
 export interface BuildCache {
@@ -52,13 +53,16 @@ export function createCommandCaches(log: Log): CommandCaches {
 
 /** Reads `--cache-from` and related options. Returns `undefined`, and loads no code for them, if none is given. */
 export async function readSharing(
-  invocation: Invocation,
+  invocation: BuildInvocation,
   { context, fetched }: BuildInputs,
 ): Promise<ScopeOptions | undefined> {
-  const { values, runtime } = invocation;
+  const { values, entries, runtime } = invocation;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = runtime.environment;
-  const options = ["cache", "cache-to", "cache-from", "cache-sign", "cache-verify"];
-  const isGiven = options.some((name) => values.text(name) !== undefined);
+  const options = ["cache", "cache-sign", "cache-verify"];
+  const isGiven =
+    entries.cacheFrom.length > 0 ||
+    entries.cacheTo.length > 0 ||
+    options.some((name) => values.text(name) !== undefined);
   if (!isGiven && BOUGH_CACHE_TO === "" && BOUGH_CACHE_FROM === "") return undefined;
   const { readScopeOptions } = await import("./options/scope-options.ts");
   return readScopeOptions(invocation, fetched === undefined ? context.realPath : undefined);

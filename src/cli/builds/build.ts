@@ -1,6 +1,5 @@
 import { usageError } from "../../errors.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { entriesIn } from "../entries/build-entries.ts";
 import { placeholderKey, withKey } from "./keys/key-in-tags.ts";
 import { inputDefinitions, readCall } from "./options/input-definitions.ts";
 import { resultDefinitions } from "./options/result-definitions.ts";
@@ -63,7 +62,8 @@ function refuseTogether({ values, globals: { report } }: Invocation): void {
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck(given: Invocation): Promise<number> {
   refuseTogether(given);
-  const invocation = { ...given, entries: entriesIn(given.values) };
+  const { entriesIn } = await import("../entries/build-entries.ts");
+  const invocation = { ...given, entries: entriesIn(given.values, given.runtime) };
   const call = readCall(invocation.values);
   const { method } = call;
   const isKeyOnly = invocation.values.flag("print-key");

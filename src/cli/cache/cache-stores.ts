@@ -1,126 +1,88 @@
 import { resolve } from "node:path";
 import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
 import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts";
-import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
+import type { CacheStore, CacheTarget } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import { type Compression, compressions } from "../../image/compression.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
 import { isGithub } from "../../registry/github/scope-address.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { sha256Of } from "../../sha256.ts";
-import { parseSize } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { type CacheEntry, parseCaches, type WrittenCacheEntry, wrongCache } from "../entries/cache.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { type GithubFields, githubFields, githubStores } from "./github-cache.ts";
+import { githubStores } from "./github-cache.ts";
 
-/** The values of `--cache-from` or `--cache-to`: names of scopes, and caches outside the service. */
+/** Caches that a build reads or writes: scopes of the service, and stores outside of it. */
 interface GivenCaches<Store> {
   scopes: string[];
   stores: Store[];
 }
 
-interface ParseOptions extends Pick<Runtime, "workingDirectory" | "environment" | "github" | "isPlugin"> {
-  /** The option or variable that gave the values. */
+interface OpenOptions extends Pick<Runtime, "workingDirectory" | "environment" | "github" | "isPlugin"> {
+  /** The option or variable that names the caches. */
   option: string;
   warn(text: string): void;
 }
 
-/** Parses `SCOPE`, and `type=registry|local|gha` with their fields; several in one value are separated by commas. */
-export function parseSources(values: readonly string[], options: ParseOptions): GivenCaches<CacheStore> {
-  return parseAll(values, (fields) => {
-    const stores = storesOf(fields, "src", options);
-    refuseRest(fields, [], options);
-    return stores;
-  });
+/** Returns the places of caches that are read. */
+export function sourcesOf(entries: readonly CacheEntry[], options: OpenOptions): GivenCaches<CacheStore> {
+  return placesOf(entries, (entry) => storesOf(entry, "read", options), options);
 }
 
-/** Parses the same for writing. */
-export function parseTargets(values: readonly string[], options: ParseOptions): GivenCaches<CacheTarget> {
-  return parseAll(values, (fields) => {
-    const stores = storesOf(fields, "dest", options);
-    const mode = take(fields, "mode") ?? "min";
-    if (mode !== "min" && mode !== "max") throw wrong(options, `mode must be min or max, not ${quote(mode)}`);
-    const compression = readCompression(take(fields, "compression") ?? "gzip", options);
-    const level = take(fields, "compression-level");
-    if (level !== undefined)
+/** Returns the places of caches that are written. */
+export function targetsOf(
+  entries: readonly WrittenCacheEntry[],
+  options: OpenOptions,
+): GivenCaches<CacheTarget> {
+  const open = (entry: Extract<WrittenCacheEntry, { writing: unknown }>) => {
+    const { compressionLevel, ...writing } = entry.writing;
+    if (compressionLevel !== undefined)
       options.warn(
-        `${options.option}: compression-level=${level} makes no difference: the level is fixed, so that the same layer is always the same bytes`,
+        `${options.option}: compression-level=${compressionLevel} makes no difference: the level is fixed, so that the same layer is always the same bytes`,
       );
-    const keepBytes = readSize(fields, "keep", options);
-    const mounts = readMounts(fields, options);
-    refuseRest(fields, ignoredForWriting, options);
-    return stores.map((store) => ({ ...store, mode, compression, keepBytes, mounts }));
-  });
+    return storesOf(entry, "write", options).map((store) => ({ ...store, ...writing }));
+  };
+  return placesOf(entries, open, options);
 }
 
-/** What buildx has and bough always does. */
-const ignoredForWriting = ["image-manifest", "oci-mediatypes", "ignore-error", "force-compression"];
+type Outside<Entry extends { kind: string }> = Exclude<Entry, { kind: "scope" | "none" | "unsupported" }>;
 
-type FieldsOf = Map<string, string>;
-
-function parseAll<Store>(
-  values: readonly string[],
-  parse: (fields: FieldsOf) => Store[],
+function placesOf<Entry extends CacheEntry, Store>(
+  entries: readonly Entry[],
+  open: (entry: Outside<Entry>) => Store[],
+  { option }: Pick<OpenOptions, "option">,
 ): GivenCaches<Store> {
-  const given: GivenCaches<Store> = { scopes: [], stores: [] };
-  for (const value of values) {
-    let fields: FieldsOf | undefined;
-    let last: string | undefined;
-    const end = () => {
-      if (fields !== undefined) given.stores.push(...parse(fields));
-      fields = undefined;
-    };
-    for (const word of value.split(",").filter((text) => text !== "")) {
-      const [, name, content = ""] = /^([a-z][a-z0-9_-]*)=(.*)$/s.exec(word) ?? [];
-      if (name === undefined && last === "mounts") {
-        // Its ids are separated by commas, too.
-        fields?.set(last, `${fields.get(last)},${word}`);
-        continue;
-      }
-      last = name;
-      if (name === undefined) {
-        end();
-        // As in buildx, an image's name alone would be a registry's; here it is a scope.
-        given.scopes.push(word);
-        continue;
-      }
-      // The fields of a cache have any order: what it has already is another one's.
-      if (fields?.has(name) === true) end();
-      fields ??= new Map();
-      fields.set(name, content);
-    }
-    end();
+  const scopes: string[] = [];
+  const stores: Store[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "scope") scopes.push(entry.name);
+    else if (entry.kind === "unsupported") throw wrongCache(option, reasonAgainst(entry.type));
+    else if (entry.kind !== "none") stores.push(...open(entry as Outside<Entry>));
   }
-  return given;
+  return { scopes, stores };
 }
 
-function storesOf(fields: FieldsOf, place: "src" | "dest", options: ParseOptions): CacheStore[] {
-  const type = take(fields, "type") ?? (fields.has("ref") ? "registry" : "");
-  switch (type) {
+function storesOf(entry: Outside<CacheEntry>, use: "read" | "write", options: OpenOptions): CacheStore[] {
+  switch (entry.kind) {
     case "registry":
-      return [registryStore(take(fields, "ref") ?? "", options)];
-    case "local": {
-      const path = take(fields, place) ?? "";
-      if (path === "") throw wrong(options, `type=local needs ${place}=DIRECTORY`);
-      return [directoryStore(resolve(options.workingDirectory, path), take(fields, "tag"))];
-    }
-    case "gha": {
-      const given = githubFields.map((name) => [name, take(fields, name)]);
-      const named: GithubFields = Object.fromEntries(given.filter(([, value]) => value !== undefined));
-      return githubStores(named, place === "src" ? "read" : "write", options);
-    }
-    default:
-      throw wrong(options, reasonAgainst(type));
+      return [registryStore(entry.reference, options)];
+    case "local":
+      return [directoryStore(resolve(options.workingDirectory, entry.path), entry.tag)];
+    case "gha":
+      return githubStores(entry.fields, use, options);
   }
 }
 
 /** Parses the reference of a cache in a registry. */
-export function registryStore(reference: string, options: Pick<ParseOptions, "option">): CacheStore {
+export function registryStore(reference: string, options: Pick<OpenOptions, "option">): CacheStore {
   const parsed = reference === "" ? undefined : parseReference(reference);
   if (parsed?.kind !== "registry" || parsed.digest !== undefined)
-    throw wrong(options, `type=registry needs ref=HOST/NAME:TAG, not ${quote(reference)}`);
+    throw wrongCache(
+      options.option,
+      `type=registry needs ref=HOST/NAME:TAG, not ${JSON.stringify(reference)}`,
+    );
   const [, address = "", tag = ""] = /^(.+):([^:/]+)$/.exec(parsed.url) ?? [];
   const [, name = ""] = /^docker:\/\/[^/]+\/(.+)$/.exec(address) ?? [];
   return { label: `${address.slice("docker://".length)}:${tag}`, address, tag, name: `${name}:${tag}` };
@@ -133,12 +95,12 @@ export function storeOfScope(repository: string, scope: string): CacheStore {
   const lowered = repository.toLowerCase();
   if (/^[^/]*:\d+$/.test(repository))
     throw usageError(
-      `BOUGH_CACHE_REGISTRY: ${quote(repository)} is a registry without the name of a repository`,
+      `BOUGH_CACHE_REGISTRY: ${JSON.stringify(repository)} is a registry without the name of a repository`,
       `Name a repository of it, such as ${repository}/cache: each branch gets a tag of its own there.`,
     );
   if (/:[^/]*$|@/.test(repository))
     throw usageError(
-      `BOUGH_CACHE_REGISTRY: ${quote(repository)} has a tag`,
+      `BOUGH_CACHE_REGISTRY: ${JSON.stringify(repository)} has a tag`,
       "Name a repository (HOST/NAME): each branch gets a tag of its own there.",
     );
   return registryStore(`${lowered}:${tagOfScope(scope)}`, option);
@@ -163,64 +125,11 @@ export function directoryStore(path: string, tag = "latest"): CacheStore {
 
 function reasonAgainst(type: string): string {
   const reasons: Readonly<Record<string, string>> = {
-    "": "type=registry, type=local or type=gha is missing",
     inline: "a cache within the pushed image is not supported: it would lack the steps of other stages",
     s3: "a cache in S3 is not supported",
     azblob: "a cache in Azure's storage is not supported",
   };
-  return reasons[type] ?? `unknown type ${quote(type)}`;
-}
-
-function readCompression(text: string, options: ParseOptions): Compression {
-  const name = text === "uncompressed" ? "none" : text;
-  const found = compressions.find((compression) => compression === name);
-  if (found === undefined)
-    throw wrong(options, `compression must be gzip, zstd or uncompressed, not ${quote(text)}`);
-  return found;
-}
-
-/** The size limit of one cache mount's archive. */
-const defaultMountBytes = 2_000_000_000;
-
-function readMounts(fields: FieldsOf, options: ParseOptions): ChosenMounts | undefined {
-  const maxBytes = readSize(fields, "mounts-max", options);
-  const ids = take(fields, "mounts")
-    ?.split(",")
-    .filter((id) => id !== "");
-  if (ids === undefined && maxBytes !== undefined)
-    throw wrong(options, "mounts-max needs mounts=ID or mounts=*");
-  if (ids === undefined) return undefined;
-  return { ids: ids.includes("*") ? undefined : ids, maxBytes: maxBytes ?? defaultMountBytes };
-}
-
-function readSize(fields: FieldsOf, name: string, options: ParseOptions): number | undefined {
-  const text = take(fields, name);
-  if (text === undefined) return undefined;
-  const bytes = parseSize(text);
-  if (bytes === undefined) throw wrong(options, `${name} takes a size such as 10GB, not ${quote(text)}`);
-  return bytes;
-}
-
-function take(fields: FieldsOf, name: string): string | undefined {
-  const value = fields.get(name);
-  fields.delete(name);
-  return value === "" ? undefined : value;
-}
-
-function refuseRest(fields: FieldsOf, ignored: readonly string[], options: ParseOptions): void {
-  const [name] = [...fields.keys()].filter((field) => !ignored.includes(field));
-  if (name !== undefined) throw wrong(options, `unknown field ${name}`);
-}
-
-function wrong({ option }: Pick<ParseOptions, "option">, reason: string) {
-  return usageError(
-    `${option}: ${reason}`,
-    "Name a scope on the service (main), a registry (type=registry,ref=HOST/NAME:TAG), a directory (type=local,dest=DIR, type=local,src=DIR), or GitHub's cache (type=gha,scope=NAME).",
-  );
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text);
+  return reasons[type] ?? `type=${type} is not supported`;
 }
 
 /** Parses a cache outside the service: `HOST/NAME:TAG`, a path, or as `--cache-from` takes it. `undefined`: the name of a scope. */
@@ -230,7 +139,7 @@ export function parseStore(
 ): CacheStore | undefined {
   const { workingDirectory, environment, github } = runtime;
   const options = { option: "bough cache", workingDirectory, environment, github, warn: () => undefined };
-  if (text.includes("=")) return parseSources([text], options).stores[0];
+  if (text.includes("=")) return sourcesOf(parseCaches(text, options.option), options).stores[0];
   if (isWrittenAsPath(text)) return directoryStore(resolve(workingDirectory, text));
   return text.includes(":") ? registryStore(text, options) : undefined;
 }

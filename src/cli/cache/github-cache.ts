@@ -10,6 +10,7 @@ import {
   tagOfRef,
 } from "../../registry/github/access.ts";
 import { addressOfScope, nameOfScope } from "../../registry/github/scope-address.ts";
+import type { GithubFields } from "../entries/cache.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 interface GithubOptions extends Pick<Runtime, "environment" | "github" | "isPlugin"> {
@@ -17,19 +18,6 @@ interface GithubOptions extends Pick<Runtime, "environment" | "github" | "isPlug
   option: string;
   warn(text: string): void;
 }
-
-/** The fields of `type=gha` that say where it is and what opens it. */
-export const githubFields = [
-  "scope",
-  "url",
-  "url_v2",
-  "token",
-  "version",
-  "timeout",
-  "ghtoken",
-  "repository",
-] as const;
-export type GithubFields = Partial<Record<(typeof githubFields)[number], string>>;
 
 /** As docker buildx names it. */
 const defaultScope = "buildkit";

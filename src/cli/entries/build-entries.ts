@@ -1,7 +1,9 @@
 /** The options of a build that have fields, as data: each door makes it of its own words, and nothing below parses them again. */
 import { once } from "../../once.ts";
+import { wholeName } from "../../registry/repository.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { type AgentEntry, parseAgent } from "./agent.ts";
+import { type CacheEntry, parseCaches, parseWrittenCaches, type WrittenCacheEntry } from "./cache.ts";
 import { type ContextEntry, parseContext } from "./context.ts";
 import { parseSecret, type SecretEntry } from "./secret.ts";
 
@@ -10,22 +12,37 @@ export interface BuildEntries {
   secrets: readonly SecretEntry[];
   /** `--ssh` */
   agents: readonly AgentEntry[];
+  /** `--cache-from` */
+  cacheFrom: readonly CacheEntry[];
+  /** `--cache-to` */
+  cacheTo: readonly WrittenCacheEntry[];
   /** `--build-context` */
   contexts: readonly ContextEntry[];
 }
 
 /** The names of the options that are entries. */
-export type EntryOption = "secret" | "ssh" | "build-context";
+export type EntryOption = "secret" | "ssh" | "build-context" | "cache-from" | "cache-to";
 
-export const noEntries: BuildEntries = { secrets: [], agents: [], contexts: [] };
+export const noEntries: BuildEntries = { secrets: [], agents: [], contexts: [], cacheFrom: [], cacheTo: [] };
 
-/** Parses the options of a command line, each when a build asks for it: its errors come in the order in which it reads its options. */
-export function entriesIn(values: Pick<Values, "list">): BuildEntries {
-  const parsed = <Entry>(option: EntryOption, parse: (text: string) => Entry) =>
-    once(() => values.list(option).map(parse));
+/**
+ * Parses the options of a command line, each when a build asks for it: its errors come in the order in which it reads its options.
+ * `isPlugin`: the words are docker's, for which a name is one of an image.
+ */
+export function entriesIn(
+  values: Pick<Values, "list">,
+  { isPlugin = false }: { isPlugin?: boolean | undefined },
+): BuildEntries {
+  const parsed = <Entry>(option: EntryOption, parse: (text: string) => Entry | readonly Entry[]) =>
+    once(() => values.list(option).flatMap((text) => parse(text)));
   const secrets = parsed("secret", parseSecret);
   const agents = parsed("ssh", parseAgent);
   const contexts = parsed("build-context", parseContext);
+  // A name that scopes can have too stays one.
+  const asInDocker = (text: string) =>
+    isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${wholeName(text)}` : text;
+  const cacheFrom = parsed("cache-from", (text) => parseCaches(asInDocker(text), "--cache-from"));
+  const cacheTo = parsed("cache-to", (text) => parseWrittenCaches(asInDocker(text), "--cache-to"));
   return {
     get secrets() {
       return secrets();
@@ -35,6 +52,12 @@ export function entriesIn(values: Pick<Values, "list">): BuildEntries {
     },
     get contexts() {
       return contexts();
+    },
+    get cacheFrom() {
+      return cacheFrom();
+    },
+    get cacheTo() {
+      return cacheTo();
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Values of --cache-from, --cache-to and BOUGH_CACHE_REGISTRY. */
 import { describe, expect, test } from "bun:test";
 import { readScopeOptions } from "../../../src/cli/builds/options/scope-options.ts";
-import { parseSources, parseTargets, storeOfScope } from "../../../src/cli/cache/cache-stores.ts";
+import { sourcesOf, storeOfScope, targetsOf } from "../../../src/cli/cache/cache-stores.ts";
+import { parseCaches, parseWrittenCaches } from "../../../src/cli/entries/cache.ts";
 
 const warnings: string[] = [];
 const options = {
@@ -31,7 +32,7 @@ describe("sources", () => {
     ["ref=h.example/a:1,type=registry,type=local,src=/c", [], ["docker://h.example/a 1", "dir:/c latest"]],
     ["", [], []],
   ])("%p", (value, scopes, stores) => {
-    const given = parseSources([value], options);
+    const given = sourcesOf(parseCaches(value, options.option), options);
     expect(given.scopes).toEqual(scopes);
     expect(given.stores.map(({ address, tag }) => `${address} ${tag}`)).toEqual(stores);
   });
@@ -57,7 +58,7 @@ describe("targets", () => {
     ["type=local,dest=x", { address: "dir:/work/x", name: "directory:latest" }],
     ["mode=max,ref=h.example/a,type=registry", { mode: "max", address: "docker://h.example/a" }],
   ] as const)("%p", (value, expected) => {
-    expect(parseTargets([value], options).stores).toMatchObject([expected]);
+    expect(targetsOf(parseWrittenCaches(value, options.option), options).stores).toMatchObject([expected]);
   });
 });
 
@@ -80,7 +81,7 @@ test.each([
   ["ref=h.example/a,mounts-max=1GB", "mounts-max needs mounts"],
   ["ref=h.example/a,color=red", "unknown field color"],
 ])("%p is refused", (value, message) => {
-  expect(() => parseTargets([value], options)).toThrow(message);
+  expect(() => targetsOf(parseWrittenCaches(value, options.option), options)).toThrow(message);
 });
 
 test.each([
@@ -98,7 +99,8 @@ test.each([
 });
 
 test("a level of compression is ignored with a warning", () => {
-  parseTargets(["ref=h.example/a,compression=zstd,compression-level=19"], options);
+  const text = "ref=h.example/a,compression=zstd,compression-level=19";
+  targetsOf(parseWrittenCaches(text, options.option), options);
   expect(warnings).toEqual([expect.stringContaining("compression-level=19 makes no difference")]);
 });
 
@@ -123,7 +125,8 @@ test("variables name several caches, separated by spaces or lines", () => {
     BOUGH_CACHE_TO: " type=local,dest=c  ref=h.example/a:1",
   };
   const runtime = { environment, workingDirectory: "/work" };
-  const given = { values, runtime, globals: {}, log: options } as unknown as Parameters<
+  const entries = { cacheFrom: [], cacheTo: [] };
+  const given = { values, entries, runtime, globals: {}, log: options } as unknown as Parameters<
     typeof readScopeOptions
   >[0];
   const expected = [{ address: "dir:/work/c" }, { address: "docker://h.example/a" }];

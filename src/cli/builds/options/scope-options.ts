@@ -5,10 +5,10 @@ import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import { wholeName } from "../../../registry/repository.ts";
-import { parseSources, parseTargets, storeOfScope, targetOf } from "../../cache/cache-stores.ts";
-import type { Invocation } from "../../command-line/command.ts";
+import { sourcesOf, storeOfScope, targetOf, targetsOf } from "../../cache/cache-stores.ts";
+import { type CacheEntry, parseCaches, parseWrittenCaches } from "../../entries/cache.ts";
 import { isEmbedded } from "../../service/choice.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /** The scopes that a build shares its cache in, and their keys. */
 export interface ScopeOptions extends ScopeChoice {
@@ -17,11 +17,11 @@ export interface ScopeOptions extends ScopeChoice {
   reason: string | undefined;
 }
 
-type Given = Pick<Invocation, "values" | "runtime" | "globals" | "log">;
+type Given = Pick<BuildInvocation, "values" | "entries" | "runtime" | "globals" | "log">;
 
 /** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
-  const { values, runtime } = given;
+  const { values, entries, runtime } = given;
   const named = namedScopes(given);
   const isAutomatic = values.text("cache") !== undefined;
   if (isAutomatic && values.text("cache") !== "auto")
@@ -29,7 +29,7 @@ export async function readScopeOptions(given: Given, context: string | undefined
       `--cache takes auto, not ${JSON.stringify(values.text("cache"))}`,
       wording`Scopes are named with ${{ option: "cache-from" }} and ${{ option: "cache-to" }}.`,
     );
-  const isNamed = values.text("cache-to") !== undefined || values.list("cache-from").length > 0;
+  const isNamed = entries.cacheTo.length > 0 || entries.cacheFrom.length > 0;
   if (isAutomatic && isNamed)
     throw usageError(
       wording`--cache auto chooses the scopes itself: it cannot be used with ${{ option: "cache-from" }} or ${{ option: "cache-to" }}`,
@@ -39,7 +39,7 @@ export async function readScopeOptions(given: Given, context: string | undefined
   const keys = await readKeys(given);
   // A cache that this job may not write is one, too.
   const writes =
-    values.list("cache-to").some((text) => text !== "") || (runtime.environment.BOUGH_CACHE_TO ?? "") !== "";
+    entries.cacheTo.some(({ kind }) => kind !== "none") || (runtime.environment.BOUGH_CACHE_TO ?? "") !== "";
   if (keys.sign !== undefined && !writes && !isAutomatic)
     throw usageError(
       wording`${{ option: "cache-sign" }} needs ${{ option: "cache-to" }}`,
@@ -61,28 +61,34 @@ async function chooseScopes({ runtime, globals }: Given, context: string | undef
 }
 
 /** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
-function namedScopes({ values, runtime, log }: Given): ScopeChoice {
+function namedScopes({ entries, runtime, log }: Given): ScopeChoice {
   const { environment, workingDirectory, github, isPlugin = false } = runtime;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
-  const usable = (option: string) =>
-    values.list(option).filter((text) => {
-      const [, type] = /(?:^|,)type=(s3|azblob|inline)(?:,|$)/.exec(text) ?? [];
-      if (!isPlugin || type === undefined) return true;
+  const usable = <Entry extends CacheEntry>(given: readonly Entry[], option: string) =>
+    given.filter((entry) => {
+      if (!isPlugin || entry.kind !== "unsupported") return true;
       // Pipelines name them for docker, and a build without its cache is the same build.
-      log.warn(`--${option}: type=${type} is not supported: it is left out`);
+      log.warn(`${option}: type=${entry.type} is not supported: it is left out`);
       return false;
     });
-  // For docker, a word is an image; a name that scopes can have too stays one.
-  const asInDocker = (text: string) =>
-    isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${wholeName(text)}` : text;
-  const [from, to] = [usable("cache-from").map(asInDocker), usable("cache-to").map(asInDocker)];
-  const [fromValues, fromOption] =
-    from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
-  const [toValues, toOption] =
-    to.length > 0 ? [to, "--cache-to"] : [wordsIn(BOUGH_CACHE_TO), "BOUGH_CACHE_TO"];
+  const [from, to] = [usable(entries.cacheFrom, "--cache-from"), usable(entries.cacheTo, "--cache-to")];
+  const [fromEntries, fromOption] =
+    from.length > 0
+      ? [from, "--cache-from"]
+      : [
+          wordsIn(BOUGH_CACHE_FROM).flatMap((text) => parseCaches(text, "BOUGH_CACHE_FROM")),
+          "BOUGH_CACHE_FROM",
+        ];
+  const [toEntries, toOption] =
+    to.length > 0
+      ? [to, "--cache-to"]
+      : [
+          wordsIn(BOUGH_CACHE_TO).flatMap((text) => parseWrittenCaches(text, "BOUGH_CACHE_TO")),
+          "BOUGH_CACHE_TO",
+        ];
   const options = { workingDirectory, environment, github, isPlugin, warn: log.warn };
-  const sources = parseSources(fromValues, { ...options, option: fromOption });
-  const targets = parseTargets(toValues, { ...options, option: toOption });
+  const sources = sourcesOf(fromEntries, { ...options, option: fromOption });
+  const targets = targetsOf(toEntries, { ...options, option: toOption });
   const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));
   if (second !== undefined)
     throw usageError(
