@@ -154,3 +154,21 @@ describe("an image of", () => {
     },
   );
 });
+
+test("the packages of an image with several outputs are looked for once", async () => {
+  const archives: string[] = [];
+  const { exitCode, stderr, stdout } = await runBough(
+    ["build", "context", "--docker", "--sbom", "-o", "type=oci,dest=first", "-o", "type=oci,dest=second"],
+    {
+      workingDirectory: places,
+      environment: { BOUGH_HOME: state, CONTREE_URL: own.url.href, CONTREE_TOKEN: "t0ken-t0ken" },
+      fetch: (input, init) => {
+        const { pathname } = new URL(input instanceof Request ? input.url : input);
+        if (pathname.endsWith("/archive")) archives.push(pathname);
+        return fetch(input, init);
+      },
+    },
+  );
+  expect(exitCode, stdout + stderr).toBe(0);
+  expect(archives).toHaveLength(1);
+});

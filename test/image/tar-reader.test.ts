@@ -1,6 +1,6 @@
 /** Reading archives: those that GNU tar writes in its formats, and damaged ones. */
 import { describe, expect, test } from "bun:test";
-import { relativeEntries } from "../../src/builder/staging/image-archive.ts";
+import { relativeEntries } from "../../src/builder/operations/image-entries.ts";
 import { numberAt } from "../../src/image/tar-header.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -9,9 +9,9 @@ import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.t
 import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContents } from "../operations/image-contents.ts";
+import { relativeEntries } from "../operations/image-entries.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import { relativeEntries } from "../staging/image-archive.ts";
 import { parentDirectories } from "../state/path-in-image.ts";
 
 /** The state of reading the sources of one instruction. */

@@ -5,7 +5,7 @@ import { formatPlatform, type Platform } from "../../image/platform.ts";
 import type { Connection } from "../service/connection.ts";
 import type { AttestationOptions, SbomOptions } from "./attestation-options.ts";
 import { gatherProvenance, type RecordedInputs } from "./provenance.ts";
-import { describePackages } from "./sbom.ts";
+import { describePackages, findPackages, type ListedPackage } from "./sbom.ts";
 import { statementOf } from "./statement.ts";
 
 /** A build for one platform of several, or the only one. */
@@ -56,7 +56,8 @@ export function prepareAttestations(
 ): Attesting {
   const provenance = wanted.provenance && gatherProvenance(inputs, given, wanted.provenance);
   const keyOf = (platform: TargetPlatform) => (platform === undefined ? "" : formatPlatform(platform));
-  // An image that goes to several places is scanned once.
+  // An image that goes to several places is read and scanned once.
+  const packages = new Map<string, Promise<ListedPackage[]>>();
   const scans = new Map<string, Promise<ScanResult[]>>();
   const extras = new Map<string, readonly ScanTarget[]>();
   return {
@@ -69,9 +70,12 @@ export function prepareAttestations(
       if (own === undefined && wanted.sbom === undefined) return undefined;
       return async (image, digest) => {
         const subject = { image, digest, names };
-        const packages = async () => {
+        const listed = async () => {
           const { generator } = wanted.sbom ?? {};
-          if (generator === undefined) return [await describePackages(service, uuid, subject)];
+          if (generator === undefined) {
+            const found = packages.getOrInsertComputed(uuid, () => findPackages(service, uuid));
+            return [describePackages(await found, subject)];
+          }
           const results = await scans.getOrInsertComputed(uuid, () =>
             scan(generator, { image: uuid, extras: extras.get(uuid) ?? [] }, connection),
           );
@@ -80,7 +84,7 @@ export function prepareAttestations(
           );
         };
         return [
-          ...(wanted.sbom === undefined ? [] : await packages()),
+          ...(wanted.sbom === undefined ? [] : await listed()),
           ...(own === undefined ? [] : [await own.describe(service, subject, keyOf(platform))]),
         ];
       };

@@ -1,5 +1,6 @@
+import { openEntries, type TreeService } from "../../builder/operations/image-entries.ts";
 import { BoughError } from "../../errors.ts";
-import { readTar, type TarEntry } from "../../image/tar-reader.ts";
+import type { TreeEntry } from "../../image/tree-entry.ts";
 import type { Service } from "../../service/client.ts";
 import { asText, parseRecord } from "../../service/http/json.ts";
 
@@ -15,7 +16,7 @@ const maxManifestBytes = 4 * 1024 * 1024;
 
 /** Finds the packages in all `node_modules` of an image, by name and version. Those that are there several times are listed once. */
 export async function findNpmPackages(
-  service: Pick<Service, "openArchive" | "readFile">,
+  service: TreeService & Pick<Service, "readFile">,
   image: string,
 ): Promise<NpmPackage[]> {
   const found = new Map<string, NpmPackage>();
@@ -24,7 +25,7 @@ export async function findNpmPackages(
     const each = parseManifest(manifest);
     if (each !== undefined) found.set(JSON.stringify([each.name, each.version]), each);
   };
-  for await (const entry of readTar(await service.openArchive(image, "/"))) {
+  for await (const entry of await openEntries(service, image, "/")) {
     if (!manifestPath.test(entry.name)) continue;
     // pnpm links the files of its store, which the archive has once.
     if (entry.type === "hardlink") linked.push(entry.name);
@@ -49,7 +50,7 @@ export function npmUrl({ name, version }: NpmPackage): string {
   return `pkg:npm/${name.split("/").map(encodeURIComponent).join("/")}@${encodeURIComponent(version)}`;
 }
 
-async function contentOf(entry: TarEntry): Promise<Uint8Array> {
+async function contentOf(entry: TreeEntry): Promise<Uint8Array> {
   if (entry.size > maxManifestBytes)
     throw new BoughError(`--sbom: ${entry.name} has ${entry.size} bytes: it does not describe a package`);
   const bytes = new Uint8Array(entry.size);

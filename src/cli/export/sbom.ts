@@ -1,3 +1,4 @@
+import type { TreeService } from "../../builder/operations/image-entries.ts";
 import { BoughError } from "../../errors.ts";
 import type { Attestation } from "../../image/attestation-manifest.ts";
 import type { Service } from "../../service/client.ts";
@@ -5,14 +6,14 @@ import { version } from "../../version.ts";
 import { findNpmPackages, npmUrl } from "./npm-packages.ts";
 import { packageUrl, type Subject, statementOf } from "./statement.ts";
 
-type Files = Pick<Service, "readFile" | "listEntries" | "openArchive" | "address">;
+type Files = TreeService & Pick<Service, "readFile" | "listEntries" | "address">;
 
 /**
- * Lists the packages that an image's package managers have recorded as installed, and those of npm, in SPDX 2.3.
+ * Finds the packages that an image's package managers have recorded as installed, and those of npm.
  *
  * @throws BoughError if there is a package database that bough can't read: a list without its packages would be wrong
  */
-export async function describePackages(service: Files, uuid: string, subject: Subject): Promise<Attestation> {
+export async function findPackages(service: Files, uuid: string): Promise<ListedPackage[]> {
   const read = (path: string) => readText(service, uuid, path);
   for (const path of rpmDatabases) {
     if (((await service.listEntries(uuid, path))?.size ?? 0) === 0) continue;
@@ -28,11 +29,15 @@ export async function describePackages(service: Files, uuid: string, subject: Su
       (await read("/lib/apk/db/installed")) ?? (await read("/usr/lib/apk/db/installed")) ?? "",
     ),
   ];
-  const listed = [
+  return [
     ...packages.map((each): ListedPackage => ({ ...each, url: packageUrlOf(each, release) })),
     ...(await findNpmPackages(service, uuid)).map((each) => ({ ...each, url: npmUrl(each) })),
   ];
-  return statementOf(subject, "https://spdx.dev/Document", documentOf(listed, subject));
+}
+
+/** Lists packages in SPDX 2.3. */
+export function describePackages(packages: readonly ListedPackage[], subject: Subject): Attestation {
+  return statementOf(subject, "https://spdx.dev/Document", documentOf(packages, subject));
 }
 
 const rpmDatabases = ["/var/lib/rpm", "/usr/lib/sysimage/rpm"];
@@ -65,7 +70,7 @@ function parseRelease(text: string): Release {
   );
 }
 
-interface ListedPackage {
+export interface ListedPackage {
   name: string;
   version: string;
   /** https://github.com/package-url/purl-spec */

@@ -1,13 +1,11 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join, posix, resolve, sep } from "node:path";
-import { relativeEntries } from "../../builder/staging/image-archive.ts";
+import { openEntries } from "../../builder/operations/image-entries.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { checkLocalNames } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import { readTar } from "../../image/tar-reader.ts";
 import { openTemporaryFile } from "../../image/temporary-file.ts";
-import type { TreeEntry } from "../../image/tree-entry.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -171,14 +169,6 @@ export async function copyDirectory(
     warn: log.warn,
   });
   return { path: to, ...extracted };
-}
-
-/** The engine in this process has the files themselves; other services send an archive. */
-async function openEntries(service: Service, image: string, path: string): Promise<AsyncIterable<TreeEntry>> {
-  const tree = await service.openTree(image, path);
-  if (tree !== undefined) return tree;
-  const archive = await service.openArchive(image, path);
-  return relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
 }
 
 /** A path that the user gave may be a link. A link below it may come from an image, and is refused. */
