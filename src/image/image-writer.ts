@@ -27,6 +27,8 @@ export interface ImageToWrite {
   layers: readonly LayerContent[];
   /** `--annotation`. Docker's archives have none. */
   annotations?: Annotations | undefined;
+  /** Annotations of what a tag names: the index, or the manifest of an image without one. */
+  topAnnotations?: ReadonlyMap<string, string> | undefined;
   /** Called with the manifest's digest for the image's attestations. Only a layout can contain them. */
   attest?: Attest | undefined;
   /** True to compress stored blobs again that have another compression. */
@@ -35,7 +37,7 @@ export interface ImageToWrite {
   hasIndex?: boolean;
   /** True for Docker's media types, where nothing of the image is without one. */
   hasDockersTypes?: boolean;
-  /** Set if this stands for images of several platforms, which one index names: then `layers` are those of all, one after the other. */
+  /** Set if this stands for the images of platforms, which one index names: then `layers` are those of all, one after the other. */
   parts?: readonly ImageToWrite[];
 }
 
@@ -96,11 +98,17 @@ export async function describeImage(
   const attestations: unknown[] = [];
   const configs: string[] = [];
   const typeOf = mediaTypesOf(image, layers);
+  const { parts = [image], topAnnotations: top = new Map<string, string>() } = image;
+  const hasIndex =
+    image.parts !== undefined || image.hasIndex === true || parts.some(({ attest }) => attest !== undefined);
   let from = 0;
-  for (const part of image.parts ?? [image]) {
+  for (const part of parts) {
     const own = layers.slice(from, from + part.layers.length);
     from += own.length;
-    const { configDigest, manifest } = putManifest(part, own, put, typeOf);
+    const { configDigest, manifest } = putManifest(part, own, put, {
+      typeOf,
+      top: hasIndex ? undefined : top,
+    });
     const attested = (await part.attest?.(part, manifest.digest)) ?? [];
     const described = { ...manifest, ...annotationField("manifest-descriptor", part.annotations) };
     manifests.push({ ...described, platform: part.platform });
@@ -108,12 +116,11 @@ export async function describeImage(
     configs.push(configDigest);
   }
   const [only, ...others] = manifests;
-  const isAlone = others.length === 0 && attestations.length === 0;
-  if (only !== undefined && isAlone && image.hasIndex !== true) {
+  if (only !== undefined && !hasIndex) {
     const { platform: _, ...descriptor } = only;
     return { descriptor, configDigest: configs[0] ?? "", layers };
   }
-  const annotations = annotationField("index", image.annotations);
+  const annotations = annotationField("index", image.annotations, top);
   const mediaType = typeOf(mediaTypes.index);
   const index = put(mediaType, indexOf([...manifests, ...attestations], { mediaType, ...annotations }));
   const descriptor = { ...index, ...annotationField("index-descriptor", image.annotations) };
@@ -182,7 +189,10 @@ function putManifest(
   image: ImageToWrite,
   layers: readonly LayerBlob[],
   put: PutDescription,
-  typeOf: (mediaType: string) => string = (mediaType) => mediaType,
+  {
+    typeOf = (mediaType) => mediaType,
+    top,
+  }: { typeOf?: (mediaType: string) => string; top?: ReadonlyMap<string, string> | undefined } = {},
 ): { configDigest: string; manifest: Descriptor } {
   const config = put(typeOf(mediaTypes.config), configurationOf(image, layers));
   const mediaType = typeOf(mediaTypes.manifest);
@@ -194,7 +204,7 @@ function putManifest(
       ...descriptor,
       mediaType: typeOf(descriptor.mediaType),
     })),
-    ...annotationField("manifest", image.annotations),
+    ...annotationField("manifest", image.annotations, top),
   };
   return { configDigest: config.digest, manifest: put(mediaType, JSON.stringify(manifest)) };
 }
@@ -261,8 +271,9 @@ export type Annotations = Readonly<Partial<Record<AnnotatedPart, ReadonlyMap<str
 function annotationField(
   part: AnnotatedPart,
   annotations: Annotations | undefined,
+  others: ReadonlyMap<string, string> = new Map(),
 ): { annotations?: Record<string, string> } {
-  const own = [...(annotations?.[part] ?? [])];
+  const own = [...(annotations?.[part] ?? []), ...others];
   if (own.length === 0) return {};
   return { annotations: Object.fromEntries(own.sort(([one], [other]) => (one < other ? -1 : 1))) };
 }

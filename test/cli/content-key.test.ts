@@ -140,6 +140,85 @@ test("differs between Docker's meaning and bough's own", async () => {
   expect(keys[0]).not.toBe(keys[1] ?? "");
 });
 
+describe("build and bake print the same key, by what options mean", () => {
+  const known = new Map<string, string>();
+  test.each<[meaning: string, build: string[], target: object, bake?: string[]]>([
+    ["an image alone", [], {}],
+    ["an image alone", ["--provenance=false"], { attest: ["type=provenance,disabled=true"] }],
+    ["an image alone", ["--sbom=false"], {}, ["--sbom=false"]],
+    ["an image alone", ["--attest=type=provenance", "--provenance=0"], {}, ["--provenance=false"]],
+    ["an image alone", ["-o", "type=registry,compression=gzip"], { output: ["type=image"] }],
+    ["an image alone", ["-o", "type=image,push=true"], { output: ["type=cacheonly"] }],
+    ["an image alone", ["--sign=false"], {}, ["--sign=false"]],
+    ["an image alone", ["--load", "--push"], { output: ["type=docker", "type=registry"] }],
+    ["a provenance", ["--provenance"], {}, ["--provenance=true"]],
+    ["a provenance", ["--attest", "type=provenance"], { attest: [{ type: "provenance", mode: "max" }] }],
+    ["a provenance", ["--provenance=mode=max"], { attest: ["type=provenance,disabled=false"] }],
+    ["a provenance", ["--provenance=mode=max,inline-only=true"], {}, ["--provenance=mode=max", "--push"]],
+    ["a small provenance", ["--provenance=mode=min"], { attest: ["type=provenance,mode=min"] }],
+    ["packages", ["--sbom"], {}, ["--sbom=1"]],
+    ["packages", ["--attest=type=sbom"], { attest: ["type=sbom"] }],
+    [
+      "packages of a scanner",
+      ["--sbom=generator=x,A=1,B=2"],
+      { attest: [{ type: "sbom", B: "2", generator: "x", A: "1" }] },
+    ],
+    [
+      "packages of another",
+      ["--sbom=generator=x,A=2,B=2"],
+      { attest: [{ type: "sbom", generator: "x", A: "2", B: "2" }] },
+    ],
+    ["an annotation", ["--annotation", "a=b"], { annotations: ["manifest:a=b"] }],
+    ["an annotation", ["--annotation=a=c", "--annotation=a=b"], { annotations: ["a=b"] }, ["--push"]],
+    [
+      "an annotation",
+      ["-o", "type=image,push=true,annotation.a=b"],
+      { output: ["type=image,annotation.a=b"] },
+    ],
+    ["one of the index", ["--annotation", "index:a=b"], { annotations: ["index:a=b"] }],
+    ["zstd", ["-o", "type=registry,compression=zstd"], { output: ["type=image,compression=zstd"] }],
+    [
+      "times of files",
+      ["-o", "type=registry,rewrite-timestamp=1", "--build-arg", "SOURCE_DATE_EPOCH=5"],
+      { output: ["type=image,rewrite-timestamp=true"], args: { SOURCE_DATE_EPOCH: "5" } },
+    ],
+    [
+      "other times of files",
+      ["-o", "type=registry,rewrite-timestamp=1", "--build-arg", "SOURCE_DATE_EPOCH=6"],
+      { output: ["type=image,rewrite-timestamp=true"], args: { SOURCE_DATE_EPOCH: "6" } },
+    ],
+    ["a signature by a key", ["--sign", "key=a.key"], {}, ["--sign", "key=b/other.key"]],
+    ["a logged one", ["--sign", "key=a.key,tlog=true"], {}, ["--sign", "tlog=1,key=a.key"]],
+    ["one of an identity", ["--sign", "keyless"], {}, ["--sign", "token=token.txt"]],
+    ["an index of one platform", ["--build-arg", "BUILDKIT_MULTI_PLATFORM"], {}],
+  ])("%s: build %p", async (meaning, options, target, more = []) => {
+    const directory = temporaryDirectory();
+    const args = { BUILDKIT_MULTI_PLATFORM: "true" };
+    const environment = { BOUGH_HOME: temporaryDirectory(), ...args };
+    const tag = "127.0.0.1:1/app:1";
+    const targets = { app: { tags: [tag], ...(meaning.startsWith("an index") && { args }), ...target } };
+    writeFiles(directory, {
+      Dockerfile: `FROM ${base}\n`,
+      "docker-bake.json": JSON.stringify({ target: targets }),
+    });
+    const pushed = options.includes("-o") ? options : ["--push", ...options];
+    const keys: unknown[] = [];
+    for (const words of [
+      ["build", "--docker", ".", "-t", tag, "--print-key", ...pushed],
+      ["bake", "app", "--print-keys", "-q", ...more],
+    ]) {
+      const { exitCode, stdout, stderr } = await runBough(["--local", ...words], {
+        ...{ workingDirectory: directory, environment },
+      });
+      expect({ exitCode, stderr: exitCode === 0 ? "" : stderr }).toEqual({ exitCode: 0, stderr: "" });
+      keys.push(stdout.trim());
+    }
+    const [key = ""] = keys;
+    expect(keys).toEqual([known.getOrInsertComputed(meaning, () => String(key)), key]);
+    expect([...known].filter(([, other]) => other === key)).toEqual([[meaning, String(key)]]);
+  });
+});
+
 describe("bases", () => {
   const layoutOf = async (version: string, configuration = {}) =>
     makeBusyboxLayout(temporaryDirectory(), {

@@ -25,18 +25,28 @@ beforeEach(() => {
   place = `${registry.host}/test${++count}`;
 });
 
+const bough = (...words: string[]) => boughWith({}, ...words);
+
 /** Runs a command, and returns what it has asked of the registry. */
-async function bough(...words: string[]) {
+async function boughWith(variables: Record<string, string>, ...words: string[]) {
   const before = registry.requests().length;
   const ended = await runBough(["--local", ...words], {
     workingDirectory: directory,
-    environment: { BOUGH_HOME: home },
+    environment: { BOUGH_HOME: home, ...variables },
   });
   const requests = registry
     .requests()
     .slice(before)
     .filter((request) => request !== "GET /v2/");
   return { ...ended, requests, runs: [...ended.stderr.matchAll(/RUN spawned/g)].length };
+}
+
+/** Returns what a tag of this test's `app` names. */
+async function manifestOf(tag: string): Promise<{ mediaType: string; annotations?: Record<string, string> }> {
+  const url = `http://${place.replace("/", "/v2/")}/app/manifests/${tag}`;
+  const accept = ["manifest", "index"].map((type) => `application/vnd.oci.image.${type}.v1+json`).join(", ");
+  const response = await fetch(url, { headers: { accept } });
+  return JSON.parse(await response.text());
 }
 
 const bake = (...words: string[]) => bough("bake", "--push", "--skip-existing", ...words);
@@ -145,6 +155,8 @@ describe("bake", () => {
       { labels: { a: "b" } },
       { annotations: ["a=b"] },
       { output: ["type=registry,compression=zstd"] },
+      { attest: ["type=provenance"] },
+      { args: { BUILDKIT_MULTI_PLATFORM: "1" } },
       {
         platforms: ["linux/amd64", "linux/arm64"],
         "dockerfile-inline": "FROM scratch\nCOPY docker-bake.json /\n",
@@ -200,6 +212,29 @@ describe("build", () => {
       exitCode: 0,
       runs: 1,
     });
+  });
+
+  test("finds the key in the index or in the manifest, whichever the tag names", async () => {
+    writeFiles(directory, { Dockerfile: dockerfile("echo x") });
+    const variables = { BUILDKIT_MULTI_PLATFORM: "1" };
+    const words = ["build", "--docker", "--push", "--skip-existing", "."];
+    for (const [tag, type, ...options] of [
+      ["manifest", "image.manifest"],
+      ["named", "image.index", "--build-arg", "BUILDKIT_MULTI_PLATFORM"],
+      ["attested", "image.index", "--provenance"],
+      ["annotated", "image.manifest", "--annotation", "a=b"],
+      ["annotated-index", "image.index", "--annotation", "index:a=b"],
+    ] as const) {
+      const command = [...words, "-t", `${place}/app:${tag}`, ...options];
+      expect(await boughWith(variables, ...command)).toMatchObject({ exitCode: 0 });
+      const again = await boughWith(variables, ...command);
+      expect({ tag, stderr: again.stderr }).toEqual({ tag, stderr: expect.stringContaining("is not built") });
+      const { mediaType, annotations } = await manifestOf(tag);
+      expect({ tag, mediaType, annotations }).toEqual({
+        ...{ tag, mediaType: expect.stringContaining(type) },
+        annotations: expect.objectContaining({ "vnd.bough.content-key": expect.stringMatching(/^\w{64}$/) }),
+      });
+    }
   });
 
   test("wants an image that is pushed", async () => {

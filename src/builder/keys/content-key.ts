@@ -22,6 +22,7 @@ import { targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { resultConfiguration, withLabels } from "../steps/configure-stage.ts";
+import { canonicalJson } from "./canonical-json.ts";
 import type { KeyJob } from "./key-job.ts";
 import { createKeyWorld } from "./key-world.ts";
 
@@ -118,13 +119,4 @@ async function findStage(
   const end = ends.get(target);
   if (end === undefined) throw new Error("the target is among the stages that it needs");
   return end;
-}
-
-/** Returns JSON in which the order of an object's fields makes no difference. */
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, field: unknown) =>
-    typeof field === "object" && field !== null && !Array.isArray(field)
-      ? Object.fromEntries(Object.entries(field).sort(([one], [other]) => (one < other ? -1 : 1)))
-      : field,
-  );
 }

@@ -26,10 +26,19 @@ export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms
 /** Stands for the image of another target until that is built. */
 export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
-/** Returns what `bough build --docker` needs to build a target. */
-export function buildOf(target: ResolvedTarget, imageOf: ImageOf, invocation: Invocation): BuildInvocation {
+/**
+ * Returns what `bough build --docker` needs to build a target.
+ *
+ * @param options.asPushed true for all that is written beside an image that is pushed, even if this one is not
+ */
+export function buildOf(
+  target: ResolvedTarget,
+  imageOf: ImageOf,
+  invocation: Invocation,
+  { asPushed = false } = {},
+): BuildInvocation {
   return inTarget(target, () => {
-    const own = invocationOf(requestFor(target, imageOf, invocation), invocation);
+    const own = invocationOf(requestFor(target, imageOf, invocation, asPushed), invocation);
     return { ...own, values: withKey(own.values, target.key ?? placeholderKey, invocation.runtime) };
   });
 }
@@ -69,6 +78,7 @@ function requestFor(
     values,
     runtime: { defaultBuildArgs, environment, workingDirectory },
   }: Pick<Invocation, "values" | "runtime">,
+  asPushed: boolean,
 ): BuildRequest {
   const { fields, isLinked, name, needs, remote } = target;
   const { dockerfile, "dockerfile-inline": text } = fields;
@@ -81,7 +91,8 @@ function requestFor(
     (fields[field] ?? [])
       .filter((entry) => reasonAgainstCache(entry, environment) === undefined)
       .map(fieldsOf);
-  const hasIndex = outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
+  const hasIndex =
+    asPushed || outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   const attests = (fields.attest ?? []).filter((entry) => entry.disabled === true || hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
     const other = /^target:(.*)$/s.exec(value)?.[1];
@@ -107,13 +118,13 @@ function requestFor(
       tag: isLinked ? [] : fields.tags,
       "build-arg": pairs({ ...defaultBuildArgs, ...fields.args }),
       label: pairs(fields.labels),
-      annotation: outputs.length > 0 ? fields.annotations : [],
+      annotation: asPushed || outputs.length > 0 ? fields.annotations : [],
       attest: attests.map(entryText),
       target: fields.target || undefined,
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
       output: outputs.map(entryText),
-      sign: outputs.some(isPush) ? values.text("sign") : undefined,
+      sign: asPushed || outputs.some(isPush) ? values.text("sign") : undefined,
       pull: fields.pull,
       "no-cache": fields["no-cache"],
       "no-cache-filter": fields["no-cache-filter"],

@@ -184,7 +184,7 @@ async function prepareAndRun(
         const isMap = images.length > 1 || asksForPlatforms(inputs.buildArgs);
         return writeBuildOutputs(
           timed,
-          { images, isMap, sign, directories },
+          { images, isMap, sign, topAnnotations: keyed?.annotations, directories },
           invocation,
           log,
           destination.daemon?.daemon,

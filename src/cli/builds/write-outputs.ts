@@ -30,6 +30,8 @@ interface BuildToWrite {
   /** True if files get a directory for each platform, as with several or BUILDKIT_MULTI_PLATFORM. */
   isMap: boolean;
   sign: SignImage | undefined;
+  /** See `ImageToWrite`. */
+  topAnnotations: ReadonlyMap<string, string> | undefined;
   /** The directories that builds of this process write to. Each is filled by one at a time: the next replaces files, as in docker. */
   directories: Map<string, Slots>;
 }
@@ -39,7 +41,7 @@ interface BuildToWrite {
  */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
-  { images, isMap, sign, directories }: BuildToWrite,
+  { images, isMap, sign, topAnnotations, directories }: BuildToWrite,
   invocation: Invocation,
   log: Log,
   daemon: Daemon | undefined,
@@ -74,7 +76,8 @@ export async function writeBuildOutputs(
       const [one, ...more] = written;
       const attested = (image: typeof one) => ({ ...image, attest: image.attest?.(output) });
       const attestedImages = [attested(one), ...more.map(attested)] as const;
-      const delivery = { ...options, images: attestedImages, destination, daemon, fileTime, sign };
+      const own = { images: attestedImages, destination, daemon, fileTime, sign, topAnnotations };
+      const delivery = { ...options, ...own };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const delivered = await deliverImage(delivery, { runtime: invocation.runtime, globals, log });

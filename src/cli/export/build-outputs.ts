@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import type { Compression } from "../../image/compression.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Values } from "../command-line/arguments.ts";
@@ -15,27 +14,18 @@ import {
   pushDestination,
   refuseTerminal,
 } from "./destination.ts";
-import type { TimeOptions } from "./image-source.ts";
 import { type OutputFields, readFields, unusable } from "./output-fields.ts";
+import { askedOutputs, type OutputForm, readForm } from "./output-forms.ts";
 import { requirePlaces } from "./output-places.ts";
-import { readTimes } from "./times.ts";
 
 /** One `--output` of a build, or its `--push`. */
-export interface BuildOutput {
+export interface BuildOutput extends OutputForm {
   destinations: readonly OutputDestination[];
-  compression: Compression;
-  times: TimeOptions;
   isInsecure: boolean;
-  /** True if layers of bases are compressed again, where they have another compression. */
-  recompresses: boolean;
   /** `platform-split`: true if files get a directory for each platform. Default: if there are several. */
   splitsPlatforms: boolean | undefined;
   /** Further tags of the image. */
   tags: readonly string[];
-  /** True for Docker's media types in place of OCI's. */
-  hasDockersTypes: boolean;
-  /** The fields `annotation.KEY=VALUE`, as `--annotation` has them. */
-  givenAnnotations: readonly string[];
   annotations: readonly Annotation[];
   /** Sentences on fields that make no difference. */
   ignored: readonly string[];
@@ -49,12 +39,7 @@ export function readBuildOutputs(
   { values, runtime }: Pick<Invocation, "values" | "runtime">,
   tags: readonly string[],
 ): BuildOutput[] {
-  const asked = [
-    ...values.list("output"),
-    ...(values.flag("push") ? ["type=registry"] : []),
-    ...(values.flag("load") ? ["type=docker"] : []),
-  ];
-  const outputs = asked.map((text) => readOutput(readFields(text), tags, { values, runtime }));
+  const outputs = askedOutputs(values).map((text) => readOutput(readFields(text), tags, { values, runtime }));
   if (standardOutputs(outputs) > 1)
     throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
   requirePlaces(outputs.flatMap(({ destinations }) => destinations));
@@ -83,13 +68,9 @@ function readOutput(
     splitsPlatforms: fields.flag("platform-split"),
     // The name of an image that is pushed by its digest is that of a repository.
     tags: type === "image" && !byDigest ? given.map(parseTag) : [],
-    recompresses: isTrue("force-compression"),
     destinations: destinationsOf(place, text, isTrue),
-    compression: readCompression(take("compression"), text),
-    hasDockersTypes: !isTrue("oci-mediatypes", true),
-    times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
+    ...readForm(fields, { values, runtime }),
     isInsecure: isTrue("registry.insecure"),
-    givenAnnotations: fields.annotations(),
     annotations: [],
     ignored: fields.ignored({ ignoresUnknown: runtime.isPlugin === true }),
   };
@@ -243,12 +224,4 @@ function registries(names: readonly string[], byDigest: boolean, text: string): 
       byDigest ? "no name to push to: give name=HOST/NAME" : "no name to push to: give --tag HOST/NAME:TAG",
     );
   return names.map((name) => (byDigest ? digestDestination(name) : pushDestination(name, name)));
-}
-
-function readCompression(value: string | undefined, text: string): Compression {
-  // BuildKit's name for it.
-  if (value === "uncompressed" || value === "none") return "none";
-  if (value === undefined || value === "gzip") return "gzip";
-  if (value === "zstd") return "zstd";
-  throw unusable(text, `compression must be gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
 }

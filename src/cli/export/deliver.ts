@@ -36,6 +36,7 @@ interface Delivery {
   recompresses?: boolean;
   hasDockersTypes?: boolean;
   credentials?: RegistryCredentials | undefined;
+  topAnnotations?: ImageToWrite["topAnnotations"];
   /** Signs what is pushed. */
   sign?: SignImage | undefined;
 }
@@ -62,6 +63,7 @@ export async function deliverImage(
     recompresses = false,
     hasDockersTypes = false,
     credentials,
+    topAnnotations,
     sign,
   }: Delivery,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
@@ -98,7 +100,7 @@ export async function deliverImage(
     const [, ...others] = images;
     const all = [await open(image), ...(await Promise.all(others.map(open)))] as const;
     const opened = joinImages(all, { isIndex: image.directory !== undefined && hasIndex(destination) });
-    return counted(opened, progress.message);
+    return counted({ ...opened, topAnnotations }, progress.message);
   };
   const onReused = (layers: number) => {
     reused = layers;

@@ -4,7 +4,7 @@ import type { WrittenImage } from "../../image/image-writer.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { openReferrers } from "../../registry/open-blob-store.ts";
 import { Secret } from "../../secret.ts";
-import { readToken } from "../../signatures/identity-token.ts";
+import { findTokenSource, readToken } from "../../signatures/identity-token.ts";
 import { createSigner, type ImageSigner, type SigningOptions } from "../../signatures/sign.ts";
 import { readSigningKey } from "../../signatures/signing-key.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -34,7 +34,7 @@ export async function readSigner(
   log: Pick<Log, "info">,
   signers: Signers = new Map(),
 ): Promise<SignImage | undefined> {
-  const request = readSignOption(values, runtime);
+  const request = readSignOption(values);
   if (request === undefined) return undefined;
   if (!isPushed) throw usageError("--sign needs an image that is pushed", "Give --push.");
   const key = values.text("sign") ?? "";
@@ -59,7 +59,7 @@ async function openSigner(request: SignRequest, runtime: Runtime): Promise<Image
 async function openIdentity({ by }: SignRequest, runtime: Runtime): Promise<SigningOptions["by"]> {
   switch (by.kind) {
     case "token":
-      return { token: by.source, authority: by.authority };
+      return { token: findTokenSource(runtime.environment, "--sign"), authority: by.authority };
     case "token file": {
       const token = Secret.of((await readSmall(by.path, `--sign token=${by.path}`, runtime)).trim());
       readToken(token);

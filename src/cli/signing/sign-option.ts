@@ -1,10 +1,8 @@
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
-import { findTokenSource, type TokenSource } from "../../signatures/identity-token.ts";
 import { requireServiceAddress } from "../../signatures/signing-service.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { listWords, splitCsv, splitPair } from "../command-line/option-values.ts";
-import type { Runtime } from "../process/runtime.ts";
 import { signFields } from "./sign-definition.ts";
 
 /** What `--sign` asks for. Its files are read later. */
@@ -12,7 +10,8 @@ export interface SignRequest {
   by:
     | { kind: "key"; place: string }
     | { kind: "token file"; path: string; authority: string }
-    | { kind: "token"; source: TokenSource; authority: string };
+    /** The job's own. */
+    | { kind: "token"; authority: string };
   log: string | undefined;
   timestampAuthority: string | undefined;
   hasCosignTag: boolean;
@@ -25,10 +24,7 @@ const publicLog = "https://rekor.sigstore.dev";
 type Field = (typeof signFields)[number];
 
 /** Reads `--sign`. Throws for what can be seen to be impossible before anything is built. */
-export function readSignOption(
-  values: Values,
-  { environment }: Pick<Runtime, "environment">,
-): SignRequest | undefined {
+export function readSignOption(values: Pick<Values, "text">): SignRequest | undefined {
   const text = values.text("sign");
   if (text === undefined || text === "false") return undefined;
   const { isKeyless, fields } = readFields(text);
@@ -67,7 +63,7 @@ export function readSignOption(
     ...shared,
     by:
       token === undefined
-        ? { kind: "token", source: findTokenSource(environment, "--sign"), ...certified }
+        ? { kind: "token", ...certified }
         : { kind: "token file", path: token, ...certified },
     log: isLogged === false ? undefined : (log ?? publicLog),
   };

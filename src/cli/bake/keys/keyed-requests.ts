@@ -56,9 +56,8 @@ export async function prepareKeyedRequests(
       const isThere = existing.get(target.name)?.key === key;
       const fields = isThere ? { ...target.fields, output: [{ type: "cacheonly" }] } : target.fields;
       const own = buildOf({ ...target, key, fields }, imageOf, invocation);
-      const options = skips && !isThere ? (skippableBuild(own, key)?.values ?? own.values) : own.values;
-      const keyed = keyedBuild(found, () => keys.findAgain(target));
-      return { ...own, values: options, keyed };
+      const annotations = skips && !isThere ? skippableBuild(own, key)?.annotations : undefined;
+      return { ...own, keyed: keyedBuild(found, annotations, () => keys.findAgain(target)) };
     },
   };
 }

@@ -1,8 +1,6 @@
-import { besideImage } from "../../builds/keys/beside-image.ts";
 import { type BuildKey, createKeyFinder } from "../../builds/keys/build-key.ts";
 import type { ConnectTo } from "../../builds/keys/keyed-build.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { type Entry, entryText } from "../entries.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, withTarget } from "../target-request.ts";
 
@@ -35,12 +33,8 @@ export function createTargetKeys(
       if (needed !== undefined) linked.set(standIn(name), await keys.keyOf(needed));
     }
     try {
-      const own = buildOf(target, (name) => ({ image: standIn(name) }), invocation);
-      return await finder.find(own, {
-        connectTo,
-        linked,
-        beside: besideTarget(target, invocation.values.text("sign")),
-      });
+      const own = buildOf(target, (name) => ({ image: standIn(name) }), invocation, { asPushed: true });
+      return await finder.find(own, { connectTo, linked });
     } catch (error) {
       throw withTarget(error, target);
     }
@@ -55,18 +49,4 @@ export function createTargetKeys(
     },
   };
   return keys;
-}
-
-/** Whether the target is pushed makes no difference: its key is found before. */
-function besideTarget({ fields }: ResolvedTarget, sign: string | undefined): string[] {
-  const { annotations = [], attest = [], output = [] } = fields;
-  const attests = attest.filter(({ disabled }) => disabled !== true);
-  return besideImage({
-    annotations,
-    attests: attests.map(entryText),
-    sign,
-    outputs: output.map((entry: Entry) =>
-      Object.entries(entry).map(([name, value]) => [name, String(value)] as const),
-    ),
-  });
 }

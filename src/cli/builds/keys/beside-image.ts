@@ -1,47 +1,56 @@
-import type { Values } from "../../command-line/arguments.ts";
-import { splitCsv, splitPair } from "../../command-line/option-values.ts";
+import { canonicalJson } from "../../../builder/keys/canonical-json.ts";
+import { asksForPlatforms } from "../../../builder/state/platform.ts";
+import { formatPlatform } from "../../../image/platform.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { type Annotation, parseAnnotation } from "../../export/annotations.ts";
+import { readAttestationOptions } from "../../export/attestation-options.ts";
+import { readOutputForms } from "../../export/output-forms.ts";
+import { readSignOption } from "../../signing/sign-option.ts";
 
-interface Beside {
-  /** `--annotation` */
-  annotations: readonly string[];
-  /** `--attest` */
-  attests: readonly string[];
-  /** `--sign`. A signature is in the registry before the tag. */
-  sign: string | undefined;
-  /** The fields of each `--output`. */
-  outputs: readonly (readonly (readonly [name: string, value: string])[])[];
+/**
+ * Returns what a content key covers beside the image itself: the form in which it is written, and what is written with it. `undefined`
+ * if the form is the usual one, and there is nothing else. Counts what options mean, not how they are written; and what would be
+ * written if the image were pushed, so that the key is the same before.
+ */
+export function besideImage(
+  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+  buildArgs: ReadonlyMap<string, string>,
+): string | undefined {
+  const common = values.list("annotation");
+  const given = readOutputForms({ values, runtime });
+  const forms = given.map(({ compression, times, recompresses, hasDockersTypes, givenAnnotations }) =>
+    canonicalJson({
+      ...(compression !== "gzip" && { compression }),
+      ...(times.rewritesTimestamps && { epoch: times.epoch }),
+      ...(recompresses && { recompresses }),
+      ...(hasDockersTypes && { hasDockersTypes }),
+      ...annotationsIn([...givenAnnotations, ...common]),
+    }),
+  );
+  const attestations = readAttestationOptions(values, runtime);
+  const signature = readSignOption(values);
+  const { provenance } = attestations ?? {};
+  const beside = canonicalJson({
+    ...(provenance && { provenance: { ...provenance, isInlineOnly: undefined } }),
+    ...(attestations?.sbom && { sbom: attestations.sbom }),
+    // The path of a key, or of a token, is another one on each machine.
+    ...(signature && {
+      signature: { ...signature, by: signature.by.kind === "key" ? "key" : signature.by.authority },
+    }),
+    ...(asksForPlatforms(buildArgs) && { isIndex: true }),
+  });
+  const written = [...new Set(forms.length > 0 ? forms : [canonicalJson(annotationsIn(common))])].sort();
+  return beside === "{}" && written.join() === "{}" ? undefined : JSON.stringify([written, beside]);
 }
 
-/** Returns that of a build's options. */
-export function besideBuild(values: Values): string[] {
-  const attests = ["provenance", "sbom"].flatMap((name) => {
-    const text = values.text(name);
-    return text === undefined ? [] : [`type=${name},${text}`];
-  });
-  return besideImage({
-    annotations: values.list("annotation"),
-    attests: [...values.list("attest"), ...attests],
-    sign: values.text("sign"),
-    outputs: values.list("output").map((text) =>
-      splitCsv(text).map((field) => {
-        const [name, value = ""] = splitPair(field);
-        return [name, value] as const;
-      }),
-    ),
-  });
+/** Returns the annotations by their places. As in what is written, the last one of a key counts. */
+function annotationsIn(given: readonly string[]): { annotations?: Record<string, string> } {
+  const annotations = given.flatMap((text) => parseAnnotation(text, "manifest"));
+  return annotations.length === 0
+    ? {}
+    : { annotations: Object.fromEntries(annotations.map((each) => [placeOf(each), each.value])) };
 }
 
-/** Fields of outputs that change what a registry gets of the same image. */
-const writing = /^(compression|force-compression|oci-mediatypes|rewrite-timestamp|annotation.*)$/;
-
-/** Returns what a content key covers beside the image itself: what is written with it. */
-export function besideImage({ annotations, attests, sign, outputs }: Beside): string[] {
-  const fields = outputs.flat().filter(([name]) => writing.test(name));
-  return [
-    ...annotations.map((text) => `annotation ${text}`),
-    ...attests.map((text) => `attest ${text}`),
-    // The path of a key is another one on each machine.
-    ...(sign === undefined ? [] : [`sign ${sign.replace(/=.*/s, "")}`]),
-    ...fields.map(([name, value]) => `output ${name}=${value}`),
-  ];
+function placeOf({ part, platform, key }: Annotation): string {
+  return JSON.stringify([part, platform && formatPlatform(platform), key]);
 }

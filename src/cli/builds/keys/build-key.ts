@@ -17,6 +17,7 @@ import { type BuildInputs, fileTableOf, readBuildInputs } from "../inputs.ts";
 import { machineOf } from "../prepared-build.ts";
 import type { BuildInvocation } from "../request.ts";
 import { openLock } from "../result-files.ts";
+import { besideImage } from "./beside-image.ts";
 import type { ConnectTo } from "./keyed-build.ts";
 
 /** The content key of what a build makes. */
@@ -29,8 +30,6 @@ export interface BuildKey {
 
 export interface KeyFinding {
   connectTo: ConnectTo;
-  /** What is written beside the image; see `besideImage`. */
-  beside: readonly string[];
   /** The keys of other targets, by what stands for their images in this one's contexts. */
   linked?: ReadonlyMap<string, BuildKey>;
 }
@@ -62,7 +61,7 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
   const addresses = createKeyedAddresses();
   const tables = new Map<Store, Map<string, ContextHashes>>();
   return {
-    async find(invocation, { beside, connectTo, linked = new Map() }) {
+    async find(invocation, { connectTo, linked = new Map() }) {
       const { runtime, values, log } = invocation;
       const opened = await openLock(invocation);
       const quiet = { ...log, warn: () => undefined };
@@ -115,6 +114,7 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
         }
         for (const [name, digest] of own.pins) images.set(name, digest);
       }
+      const beside = besideImage(invocation, inputs.buildArgs);
       return { key: joinKeys(found, beside), pins: { images, ...addresses.pins }, platforms: found };
     },
   };
@@ -136,9 +136,9 @@ function linkedBase(
 }
 
 /** The key of one image is that of its target, if nothing is written beside it. */
-function joinKeys(found: BuildKey["platforms"], beside: readonly string[]): string {
+function joinKeys(found: BuildKey["platforms"], beside: string | undefined): string {
   const [first, ...others] = found.map(({ target }) => target.key);
   if (first === undefined) throw new Error("a build has a service");
-  if (others.length === 0 && beside.length === 0) return first;
-  return sha256Of(JSON.stringify([[first, ...others], [...beside].sort()]));
+  if (others.length === 0 && beside === undefined) return first;
+  return sha256Of(JSON.stringify([[first, ...others], beside ?? null]));
 }

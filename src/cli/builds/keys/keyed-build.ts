@@ -17,6 +17,8 @@ type FoundKey = { key: string; pins: KeyPins };
 export interface KeyedBuild {
   key: string;
   pins: KeyPins;
+  /** Has the key for whoever looks for the image, if a tag of it does not. */
+  annotations: ReadonlyMap<string, string> | undefined;
   /** Rejects if the files have changed while it was built. */
   confirm(connectTo: ConnectTo): Promise<void>;
 }
@@ -24,10 +26,11 @@ export interface KeyedBuild {
 /** @param findAgain reads the files again, if they have changed by their `stat` */
 export function keyedBuild(
   { key, pins }: FoundKey,
+  annotations: KeyedBuild["annotations"],
   findAgain: (connectTo: ConnectTo) => Promise<FoundKey>,
 ): KeyedBuild {
   return {
-    ...{ key, pins },
+    ...{ key, pins, annotations },
     async confirm(connectTo) {
       const now = await findAgain(connectTo);
       if (now.key === key) return;

@@ -5,7 +5,6 @@ import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import { readBuildOptions } from "../options/build-options.ts";
 import type { BuildInvocation } from "../request.ts";
-import { besideBuild } from "./beside-image.ts";
 import { createKeyFinder, openConnections } from "./build-key.ts";
 import { createExistingImages } from "./existing-image.ts";
 import { placeholderKey, withKey } from "./key-in-tags.ts";
@@ -25,8 +24,7 @@ export async function findOwnKey(invocation: BuildInvocation): Promise<OwnKey> {
   // An invalid option is the same error as without a key.
   readBuildOptions({ ...invocation, values: withKey(values, placeholderKey, runtime) });
   const finder = createKeyFinder(runtime.signal);
-  const beside = besideBuild(values);
-  const find = (connectTo: ConnectTo) => finder.find(invocation, { connectTo, beside });
+  const find = (connectTo: ConnectTo) => finder.find(invocation, { connectTo });
   // The build itself says which service it uses.
   const log = { ...invocation.log, info: () => undefined };
   await using connections = openConnections({ runtime, log });
@@ -44,9 +42,8 @@ export async function findOwnKey(invocation: BuildInvocation): Promise<OwnKey> {
             invocation.log.warn(`the image is built: it can't be looked for: ${error.message}`);
             return undefined;
           });
-  const keyed = keyedBuild(found, find);
   return {
-    invocation: { ...own, values: skippable?.values ?? own.values, keyed },
+    invocation: { ...own, keyed: keyedBuild(found, skippable?.annotations, find) },
     key: found.key,
     existing: asksForMore(values) ? undefined : existing,
   };

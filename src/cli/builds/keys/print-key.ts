@@ -1,7 +1,6 @@
 import { printResult } from "../../command-line/result.ts";
 import { readBuildOptions } from "../options/build-options.ts";
 import type { BuildInvocation } from "../request.ts";
-import { besideBuild } from "./beside-image.ts";
 import { createKeyFinder, openConnections } from "./build-key.ts";
 import { placeholderKey, replaceKeyMark, withKey } from "./key-in-tags.ts";
 
@@ -11,8 +10,7 @@ export async function printKey(invocation: BuildInvocation): Promise<number> {
   readBuildOptions({ ...invocation, values: withKey(invocation.values, placeholderKey, invocation.runtime) });
   await using connections = openConnections(invocation);
   const finder = createKeyFinder(invocation.runtime.signal);
-  const { connectTo } = connections;
-  const { key } = await finder.find(invocation, { connectTo, beside: besideBuild(invocation.values) });
+  const { key } = await finder.find(invocation, connections);
   const tags = invocation.values.list("tag").map((tag) => replaceKeyMark(tag, key));
   printResult(invocation, { id: key, json: { key, tags }, table: () => `${key}\n` });
   return 0;
