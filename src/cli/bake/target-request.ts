@@ -91,9 +91,6 @@ function requestFor(
     (fields[field] ?? [])
       .filter((entry) => reasonAgainstCache(entry, environment) === undefined)
       .map(fieldsOf);
-  const hasIndex =
-    asPushed || outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
-  const attests = (fields.attest ?? []).filter((entry) => entry.disabled === true || hasIndex);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
     const other = /^target:(.*)$/s.exec(value)?.[1];
     const path = remote?.contexts.get(context);
@@ -118,13 +115,11 @@ function requestFor(
       tag: isLinked ? [] : fields.tags,
       "build-arg": pairs({ ...defaultBuildArgs, ...fields.args }),
       label: pairs(fields.labels),
-      annotation: asPushed || outputs.length > 0 ? fields.annotations : [],
-      attest: attests.map(entryText),
+      ...optionsBesideImage(fields, outputs, values.text("sign"), asPushed),
       target: fields.target || undefined,
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
       output: outputs.map(entryText),
-      sign: asPushed || outputs.some(isPush) ? values.text("sign") : undefined,
       pull: fields.pull,
       "no-cache": fields["no-cache"],
       "no-cache-filter": fields["no-cache-filter"],
@@ -151,6 +146,22 @@ function requestFor(
     linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
     inline: text === undefined ? undefined : { text, name },
     fetched: isRemote ? contextIn(remote.tree, pathInTree) : undefined,
+  };
+}
+
+/** Returns what is written with the image, as far as an output keeps it. */
+function optionsBesideImage(
+  { annotations, attest = [] }: ResolvedTarget["fields"],
+  outputs: readonly Entry[],
+  sign: string | undefined,
+  asPushed: boolean,
+): Pick<BuildRequest["options"], "annotation" | "attest" | "sign"> {
+  const hasIndex =
+    asPushed || outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
+  return {
+    annotation: asPushed || outputs.length > 0 ? annotations : [],
+    attest: attest.filter(({ disabled }) => disabled === true || hasIndex).map(entryText),
+    sign: asPushed || outputs.some(isPush) ? sign : undefined,
   };
 }
 
