@@ -133,6 +133,7 @@ function openState(
     layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
     unreachable: new UnreachablePlaces(clock),
     fetches: new Map(),
+    trees: new Map(),
     openBlobSource: options.openBlobSource ?? openStore,
     hasChanged: false,
     running: new Map(),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault, findDiskError } from "./faults.ts";
-import { findImage, requireImage } from "./records/images.ts";
+import { findImage, requireRecord } from "./records/images.ts";
 import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   addOperation,
@@ -57,8 +57,8 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   const { perform: _, hasCommand: __, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
   inTransaction(database, () => {
-    if (work.startImage !== undefined) requireImage(state, work.startImage);
-    for (const image of otherImages) requireImage(state, image);
+    if (work.startImage !== undefined) requireRecord(database, work.startImage);
+    for (const image of otherImages) requireRecord(database, image);
     addOperation(database, { ...record, uuid, owner: state.layout.owner, createdAt: clock.now() });
   });
   const cancellation = new AbortController();

@@ -7,6 +7,7 @@ import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
 import type { Failure } from "./records/operations.ts";
 import type { UnreachablePlaces } from "./records/records.ts";
+import type { LayerTree } from "./sandbox/root/layer-tree.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 import type { Environment } from "./system/programs.ts";
@@ -22,6 +23,8 @@ export interface EngineState extends SandboxHost {
   boot: string;
   layerSync: LayerSync;
   unreachable: UnreachablePlaces;
+  /** Trees of images, by their uppermost layers; the one used last comes last. */
+  trees: Map<number, LayerTree>;
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;
   openBlobSource: OpenBlobSource;

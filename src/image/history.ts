@@ -55,14 +55,17 @@ export function parseHistory(
 function parseLine(value: unknown): HistoryLine | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const { empty_layer: isEmpty, ...fields } = value as Record<string, unknown>;
-  const texts = textFields.map((name): [string, unknown] => [name, fields[name]]);
-  if (!texts.every(([, text]) => text == null || typeof text === "string")) return undefined;
   if (isEmpty != null && typeof isEmpty !== "boolean") return undefined;
   if (typeof fields.created === "string" && Number.isNaN(Date.parse(fields.created))) return undefined;
-  const given = texts.flatMap(([name, text]) =>
-    typeof text === "string" && text !== "" ? [[name, text.slice(0, maxLength)]] : [],
-  );
-  return { ...Object.fromEntries(given), ...(isEmpty === true ? { empty_layer: true } : {}) };
+  // An image has a line for each of its steps, and is read often.
+  const line: HistoryLine = {};
+  for (const name of textFields) {
+    const text = fields[name] ?? "";
+    if (typeof text !== "string") return undefined;
+    if (text !== "") line[name] = text.slice(0, maxLength);
+  }
+  if (isEmpty === true) line.empty_layer = true;
+  return line;
 }
 
 const textFields = ["created", "created_by", "author", "comment"] as const;

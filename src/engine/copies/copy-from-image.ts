@@ -6,11 +6,11 @@ import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
 import { namesOf } from "../../paths/path-resolution.ts";
 import type { EarlySync } from "../records/layer-sync.ts";
+import type { LayerTree, MergedDirectory, MergedEntry } from "../sandbox/root/layer-tree.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { joinPath, type Path, typeOf } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { type SelectedSource, textOf } from "./copy-spec.ts";
-import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
 import {
   type Ids,

@@ -6,12 +6,17 @@ import { createPace, type Pace } from "../../pace.ts";
 import { namesOf } from "../../paths/path-resolution.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Image } from "../records/images.ts";
+import {
+  imageTreeOf,
+  type LayerTree,
+  type MergedDirectory,
+  type MergedEntry,
+} from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
 import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import { type Selection, selectSources, textOf } from "./copy-spec.ts";
 import { openLayerTree } from "./fill-upper.ts";
-import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
 
 /**
  * Returns the SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link

@@ -4,12 +4,12 @@ import { type Image, layersOf } from "../records/images.ts";
 import type { LayerFileDigests } from "../records/layer-file-digests.ts";
 import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
+import { imageTreeOf, LayerTree } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
 import { withinPathLimit } from "../system/path.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import { type ImageCopySpec, selectSources } from "./copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, placedFiles } from "./file-spec.ts";
-import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { createLinker, LinkPolicies, linkedFiles } from "./linker.ts";
 import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
@@ -80,7 +80,21 @@ export async function fillUpper(
   return { linkedLayers: policies.linkedLayers, fileDigests: reuse?.fileDigests() };
 }
 
-export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {
-  const layers = layersOf(database, image).map((layer) => ({ layer, path: layerDirectory(layout, layer) }));
-  return new LayerTree(layers, inUserNamespace);
+/** The number of trees that are kept, the latest ones, each with those below that it was made from. */
+const maxTrees = 8;
+
+/** Returns the tree of an image whose layers are here. */
+export function openLayerTree(
+  { database, layout, inUserNamespace, trees }: EngineState,
+  image: Image,
+): LayerTree {
+  const known = trees.get(image.layer);
+  trees.delete(image.layer);
+  const layers =
+    known?.root ?? layersOf(database, image).map((layer) => ({ layer, path: layerDirectory(layout, layer) }));
+  const below = trees.get(layers[1]?.layer ?? 0);
+  const tree = known ?? new LayerTree(layers, inUserNamespace, { below });
+  trees.set(image.layer, tree);
+  for (const layer of trees.keys().take(Math.max(0, trees.size - maxTrees))) trees.delete(layer);
+  return tree;
 }

@@ -12,12 +12,12 @@ import { basename, dirname } from "node:path";
 import { fileTime } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { directoryMode } from "../../image/file-mode.ts";
+import type { LayerTree, MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import { lookUp, resolutionInImage } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { joinPath, keyOf, type Path } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
-import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
 
 /** An owner. */
 export interface Ids {

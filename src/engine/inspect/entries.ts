@@ -1,10 +1,11 @@
-import { lstatSync, readlinkSync, type Stats } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { isDate } from "../../clock.ts";
 import { formatMode } from "../../image/file-mode.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
-import type { Path } from "../system/path.ts";
-import type { UnmountedView } from "./image-path.ts";
+import type { MergedEntry } from "../sandbox/root/layer-tree.ts";
+import { bytesOf, type Path, typeOf } from "../system/path.ts";
+import type { FoundPath, UnmountedView } from "./image-path.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
 export interface FileItem {
@@ -28,16 +29,22 @@ export interface FileItem {
   symlink_to: string;
 }
 
+export type NamedEntry = Pick<MergedEntry, "name" | "path" | "type">;
+
+/** Returns a directory's entries, in no particular order, or else the file itself. */
+export function entriesAt(
+  { tree }: Pick<UnmountedView, "tree">,
+  { inside, path, stats }: Pick<FoundPath, "inside" | "path" | "stats">,
+): NamedEntry[] {
+  if (stats.isDirectory()) return tree.list(tree.enterPath(inside));
+  return [{ name: basename(inside), path, type: typeOf(stats) }];
+}
+
 /** Describes a directory's entries, sorted by their names' bytes. Describes anything else itself. */
-export function describeEntries(
-  { root, tree, locate }: UnmountedView,
-  { inside, path, stats }: { inside: string; path: string; stats: Stats },
-): FileItem[] {
-  const names = accountNames(root, locate);
-  if (!stats.isDirectory()) return [describeEntry(Buffer.from(basename(inside)), path, names)];
-  return tree
-    .list(tree.enterPath(inside))
-    .map((entry) => ({ name: Buffer.from(entry.name), path: entry.path }))
+export function describeEntries(view: UnmountedView, found: FoundPath): FileItem[] {
+  const names = accountNames(view.root, view.locate);
+  return entriesAt(view, found)
+    .map((entry) => ({ name: bytesOf(entry.name), path: entry.path }))
     .sort((one, other) => Buffer.compare(one.name, other.name))
     .map((entry) => describeEntry(entry.name, entry.path, names));
 }
@@ -45,7 +52,7 @@ export function describeEntries(
 /** Formats items as `ls -l` does. */
 export function formatEntries(items: readonly FileItem[]): string {
   const rows = items.map((item) => [
-    formatMode(item.mode, typeOf(item)),
+    formatMode(item.mode, typeOfItem(item)),
     String(item.nlink),
     String(item.owner),
     String(item.group),
@@ -93,7 +100,7 @@ function describeEntry(name: Buffer, path: Path, names: ReturnType<typeof accoun
   };
 }
 
-function typeOf(item: FileItem): Parameters<typeof formatMode>[1] {
+function typeOfItem(item: FileItem): Parameters<typeof formatMode>[1] {
   if (item.is_dir) return "directory";
   if (item.is_symlink) return "symlink";
   if (item.is_socket) return "socket";

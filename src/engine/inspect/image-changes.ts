@@ -1,9 +1,9 @@
 import { lstatSync, type Stats } from "node:fs";
 import { createPace } from "../../pace.ts";
 import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../../service/wire/image.ts";
-import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { indexOfLayer, unpackedLayers } from "../export/image-layers.ts";
 import { layerDirectory } from "../records/layers.ts";
+import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
 import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";

@@ -2,10 +2,10 @@ import { rmSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
-import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
+import type { LayerTree } from "../sandbox/root/layer-tree.ts";
 import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
 import {
   type Locate,

@@ -44,12 +44,16 @@ export function addImage(
   return uuid;
 }
 
-/** Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer. */
-export function findImage(records: Records, reference: string): Image | undefined {
+/** Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer. `isWhole`: checks all of its layers. */
+export function findImage(
+  records: Records,
+  reference: string,
+  isWhole = createLayerCheck(records),
+): Image | undefined {
   const { database } = records;
   const row = findRow(database, reference);
   const described = row === undefined ? undefined : readDescription(database, row.uuid);
-  if (row === undefined || described === undefined || !createLayerCheck(records)(row.layer)) return undefined;
+  if (row === undefined || described === undefined || !isWhole(row.layer)) return undefined;
   return { ...row, ...described };
 }
 
@@ -65,14 +69,23 @@ function findRow(database: Database, reference: string): Pick<Image, "uuid" | "l
   );
 }
 
-export function requireImage(records: Records, reference: string): Image {
-  const image = findImage(records, reference);
+export function requireImage(
+  records: Records,
+  reference: string,
+  isWhole?: (layer: number) => boolean,
+): Image {
+  const image = findImage(records, reference, isWhole);
   if (image !== undefined) return image;
   const { database } = records;
   const row = findRow(database, reference);
   const reason = row && unreachableReason(records, absentLayersOf(database, row.layer));
   if (reason !== undefined) throw new UnusableImageError(reference, reason);
   throw new RequestError(404, `there is no image ${reference}`);
+}
+
+/** Throws unless there is a record of the image. The caller has found its layers before, which go only with the record. */
+export function requireRecord(database: Database, uuid: string): void {
+  if (findRow(database, uuid) === undefined) throw new RequestError(404, `there is no image ${uuid}`);
 }
 
 /** A layer of the image can't be fetched: the image is lost to clients, which understand "no longer". */

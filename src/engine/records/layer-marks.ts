@@ -51,6 +51,8 @@ export function findLostMarks(
   { countsUnknown = false } = {},
 ): string | undefined {
   const { id, directory, inode } = layer;
+  // As `recordMarks` writes it. Each use of an image checks all of its layers.
+  if (layer.marks?.endsWith(`,"inode":${inode}}`)) return undefined;
   const known: MarksRecord | undefined = layer.marks === null ? undefined : JSON.parse(layer.marks);
   if (known === undefined ? !countsUnknown : known.inode === inode) return undefined;
   const found = takeStepsNow(walkMarks(directory));

@@ -1,3 +1,4 @@
+import { readlinkSync } from "node:fs";
 import { isDate } from "../../clock.ts";
 import type { Service } from "../../service/client.ts";
 import { maxFileBytes } from "../../service/http/bounded-body.ts";
@@ -11,7 +12,7 @@ import {
 } from "../../service/images/image-file.ts";
 import { readSelectionBody } from "../copies/copy-spec.ts";
 import { RequestError } from "../http/answers.ts";
-import { describeEntries, type FileItem } from "../inspect/entries.ts";
+import { describeEntries, entriesAt, type FileItem, type NamedEntry } from "../inspect/entries.ts";
 import { streamFile } from "../inspect/file-stream.ts";
 import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
 import type { Image } from "../records/images.ts";
@@ -47,11 +48,6 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
     }
   }
 
-  async function list(image: string, path: string): Promise<FileItem[] | undefined> {
-    const place = await find(image, path);
-    return place && describeEntries(place.view, place.found);
-  }
-
   return {
     pathType: (image, path) =>
       read(async () => {
@@ -62,8 +58,13 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     listEntries: (image, directory) =>
       read(async () => {
-        const items = await list(image, directory);
-        return items && new Map(items.map((item): [string, ListedEntry] => [item.path, toEntry(item)]));
+        const place = await find(image, directory);
+        if (place === undefined) return undefined;
+        const { view, found } = place;
+        const entries = entriesAt(view, found);
+        return new Map(
+          entries.map((entry): [string, ListedEntry] => [entry.name.toString(), toEntry(entry)]),
+        );
       }),
 
     readFile: (image, path) =>
@@ -79,9 +80,9 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     listFiles: (image, path) =>
       read(async () => {
-        const items = await list(image, path);
-        if (items === undefined) throw noSuchFile(image, path);
-        return items.map(toFile);
+        const place = await find(image, path);
+        if (place === undefined) throw noSuchFile(image, path);
+        return describeEntries(place.view, place.found).map(toFile);
       }),
 
     digestFiles: (image, files) =>
@@ -142,8 +143,8 @@ function unlessMissing(other: () => Error): (error: unknown) => never {
   };
 }
 
-function toEntry(item: FileItem): ListedEntry {
-  return { type: fileType({ ...item }), target: item.symlink_to || undefined };
+function toEntry({ type, path }: NamedEntry): ListedEntry {
+  return type === "symlink" ? { type, target: readlinkSync(path, "utf8") } : { type };
 }
 
 function toFile(item: FileItem): ImageFile {

@@ -6,6 +6,7 @@ import { configureImage, tagImage } from "../records/image-changes.ts";
 import { listImages } from "../records/image-list.ts";
 import { removeImage } from "../records/image-removal.ts";
 import { findImage, removeTags, requireImage } from "../records/images.ts";
+import { createLayerCheck } from "../records/whole-layers.ts";
 import type { EngineState } from "../state.ts";
 import { ensureImages } from "../unpack/ensure-layers.ts";
 import { type Calls, parseTime } from "./calls.ts";
@@ -98,7 +99,12 @@ function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): Im
 
 /** Returns an image, once all of its layers are here. */
 export async function ensureImage(state: EngineState, uuid: string, signal: AbortSignal) {
-  const image = requireImage(state, uuid);
+  // A build asks for many files of its newest image.
+  const image = requireImage(
+    state,
+    uuid,
+    (layer) => state.trees.has(layer) || createLayerCheck(state)(layer),
+  );
   await ensureImages(state, [image], { signal, report: () => undefined });
   return image;
 }

@@ -1,7 +1,6 @@
 import { constants, lstatSync, renameSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { createPace, type Pace } from "../../pace.ts";
-import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { copyMetadata, setFileTimes } from "../copies/upper-tree.ts";
 import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
@@ -10,6 +9,7 @@ import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
 import { countMarks, type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
+import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import type { EngineState } from "../state.ts";
 import { makeDirectory } from "../system/owner-and-mode.ts";
