@@ -6,7 +6,7 @@ import type { Connection } from "../service/connection.ts";
 import { type ComparedImage, findDuplicates, type Step } from "./findings.ts";
 import { type LargeFile, readLayer } from "./read-layer.ts";
 import type { Comparison } from "./report.ts";
-import { createFileTable } from "./shared-files.ts";
+import { createFileTable, type SharedFiles } from "./shared-files.ts";
 
 export interface ImageSetComparison extends Comparison {
   /** The number of layers that are not here yet, which are not read. */
@@ -25,24 +25,24 @@ export async function compareImages(
   connection: Pick<Connection, "service" | "store">,
   signal: AbortSignal,
 ): Promise<ImageSetComparison> {
-  const images: (ComparedImage & { uuid: string })[] = [];
+  const images = new Map<string, ComparedImage>();
   const reader = createReader(connection.service);
   for (const { name, image } of named) {
     signal.throwIfAborted();
     const { uuid, origin } = await resolveDescribedImage(connection, image);
-    if (images.some((other) => other.uuid === uuid)) continue;
+    if (images.has(uuid)) continue;
     const layers = await connection.service.listLayers(uuid);
     const numbers: number[] = [];
     for (const layer of layers) {
       signal.throwIfAborted();
       numbers.push(await reader.read(uuid, layer));
     }
-    images.push({ name, uuid, steps: stepsOf(origin.history ?? [], layers, numbers) });
+    images.set(uuid, { name, steps: stepsOf(origin.history ?? [], layers, numbers) });
   }
-  const findings = findDuplicates({ images, ...reader.found() });
+  const findings = findDuplicates({ images: [...images.values()], ...reader.found() });
   const diskBytes = findings.reduce((sum, each) => sum + each.diskBytes, 0);
   const registryBytes = findings.reduce((sum, each) => sum + each.registryBytes, 0);
-  return { images: images.length, ...reader.counts(), diskBytes, registryBytes, findings };
+  return { images: images.size, ...reader.counts(), diskBytes, registryBytes, findings };
 }
 
 function stepsOf(
@@ -81,7 +81,7 @@ function createReader(service: Pick<Connection["service"], "openLayer">) {
     digests.set(number, digest);
     table.add(number, files);
     // A file that another layer had before is listed already.
-    largest.push(...large.filter((file) => table.layersOf(file)[0] === number));
+    largest.push(...large.filter(table.isNew));
     counts.layers += 1;
     counts.size += bytes;
     return number;
@@ -95,11 +95,11 @@ function createReader(service: Pick<Connection["service"], "openLayer">) {
       return number;
     },
     found: () => {
-      const byLayers = Map.groupBy(largest, (file) => table.layersOf(file).join());
+      const bySet = Map.groupBy(largest, table.setOf);
       return {
         shared: table.shared(),
         archivesOf: (layers: readonly number[]) => new Set(layers.map((layer) => digests.get(layer))).size,
-        largestOf: (layers: readonly number[]) => byLayers.get(layers.join()) ?? [],
+        largestOf: ({ set }: SharedFiles) => bySet.get(set) ?? [],
       };
     },
     counts: () => ({ ...counts }),

@@ -51,25 +51,23 @@ export interface ComparedLayers {
   shared: readonly SharedFiles[];
   /** Returns the number of different archives of layers. */
   archivesOf(layers: readonly number[]): number;
-  /** Large files that are in exactly these layers. */
-  largestOf(layers: readonly number[]): readonly LargeFile[];
+  /** Returns the large ones among these files. */
+  largestOf(files: SharedFiles): readonly LargeFile[];
 }
 
 /** Returns a finding for each set of instructions, the largest waste first. */
 export function findDuplicates({ images, shared, archivesOf, largestOf }: ComparedLayers): Finding[] {
   const linesOf = linesOfLayers(images);
-  const groups = new Map<string, SharedFiles[]>();
-  for (const each of shared) {
-    const causes = causesOf(each.layers, linesOf).toSorted();
-    const key = JSON.stringify([isRewritten(each.layers, images), causes]);
-    const group = groups.get(key) ?? [];
-    if (group.length === 0) groups.set(key, group);
-    group.push(each);
-  }
+  const usersOf = usersOfLayers(images);
+  const groups = Map.groupBy(shared, ({ layers }) =>
+    JSON.stringify([isRewritten(layers, usersOf), causesOf(layers, linesOf).toSorted()]),
+  );
   const findings = [...groups.values()].map((group): Finding => {
     const layers = [...new Set(group.flatMap((each) => each.layers))];
-    const largest = group.flatMap((each) => largestOf(each.layers)).sort((a, b) => b.size - a.size);
-    const { before, ...place } = placeOf(layers, causesOf(group[0]?.layers ?? [], linesOf), images);
+    const largest = group.flatMap(largestOf).sort((a, b) => b.size - a.size);
+    const instructions = causesOf(group[0]?.layers ?? [], linesOf);
+    const having = imagesWith(layers, images, usersOf);
+    const { before, ...place } = placeOf(having, instructions, isRewritten(layers, usersOf));
     return {
       ...place,
       layers: layers.length,
@@ -110,26 +108,54 @@ function causesOf(layers: readonly number[], linesOf: ReadonlyMap<number, readon
   return [...new Set(all.map((lines) => lines.at(-1) ?? ""))];
 }
 
-/** True if at least half of the images with such a layer have several. */
-function isRewritten(layers: readonly number[], images: readonly ComparedImage[]): boolean {
-  const among = new Set(layers);
-  const counts = images.map(({ steps }) => layersIn(steps, among).size).filter((count) => count > 0);
-  return counts.filter((count) => count > 1).length * 2 >= counts.length;
+/** The numbers of the images that have a layer, in ascending order. */
+type UsersOf = (layer: number) => ReadonlySet<number>;
+
+function usersOfLayers(images: readonly ComparedImage[]): UsersOf {
+  const users = new Map<number, Set<number>>();
+  for (const [image, { steps }] of images.entries())
+    for (const { layer } of steps)
+      if (layer !== undefined) users.getOrInsertComputed(layer, () => new Set()).add(image);
+  return (layer) => users.get(layer) ?? new Set();
 }
 
-function layersIn(steps: readonly Step[], among: ReadonlySet<number>): Set<number> {
-  return new Set(steps.flatMap(({ layer }) => (layer !== undefined && among.has(layer) ? [layer] : [])));
+/**
+ * True if at least half of the images with such a layer have several. A base may be in all images and in many sets of layers: of the
+ * layer with the most images only the number counts.
+ */
+function isRewritten(layers: readonly number[], usersOf: UsersOf): boolean {
+  const users = layers.map(usersOf);
+  const most = users.reduce((one, other) => (other.size > one.size ? other : one), new Set());
+  const counts = new Map<number, number>();
+  for (const each of users)
+    if (each !== most) for (const image of each) counts.set(image, (counts.get(image) ?? 0) + 1);
+  let [all, several] = [most.size, 0];
+  for (const [image, count] of counts) {
+    const hasMost = most.has(image);
+    if (!hasMost) all += 1;
+    if (hasMost || count > 1) several += 1;
+  }
+  return several * 2 >= all;
 }
 
-function placeOf(
+/** Returns the images with one of the layers, in their order. */
+function imagesWith(
   layers: readonly number[],
-  instructions: readonly string[],
   images: readonly ComparedImage[],
+  usersOf: UsersOf,
+): ComparedImage[] {
+  const numbers = new Set(layers.flatMap((layer) => [...usersOf(layer)]));
+  return [...numbers].sort((one, other) => one - other).flatMap((number) => images[number] ?? []);
+}
+
+/** @param having the images with one of the layers */
+function placeOf(
+  having: readonly ComparedImage[],
+  instructions: readonly string[],
+  isRewritten: boolean,
 ): Pick<Finding, "kind" | "instructions" | "images" | "before"> {
-  const among = new Set(layers);
-  const having = images.filter(({ steps }) => layersIn(steps, among).size > 0);
   const shared = { instructions, images: having.map(({ name }) => name) };
-  if (isRewritten(layers, having)) return { kind: "rewritten", ...shared, before: [] };
+  if (isRewritten) return { kind: "rewritten", ...shared, before: [] };
   const at = commonSteps(having.map(({ steps }) => steps));
   const differing = having.flatMap(({ steps }) => steps[at] ?? []);
   if (differing.some(({ isBase }) => isBase)) return { kind: "bases", ...shared, before: [] };

@@ -9,6 +9,8 @@ export interface HashedFile {
 
 /** Files that are in exactly these layers. */
 export interface SharedFiles {
+  /** The number of the set of layers. */
+  set: number;
   /** In ascending order. */
   layers: readonly number[];
   files: number;
@@ -19,8 +21,10 @@ export interface SharedFiles {
 export interface FileTable {
   /** Adds the files of a layer, whose number is higher than all before. */
   add(layer: number, files: Iterable<HashedFile>): void;
-  /** Returns the layers that have a file. */
-  layersOf(file: Pick<HashedFile, "high" | "low">): readonly number[];
+  /** Returns the number of the set of layers that have a file. */
+  setOf(file: Pick<HashedFile, "high" | "low">): number;
+  /** True if only the layer that was added last has a file. */
+  isNew(file: Pick<HashedFile, "high" | "low">): boolean;
   /** Returns what is in more than one layer. */
   shared(): SharedFiles[];
 }
@@ -57,6 +61,10 @@ export function createFileTable(): FileTable {
     slots.set[at] = set;
   }
 
+  function setOf({ high, low }: Pick<HashedFile, "high" | "low">): number {
+    return slots.set[slotOf(high, low)] ?? 0;
+  }
+
   return {
     add(layer, files) {
       for (const { high, low, size } of files) {
@@ -67,7 +75,8 @@ export function createFileTable(): FileTable {
         put(at, { high, low, set: sets.move(before, layer, size) });
       }
     },
-    layersOf: ({ high, low }) => sets.layersOf(slots.set[slotOf(high, low)] ?? 0),
+    setOf,
+    isNew: (file) => sets.hasOneLayer(setOf(file)),
     shared: sets.shared,
   };
 }
@@ -95,12 +104,12 @@ function createLayerSets() {
   function layersOf(set: number): number[] {
     const layers: number[] = [];
     for (let each = sets[set]; each !== undefined && each.layer >= 0; each = sets[each.smaller])
-      layers.unshift(each.layer);
-    return layers;
+      layers.push(each.layer);
+    return layers.reverse();
   }
 
   return {
-    layersOf,
+    hasOneLayer: (set: number) => sets[set]?.smaller === 0,
     /** Moves a file from a set to the one that has this layer as well, and returns the number of that set. */
     move(from: number, layer: number, size: number): number {
       const before = sets[from];
@@ -122,7 +131,7 @@ function createLayerSets() {
     /** Returns the sets of more than one layer that have files. */
     shared: (): SharedFiles[] =>
       sets.flatMap(({ smaller, files, bytes }, set) =>
-        smaller === 0 || files === 0 ? [] : [{ layers: layersOf(set), files, bytes }],
+        smaller === 0 || files === 0 ? [] : [{ set, layers: layersOf(set), files, bytes }],
       ),
   };
 }
