@@ -1,4 +1,3 @@
-import { keepsModes } from "../../context/file-system/file-system.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
@@ -7,6 +6,7 @@ import type { RepositoryAddress } from "../addresses/repository-address.ts";
 import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
 import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { secretTexts } from "../state/secrets.ts";
+import { gitEnvironment } from "./git-settings.ts";
 
 /** git for one repository. It never prompts, reads no settings of this machine, and runs no code of the repository. */
 export interface GitClient {
@@ -28,7 +28,6 @@ interface GitOptions {
 
 /** The time limit of one call. A call without progress is ended much earlier. */
 const maxSeconds = 3600;
-const stalledSeconds = 60;
 const maxAttempts = 3;
 
 export function createGitClient(address: RepositoryAddress, access: RemoteAccess): GitClient {
@@ -42,13 +41,11 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
   const { mask } = secretsAmong([...access.buildArgs, ...secretTexts(access.secrets)]);
   const refuse = refuser(address, access);
   const environment = {
-    ...plain,
-    ...settings([
-      ...fixedSettings,
-      ...(target === undefined || authorization === undefined
+    ...gitEnvironment(
+      target === undefined || authorization === undefined
         ? []
-        : [[`http.${target.origin}/.extraHeader`, `Authorization: ${authorization}`] as const]),
-    ]),
+        : [[`http.${target.origin}/.extraHeader`, `Authorization: ${authorization}`]],
+    ),
     ...(scheme === "ssh" ? { SSH_AUTH_SOCK: agentOf(shown, access) } : {}),
   };
 
@@ -97,54 +94,6 @@ export function refuser(
 ): GitClient["refuse"] {
   const shown = redactUrl(remote, buildArgs);
   return (problem, hint) => new BoughError(`${subject} ${shown}: ${problem}`, { hint });
-}
-
-/** Keeps out the user's settings, which could name programs and rewrite addresses. */
-const plain = {
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_ATTR_NOSYSTEM: "1",
-  GIT_TERMINAL_PROMPT: "0",
-  // Keys come only from the agent, and the host's key must be known already.
-  GIT_SSH_COMMAND:
-    "ssh -F none -o BatchMode=yes -o IdentityFile=none -o ConnectTimeout=30 -o ServerAliveInterval=15",
-  GIT_SSH_VARIANT: "ssh",
-  LC_ALL: "C",
-};
-
-/** What is not there: no file on Windows can have this name. */
-const nowhere = keepsModes ? "/dev/null" : "<nowhere>";
-
-const fixedSettings: readonly (readonly [string, string])[] = [
-  ["core.hooksPath", nowhere],
-  ["core.attributesFile", nowhere],
-  ["core.fsmonitor", "false"],
-  ["core.logAllRefUpdates", "false"],
-  ["credential.helper", ""],
-  ["gc.auto", "0"],
-  ["maintenance.auto", "false"],
-  // Fetched objects stay one pack, to which the size limit applies.
-  ["fetch.unpackLimit", "1"],
-  ["http.lowSpeedLimit", "1"],
-  ["http.lowSpeedTime", String(stalledSeconds)],
-  ["init.defaultBranch", "master"],
-  // Links are files with their targets, and paths may be longer than those of old programs.
-  ...(keepsModes
-    ? []
-    : ([
-        ["core.symlinks", "false"],
-        ["core.longPaths", "true"],
-      ] as const)),
-];
-
-/** Passes settings in the environment: every user of a machine can read command lines. */
-function settings(pairs: readonly (readonly [string, string])[]): Record<string, string> {
-  const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(pairs.length) };
-  pairs.forEach(([key, value], index) => {
-    variables[`GIT_CONFIG_KEY_${index}`] = key;
-    variables[`GIT_CONFIG_VALUE_${index}`] = value;
-  });
-  return variables;
 }
 
 /** Returns the header from BuildKit's secrets, which hold a header or a token, for one host or for all. */

@@ -48,10 +48,7 @@ export function valueOfText(
 
 function primitiveOf(name: string, text: string, type: Type): Value {
   if (type.kind === "bool") {
-    // As Go parses them: other than elsewhere, tRUE is none.
-    const value = /^(?:[10tfTF]|true|false|True|False|TRUE|FALSE)$/.test(text)
-      ? parseGoBoolean(text)
-      : undefined;
+    const value = parseGoBoolean(text);
     if (value === undefined) throw new HclError(`${name} must be true or false, not ${JSON.stringify(text)}`);
     return boolValue(value);
   }

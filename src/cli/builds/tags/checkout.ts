@@ -1,18 +1,17 @@
 import type { GitProgram } from "../../../builder/addresses/git-program.ts";
+import { gitEnvironment } from "../../../builder/repositories/git-settings.ts";
 import { findDefaultBranch } from "../options/automatic-scopes.ts";
 import { type GitFacts, refOf, sourceOf, timeOf } from "./git-facts.ts";
 
 /** Nothing here depends on the size of a repository. */
 const seconds = 20;
-/** The checkout may be somebody else's: no program that its settings name is run. */
-const options = ["-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
 const environment = {
-  GIT_CONFIG_NOSYSTEM: "1",
+  // The checkout may be somebody else's: no program that its settings name is run.
+  ...gitEnvironment([["safe.directory", "*"]]),
   GIT_OPTIONAL_LOCKS: "0",
   // A commit that is not there would be fetched by programs of the settings. Older versions know only the second variable.
   GIT_NO_LAZY_FETCH: "1",
   GIT_ALLOW_PROTOCOL: "",
-  GIT_TERMINAL_PROMPT: "0",
 };
 
 /** Returns what a checkout says of its commit; `undefined` if a directory is none, or there is no git. */
@@ -23,7 +22,7 @@ export async function factsOfCheckout(
 ): Promise<GitFacts | undefined> {
   const ask = async (...args: string[]) => {
     const limits = { environment, maxFileBytes: 0, seconds, signal };
-    const { status, stdout } = await git.run(["-C", directory, ...options, ...args], limits);
+    const { status, stdout } = await git.run(["-C", directory, ...args], limits);
     return status === 0 ? stdout.trim() || undefined : undefined;
   };
   const sha = await ask("rev-parse", "--verify", "HEAD");

@@ -10,7 +10,8 @@ import { chooseDialect } from "../options/dialect.ts";
 import type { BuildInvocation } from "../request.ts";
 import { factsOfCheckout } from "./checkout.ts";
 import { chooseTags } from "./choose-tags.ts";
-import { factsOfJob, type GitFacts } from "./git-facts.ts";
+import { describeJob } from "./ci-job.ts";
+import type { GitFacts } from "./git-facts.ts";
 import { readTagRules } from "./rules.ts";
 
 export interface TagsFrom {
@@ -80,7 +81,7 @@ async function findFacts(
   runtime: Invocation["runtime"],
   directory: string | undefined,
 ): Promise<GitFacts | undefined> {
-  const job = factsOfJob(runtime.environment);
+  const job = describeJob(runtime.environment);
   const isComplete = job?.sha !== undefined && job.committedAt !== undefined;
   if (isComplete || directory === undefined) return job;
   const isThere = Bun.which("git", { PATH: runtime.environment.PATH ?? "" }) !== null;
