@@ -45,6 +45,23 @@ describe("rules", () => {
     ["refs/tags/app/v1.2.3", ["semver,match=v(.*)"], ["1.2.3", "latest"]],
     ["refs/tags/nightly", ["semver"], []],
     ["refs/heads/main", ["semver,value=v3.4.5+build"], ["3.4.5", "latest"]],
+    ["refs/tags/1.2.3", ["type=pep440,pattern={{raw}}"], ["1.2.3", "latest"]],
+    ["refs/tags/v1.2.3", ["pep440"], ["1.2.3", "latest"]],
+    ["refs/tags/1.2.3", ["type=pep440,pattern={{major}}.{{minor}}"], ["1.2", "latest"]],
+    ["refs/tags/1.2.3", ["type=pep440,pattern=v{{major}}"], ["v1", "latest"]],
+    ["refs/tags/v1.2.3rc2", ["type=pep440,pattern={{raw}}"], ["v1.2.3rc2"]],
+    ["refs/tags/1.2.3rc2", ["type=pep440,pattern={{version}}"], ["1.2.3rc2"]],
+    ["refs/tags/p1/v1.2.3", ["type=pep440,pattern={{version}},match=v(\\d.\\d.\\d)$"], ["1.2.3", "latest"]],
+    ["refs/tags/1.2.3rc2", ["type=pep440,pattern={{major}}.{{minor}}"], ["1.2.3rc2"]],
+    ["refs/tags/1.2.3post1", ["type=pep440,pattern={{major}}.{{minor}}"], ["1.2.3.post1"]],
+    ["refs/tags/1.2.3beta2", ["type=pep440,pattern={{major}}.{{minor}}"], ["1.2.3b2"]],
+    ["refs/tags/1.0dev4", ["type=pep440,pattern={{major}}.{{minor}}"], ["1.0.dev4"]],
+    ["refs/tags/1", ["pep440,pattern={{major}}.{{minor}}.{{patch}}"], ["1.0.0", "latest"]],
+    ["refs/tags/V01.02-Preview_3-4+Ubuntu-01", ["pep440"], ["1.2rc3.post4-ubuntu.1"]],
+    ["refs/tags/1!2.0", ["pep440"], ["1-2.0", "latest"]],
+    ["refs/heads/main", ["pep440,value=3.4.5"], ["3.4.5", "latest"]],
+    ["refs/heads/main", ["pep440"], []],
+    ["refs/tags/1.2.3-x", ["pep440"], []],
     ["refs/tags/v1.2.3", ["match,pattern=v(\\d.\\d),group=1"], ["1.2", "latest"]],
     ["refs/tags/p1/v1", ["match,pattern=/P1\\/(.*)/i,group=1"], ["v1", "latest"]],
     ["refs/tags/v1", ["match,pattern=x"], []],
@@ -92,9 +109,10 @@ describe("rules", () => {
   });
 
   test("say why a tag gives nothing", () => {
-    const { warnings } = chooseTags(readTagRules(["semver"]), at("refs/tags/nightly"), now);
+    const { warnings } = chooseTags(readTagRules(["semver", "pep440"]), at("refs/tags/nightly"), now);
     expect(warnings).toEqual([
       "--tag-from semver: nightly is not a version such as 1.2.3 (https://semver.org)",
+      "--tag-from pep440: nightly is not a version such as 1.2.3rc1 (https://peps.python.org/pep-0440)",
     ]);
   });
 });

@@ -47,7 +47,7 @@ export const inputDefinitions = {
     type: "string",
     refusesEmpty: true,
     multiple: true,
-    completes: ["auto", "branch", "tag", "pr", "semver", "sha", "edge"],
+    completes: ["auto", "branch", "tag", "pr", "semver", "pep440", "sha", "edge"],
     valueHint: "RULE",
     description:
       "Tags for --tag NAME from git and CI, by rules of docker/metadata-action (auto: branch, tag, pull request), and labels with revision, source, created and version",

@@ -1,7 +1,9 @@
 import { type Expand, expandText, formatTime } from "./expressions.ts";
 import type { GitFacts } from "./git-facts.ts";
+import { parsePythonVersion } from "./pep440.ts";
 import { type TagRule, type TagRules, wrong } from "./rules.ts";
 import { parseSemanticVersion } from "./semver.ts";
+import type { Version } from "./version.ts";
 
 interface ChosenTags {
   /** The first one is the version. */
@@ -78,25 +80,41 @@ function apply(rule: TagRule, facts: GitFacts, { expand, warn }: Applying): Appl
     case "match":
       return source === undefined ? undefined : applyMatch(rule, source, warn);
     case "semver":
-      return source === undefined ? undefined : applySemver(rule, source, warn);
+    case "pep440":
+      return source === undefined ? undefined : applyVersion(rule, versions[type], source, warn);
   }
 }
 
-function applySemver({ fields, text }: TagRule, source: string, warn: Applying["warn"]): Applied | undefined {
+interface VersionKind {
+  parse(raw: string): Version | undefined;
+  /** For messages. */
+  example: string;
+}
+
+const versions: Readonly<Record<"semver" | "pep440", VersionKind>> = {
+  semver: { parse: parseSemanticVersion, example: "1.2.3 (https://semver.org)" },
+  pep440: { parse: parsePythonVersion, example: "1.2.3rc1 (https://peps.python.org/pep-0440)" },
+};
+
+function applyVersion(
+  { fields, text }: TagRule,
+  { parse, example }: VersionKind,
+  source: string,
+  warn: Applying["warn"],
+): Applied | undefined {
   const { match = "", pattern = "{{version}}" } = Object.fromEntries(fields);
   const found = match === "" ? undefined : matchOf(match, source, text);
   if (match !== "" && found === undefined) warn(`${option} ${text}: ${match} does not match ${source}`);
   const raw = (found?.[1] ?? source).replaceAll("/", "-");
-  const version = parseSemanticVersion(raw);
+  const version = parse(raw);
   if (version === undefined) {
-    warn(`${option} ${text}: ${raw} is not a version such as 1.2.3 (https://semver.org)`);
+    warn(`${option} ${text}: ${raw} is not a version such as ${example}`);
     return undefined;
   }
-  const isLatest = version.prerelease === "";
-  // 1.2.3-rc.1 must not become 1.2.
-  const own = isLatest || pattern.replace(/\s/g, "") === "{{raw}}" ? pattern : "{{version}}";
-  const names = Object.fromEntries(Object.entries(version).map(([name, value]) => [name, () => value]));
-  return { text: expandText(own, names, option), isLatest };
+  const { isRelease, parts } = version;
+  const own = isRelease || pattern.replace(/\s/g, "") === "{{raw}}" ? pattern : "{{version}}";
+  const names = Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, () => value]));
+  return { text: expandText(own, names, option), isLatest: isRelease };
 }
 
 function applyMatch({ fields, text }: TagRule, source: string, warn: Applying["warn"]): Applied | undefined {

@@ -2,18 +2,31 @@
 import { usageError } from "../../../errors.ts";
 import { oneOf, splitCsv, splitPair } from "../../command-line/option-values.ts";
 
-export const ruleTypes = [
-  "branch",
-  "tag",
-  "pr",
-  "semver",
-  "sha",
-  "edge",
-  "raw",
-  "match",
-  "schedule",
-] as const;
-type RuleType = (typeof ruleTypes)[number];
+interface TypeDefinition {
+  /** Of several rules, the one with the highest comes first. */
+  priority: number;
+  /** Besides those that all types have. */
+  fields: readonly string[];
+  /** The field that it can't do without. */
+  needs?: string;
+  prefix?: string;
+}
+
+/** The versions of https://semver.org, and those of Python's packages. */
+const version: TypeDefinition = { priority: 900, fields: ["pattern", "value", "match"] };
+const types = {
+  branch: { priority: 600, fields: [] },
+  tag: { priority: 600, fields: [] },
+  pr: { priority: 600, fields: [], prefix: "pr-" },
+  semver: version,
+  pep440: version,
+  sha: { priority: 100, fields: ["format"], prefix: "sha-" },
+  edge: { priority: 700, fields: ["branch"] },
+  raw: { priority: 200, fields: ["value"], needs: "value" },
+  match: { priority: 800, fields: ["pattern", "group", "value"], needs: "pattern" },
+  schedule: { priority: 1000, fields: ["pattern"] },
+} satisfies Record<string, TypeDefinition>;
+type RuleType = keyof typeof types;
 
 export interface TagRule {
   type: RuleType;
@@ -46,32 +59,7 @@ export interface TagRules {
 
 const option = "--tag-from";
 const defaults = ["schedule", "branch", "tag", "pr"];
-const priorities: Readonly<Record<RuleType, number>> = {
-  ...{
-    schedule: 1000,
-    semver: 900,
-    match: 800,
-    edge: 700,
-    branch: 600,
-    tag: 600,
-    pr: 600,
-    raw: 200,
-    sha: 100,
-  },
-};
 const common = ["prefix", "suffix", "enable", "priority"];
-const fieldsOf: Readonly<Record<RuleType, readonly string[]>> = {
-  ...{
-    branch: [],
-    tag: [],
-    pr: [],
-    sha: ["format"],
-    edge: ["branch"],
-    raw: ["value"],
-    schedule: ["pattern"],
-  },
-  ...{ semver: ["pattern", "value", "match"], match: ["pattern", "group", "value"] },
-};
 
 /** Reads rules, in short (`semver`, `sha,format=long`) or as metadata-action has them (`type=ref,event=branch`), and flavors (`latest=false`). */
 export function readTagRules(texts: readonly string[]): TagRules {
@@ -106,25 +94,21 @@ function readFlavor(text: string, fields: readonly [string, string | undefined][
 
 function readRule(text: string): TagRule {
   const { type, fields } = splitRule(text);
-  const unknown = [...fields.keys()].find((name) => ![...common, ...fieldsOf[type]].includes(name));
+  const { fields: own, needs, prefix, priority: usual }: TypeDefinition = types[type];
+  const unknown = [...fields.keys()].find((name) => ![...common, ...own].includes(name));
   if (unknown !== undefined) throw wrong(text, `unknown field ${unknown}`);
-  const needed = needs[type];
-  if (needed !== undefined && !fields.has(needed)) throw wrong(text, `${needed}= is missing`);
+  if (needs !== undefined && !fields.has(needs)) throw wrong(text, `${needs}= is missing`);
   if (!["short", "long"].includes(fields.get("format") ?? "short"))
     throw wrong(text, "format is short or long");
-  const priority = Number(fields.get("priority") ?? priorities[type]);
+  const priority = Number(fields.get("priority") ?? usual);
   if (!Number.isFinite(priority)) throw wrong(text, "priority is a number");
   return {
     ...{ type, text, priority, fields },
-    prefix: fields.get("prefix") ?? prefixes[type],
+    prefix: fields.get("prefix") ?? prefix,
     suffix: fields.get("suffix"),
     enable: fields.get("enable") ?? "true",
   };
 }
-
-/** The field that a type can't do without. */
-const needs: Partial<Record<RuleType, string>> = { raw: "value", match: "pattern" };
-const prefixes: Partial<Record<RuleType, string>> = { pr: "pr-", sha: "sha-" };
 
 /** Splits `TYPE,KEY=VALUE` and `type=TYPE,KEY=VALUE`, as docker's action for tags has them. `ref` is what its `event` names. */
 function splitRule(text: string): { type: RuleType; fields: Map<string, string> } {
@@ -138,14 +122,17 @@ function splitRule(text: string): { type: RuleType; fields: Map<string, string> 
   const given = fields.get("type") ?? "raw";
   const known = given === "ref" ? (fields.get("event") ?? "") : given;
   for (const name of ["type", ...(given === "ref" ? ["event"] : [])]) fields.delete(name);
-  const type = ruleTypes.find((each) => each === known);
-  if (type === undefined) throw wrong(text, `unknown type ${JSON.stringify(known)}`);
-  return { type, fields };
+  if (!isType(known)) throw wrong(text, `unknown type ${JSON.stringify(known)}`);
+  return { type: known, fields };
+}
+
+function isType(name: string): name is RuleType {
+  return Object.hasOwn(types, name);
 }
 
 export function wrong(text: string, reason: string) {
   return usageError(
     `${option} ${text}: ${reason}`,
-    `Write ${ruleTypes.join(", ")}, with fields as in semver,pattern={{major}}.{{minor}} or raw,value=next; auto means branch, tag, pr and schedule.`,
+    `Write ${Object.keys(types).join(", ")}, with fields as in semver,pattern={{major}}.{{minor}} or raw,value=next; auto means branch, tag, pr and schedule.`,
   );
 }

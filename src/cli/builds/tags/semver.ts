@@ -1,15 +1,4 @@
-/** A version of https://semver.org, also with a `v` before it. */
-export interface SemanticVersion {
-  raw: string;
-  /** Without the `v`, and without what follows a `+`. */
-  version: string;
-  major: string;
-  minor: string;
-  patch: string;
-  /** Empty for a release. */
-  prerelease: string;
-  build: string;
-}
+import type { Version } from "./version.ts";
 
 const number = "(0|[1-9]\\d*)";
 const word = "(?:0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)";
@@ -17,10 +6,11 @@ const pattern = new RegExp(
   `^[v=\\s]*${number}\\.${number}\\.${number}(?:-(${word}(?:\\.${word})*))?(?:\\+([0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*))?$`,
 );
 
-export function parseSemanticVersion(raw: string): SemanticVersion | undefined {
+/** Parses a version of https://semver.org, also with a `v` before it. `version` is without that, and without what follows a `+`. */
+export function parseSemanticVersion(raw: string): Version | undefined {
   const [whole, major = "", minor = "", patch = "", prerelease = "", build = ""] =
     pattern.exec(raw.trim()) ?? [];
   if (whole === undefined) return undefined;
   const version = `${major}.${minor}.${patch}${prerelease === "" ? "" : `-${prerelease}`}`;
-  return { raw, version, major, minor, patch, prerelease, build };
+  return { isRelease: prerelease === "", parts: { raw, version, major, minor, patch, prerelease, build } };
 }
