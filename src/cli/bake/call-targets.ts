@@ -4,6 +4,7 @@ import { runCheckCommand } from "../builds/check.ts";
 import { describeDockerfile } from "../builds/describe-dockerfile.ts";
 import type { Call } from "../builds/options/input-definitions.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { createPastChanges, type PastChanges } from "../history/past-changes.ts";
 import { type Method, methodOf, readBakeCall } from "./call.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
 import { buildOf, placeholder, withTarget } from "./target-request.ts";
@@ -19,6 +20,7 @@ export async function callTargets(
   const results = new Map<string, { method: Method; text: string }>();
   let exitCode = 0;
   let separator = "";
+  using past = runtime.isPlugin === true ? undefined : createPastChanges(runtime);
   for (const target of [...targets].sort((one, other) => (one.name < other.name ? -1 : 1))) {
     const method = methodOf(target);
     if (method === undefined) continue;
@@ -30,7 +32,7 @@ export async function callTargets(
       runtime.stdout.write(`${separator}${target.name}\n${description ? `${description}\n` : ""}\n`);
       separator = "\n";
     }
-    const code = await callTarget(target, { method, isJson, ignoresStatus }, own);
+    const code = await callTarget(target, { method, isJson, ignoresStatus, past }, own);
     if (exitCode === 0 && !ignoresStatus) exitCode = code;
     results.set(target.name, { method, text });
   }
@@ -40,14 +42,14 @@ export async function callTargets(
 
 async function callTarget(
   target: ResolvedTarget,
-  call: Call & { method: Method },
+  call: Call & { method: Method; past: PastChanges | undefined },
   invocation: Invocation,
 ): Promise<number> {
   const { method } = call;
   try {
     const own = buildOf(target, () => placeholder, invocation);
     return method === "check"
-      ? await runCheckCommand(call, own)
+      ? await runCheckCommand(call, own, call.past)
       : await describeDockerfile({ ...call, method }, own);
   } catch (error) {
     throw withTarget(error, target);

@@ -13,6 +13,7 @@ import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
+import type { PastChanges } from "../history/past-changes.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
@@ -24,12 +25,16 @@ import { type Call, readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { recordedDockerfile } from "./recording.ts";
-import type { BakedTarget, BuildInvocation } from "./request.ts";
+import type { BuildInvocation } from "./request.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 
 /** Runs `bough build --check`. Returns the exit code. */
-export async function runCheckCommand(call: Call, invocation: BuildInvocation): Promise<number> {
-  const { report, dockerfile } = await checkBuild(invocation);
+export async function runCheckCommand(
+  call: Call,
+  invocation: BuildInvocation,
+  past?: PastChanges,
+): Promise<number> {
+  const { report, dockerfile } = await checkBuild(invocation, past);
   if (call.isJson) {
     const json = checkInBuildx(report, dockerfile);
     invocation.runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
@@ -42,15 +47,20 @@ export async function runCheckCommand(call: Call, invocation: BuildInvocation): 
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
-/** Checks what a build would build. Touches no service; of the state, it reads the history of builds. */
+/** Checks what a build would build. Touches no service; of the state, it reads the history of builds. `given`: what others read, too. */
 export async function checkBuild(
   invocation: BuildInvocation,
+  given?: PastChanges,
 ): Promise<{ report: CheckReport } & Pick<BuildInputs, "dockerfile">> {
   const { annotatedPlatforms } = readOptions(invocation);
   const opened = await openLock(invocation);
   const reading = { log: invocation.log, keepsContext: false, lock: opened?.lock };
   using inputs = await readBuildInputs(invocation, reading);
-  const changes = await findChanges(inputs, invocation);
+  using own = given === undefined ? await openPastChanges(invocation.runtime) : undefined;
+  const changes = (given ?? own)?.of({
+    ...{ context: inputs.place, dockerfile: recordedDockerfile(inputs) },
+    ...{ target: inputs.target ?? null, bakeTarget: invocation.target ?? null },
+  });
   const report = await checkInputs(inputs, invocation, opened, changes);
   // A build, too, reports errors of the Dockerfile before these.
   if (report.errors.length === 0) {
@@ -61,37 +71,10 @@ export async function checkBuild(
   return { report, dockerfile: inputs.dockerfile };
 }
 
-/** The builds that are looked at: what changed long ago may be mended. */
-const recentBuilds = 20;
-
-/** Returns what past builds of this Dockerfile had to run again because of a variable. Docker's checks know nothing of it. */
-async function findChanges(
-  inputs: BuildInputs,
-  { runtime, target }: Pick<Invocation, "runtime"> & BakedTarget,
-): Promise<VariableChange[]> {
-  if (runtime.isPlugin === true) return [];
-  const { withHistory } = await import("../history/find-build.ts");
-  const { changedVariables } = await import("../../history/changed-variables.ts");
-  const own = { context: inputs.place, dockerfile: recordedDockerfile(inputs) };
-  try {
-    return await withHistory(runtime, (builds, history) => {
-      const same = builds.filter(
-        (build) =>
-          build.context === own.context &&
-          build.dockerfile === own.dockerfile &&
-          build.target === (inputs.target ?? null) &&
-          // Targets of one Dockerfile differ in their arguments.
-          build.bakeTarget === (target ?? null) &&
-          build.status === "succeeded" &&
-          build.layers > 0,
-      );
-      return changedVariables(same.slice(0, recentBuilds).flatMap(({ id }) => history.record(id) ?? []));
-    });
-  } catch (error) {
-    // A history that can't be read is no mistake in the Dockerfile.
-    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
-    return [];
-  }
+/** Docker's checks know nothing of past builds. */
+async function openPastChanges(runtime: Runtime): Promise<PastChanges | undefined> {
+  if (runtime.isPlugin === true) return undefined;
+  return (await import("../history/past-changes.ts")).createPastChanges(runtime);
 }
 
 async function printReport(report: CheckReport, invocation: Invocation): Promise<void> {

@@ -26,14 +26,15 @@ export async function withHistory<Result>(
   runtime: Runtime,
   work: (builds: readonly BuildSummary[], history: History) => Result | Promise<Result>,
 ): Promise<Result> {
-  using history = openOrThrow(stateDirectory(runtime));
-  if (history === undefined) return work([], none);
+  using history = openPastBuilds(runtime);
   return work(listBuilds(history, stateDirectory(runtime)), history);
 }
 
-function openOrThrow(home: string): History | undefined {
+/** Opens the history of this home. */
+export function openPastBuilds(runtime: Runtime): History {
+  const home = stateDirectory(runtime);
   try {
-    return openExistingHistory(home);
+    return openExistingHistory(home) ?? none;
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(`cannot open the history of builds in ${home}: ${messageOf(error)}`, {
