@@ -65,67 +65,10 @@ export interface SessionStore {
 }
 
 export function createSessionStore(database: Database, clock: Clock): SessionStore {
-  const entryOf = (row: EntryRow): HistoryEntry => ({ ...row, branches: JSON.parse(row.branches) });
-
-  const findBranch = (key: string, branch: string): HistoryEntry | undefined => {
-    const row = database
-      .query<EntryRow, [string, string]>(
-        `${selectEntry} JOIN branch ON branch.history_id = history.id AND branch.session_id = history.session_id
-         WHERE session.key = ? AND branch.name = ?`,
-      )
-      .get(key, branch);
-    return row === null ? undefined : entryOf(row);
-  };
-
-  const commit = database.transaction((key: string, branch: string, entry: NewEntry): void => {
-    const now = clock.now();
-    const session = database
-      .query<{ id: number }, [string, number, number]>(
-        `INSERT INTO session (key, created_at, updated_at) VALUES (?, ?, ?)
-         ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at RETURNING id`,
-      )
-      .get(key, now, now);
-    const history = database
-      .query<
-        { id: number },
-        [number, number | null, string, string, string, string | null, string | null, number]
-      >(
-        // The session may have been deleted meanwhile, with the parent: the new one then begins with this entry.
-        `INSERT INTO history (session_id, parent_id, image, kind, title, operation, origin, created_at)
-         VALUES (?1, (SELECT id FROM history WHERE id = ?2 AND session_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id`,
-      )
-      .get(
-        session?.id ?? 0,
-        entry.parent,
-        ...([entry.image, entry.kind, entry.title, entry.operation, entry.origin ?? null, now] as const),
-      );
-    database
-      .query(
-        `INSERT INTO branch (session_id, name, history_id) VALUES (?, ?, ?)
-         ON CONFLICT (session_id, name) DO UPDATE SET history_id = excluded.history_id`,
-      )
-      .run(session?.id ?? 0, branch, history?.id ?? 0);
-  });
-
-  const forgetImages = database.transaction((images: Iterable<string>): void => {
-    const forget = database.query<{ session_id: number }, [string]>(
-      "DELETE FROM history WHERE image = ? RETURNING session_id",
-    );
-    // What was made from a forgotten image goes on from that image's own parent.
-    const adopt = database.query<undefined, [string]>(
-      `UPDATE history SET parent_id = (SELECT gone.parent_id FROM history gone WHERE gone.id = history.parent_id)
-       WHERE parent_id IN (SELECT id FROM history WHERE image = ?)`,
-    );
-    const sessions = new Set<number>();
-    for (const image of images) {
-      adopt.run(image);
-      for (const { session_id } of forget.all(image)) sessions.add(session_id);
-    }
-    for (const id of sessions)
-      database
-        .query("DELETE FROM session WHERE id = ? AND NOT EXISTS (SELECT 1 FROM history WHERE session_id = ?)")
-        .run(id, id);
-  });
+  const commit = database.transaction((key: string, branch: string, entry: NewEntry) =>
+    insertEntry(database, { key, branch, entry, now: clock.now() }),
+  );
+  const forgetImages = database.transaction((images: Iterable<string>) => deleteImages(database, images));
 
   return {
     list: (filter) =>
@@ -148,7 +91,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       return database.query("SELECT 1 FROM session WHERE key = ?").get(key) === null ? undefined : [];
     },
 
-    findBranch,
+    findBranch: (key, branch) => findEntry(database, key, branch),
 
     findTip: (key, branch) =>
       database
@@ -161,7 +104,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 
     commit(key, branch, entry) {
       commit.immediate(key, branch, entry);
-      const committed = findBranch(key, branch);
+      const committed = findEntry(database, key, branch);
       if (committed === undefined)
         throw new Error(`branch ${branch} of ${key} vanished while it was written`);
       return committed;
@@ -207,6 +150,69 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
   };
 }
 
+function findEntry(database: Database, key: string, branch: string): HistoryEntry | undefined {
+  const row = database
+    .query<EntryRow, [string, string]>(
+      `${selectEntry} JOIN branch ON branch.history_id = history.id AND branch.session_id = history.session_id
+       WHERE session.key = ? AND branch.name = ?`,
+    )
+    .get(key, branch);
+  return row === null ? undefined : entryOf(row);
+}
+
+/** Adds an entry, and points the branch at it. */
+function insertEntry(
+  database: Database,
+  { key, branch, entry, now }: { key: string; branch: string; entry: NewEntry; now: number },
+): void {
+  const session = database
+    .query<{ id: number }, [string, number, number]>(
+      `INSERT INTO session (key, created_at, updated_at) VALUES (?, ?, ?)
+       ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at RETURNING id`,
+    )
+    .get(key, now, now);
+  const history = database
+    .query<
+      { id: number },
+      [number, number | null, string, string, string, string | null, string | null, number]
+    >(
+      // The session may have been deleted meanwhile, with the parent: the new one then begins with this entry.
+      `INSERT INTO history (session_id, parent_id, image, kind, title, operation, origin, created_at)
+       VALUES (?1, (SELECT id FROM history WHERE id = ?2 AND session_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id`,
+    )
+    .get(
+      session?.id ?? 0,
+      entry.parent,
+      ...([entry.image, entry.kind, entry.title, entry.operation, entry.origin ?? null, now] as const),
+    );
+  database
+    .query(
+      `INSERT INTO branch (session_id, name, history_id) VALUES (?, ?, ?)
+       ON CONFLICT (session_id, name) DO UPDATE SET history_id = excluded.history_id`,
+    )
+    .run(session?.id ?? 0, branch, history?.id ?? 0);
+}
+
+function deleteImages(database: Database, images: Iterable<string>): void {
+  const forget = database.query<{ session_id: number }, [string]>(
+    "DELETE FROM history WHERE image = ? RETURNING session_id",
+  );
+  // What was made from a forgotten image goes on from that image's own parent.
+  const adopt = database.query<undefined, [string]>(
+    `UPDATE history SET parent_id = (SELECT gone.parent_id FROM history gone WHERE gone.id = history.parent_id)
+     WHERE parent_id IN (SELECT id FROM history WHERE image = ?)`,
+  );
+  const sessions = new Set<number>();
+  for (const image of images) {
+    adopt.run(image);
+    for (const { session_id } of forget.all(image)) sessions.add(session_id);
+  }
+  for (const id of sessions)
+    database
+      .query("DELETE FROM session WHERE id = ? AND NOT EXISTS (SELECT 1 FROM history WHERE session_id = ?)")
+      .run(id, id);
+}
+
 const selectEntry = `
   SELECT history.id, parent_id AS parent, image, kind, title, operation, origin, history.created_at AS createdAt, (
     SELECT json_group_array(name ORDER BY name) FROM branch AS tip WHERE tip.history_id = history.id
@@ -214,3 +220,7 @@ const selectEntry = `
   FROM history JOIN session ON session.id = history.session_id`;
 
 type EntryRow = Omit<HistoryEntry, "branches"> & { branches: string };
+
+function entryOf(row: EntryRow): HistoryEntry {
+  return { ...row, branches: JSON.parse(row.branches) };
+}

@@ -9,6 +9,8 @@ import { GoMap, GoNil, GoStruct, GoText, isTrue, type Method, typeOf, type Value
 const missing = Symbol("missing");
 type Result = Value | typeof missing;
 
+type Called = NonNullable<Functions[string]>;
+
 interface Variable {
   name: string;
   value: Value;
@@ -28,42 +30,18 @@ export interface Evaluator {
 }
 
 export function createEvaluator(text: string, functions: Functions): Evaluator {
-  let variables: Variable[] = [];
+  const variables = createVariables();
   /** The operand that was evaluated last, at which Go sees the errors of fields of a pipeline in parentheses. */
   let latest: Operand | undefined;
 
-  function fail(at: number, context: string, message: string): TemplateError {
-    const lines = text.slice(0, at).split("\n");
-    const column = Buffer.byteLength(lines.at(-1) ?? "");
-    return new TemplateError(
-      `template: :${lines.length}:${column}: executing "" at <${context}>: ${message}`,
-    );
-  }
-
-  function failAtLatest(message: string): TemplateError {
-    return fail(latest?.at ?? 0, latest === undefined ? "." : textOfOperand(latest), message);
-  }
-
-  function scoped<Result>(work: () => Result): Result {
-    const before = variables.length;
-    const result = work();
-    variables.length = before;
-    return result;
-  }
-
-  function within<Done>(data: Value, work: () => Done): Done {
-    const before = variables;
-    variables = [{ name: "", value: data }];
-    const done = work();
-    variables = before;
-    return done;
-  }
+  const fail: Evaluator["fail"] = (at, context, message) => errorIn(text, at, context, message);
+  const failAt = (operand: Operand) => (message: string) => fail(operand.at, textOfOperand(operand), message);
+  const failAtLatest = (message: string) =>
+    latest === undefined ? fail(0, ".", message) : failAt(latest)(message);
 
   function bind(name: string, value: Value, { assigns }: Pick<Pipe, "assigns">): void {
-    const known = variables.findLast((each) => each.name === name);
-    if (!assigns) variables.push({ name, value });
-    else if (known === undefined) throw failAtLatest(`undefined variable: $${name}`);
-    else known.value = value;
+    if (!assigns) variables.declare(name, value);
+    else if (!variables.assign(name, value)) throw failAtLatest(`undefined variable: $${name}`);
   }
 
   function evaluate(pipe: Pipe, dot: Value, binds = true): Result {
@@ -85,11 +63,7 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
     if (first.kind === "field" || first.kind === "variable" || first.kind === "chain")
       return evaluateOperand(first, dot, rest.length > 0 || final !== undefined ? args() : undefined);
     if (rest.length > 0 || final !== undefined)
-      throw fail(
-        first.at,
-        textOfOperand(first),
-        `can't give argument to non-function ${textOfOperand(first)}`,
-      );
+      throw failAt(first)(`can't give argument to non-function ${textOfOperand(first)}`);
     if (first.kind === "nil") throw fail(first.at, textOfCommand(command), "nil is not a command");
     return evaluateOperand(first, dot);
   }
@@ -106,26 +80,10 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
       throw fail(command.at, name, `${JSON.stringify(name)} is not a defined function`);
     const steps: (() => Value)[] = rest.map((each) => () => known(evaluateOperand(each, dot)));
     if (final !== undefined) steps.push(() => known(final));
-    const { min, max = min } = called;
-    if (steps.length < min || steps.length > max) {
-      const wanted = max === Number.POSITIVE_INFINITY ? `at least ${min}` : String(min);
-      throw fail(command.at, name, `wrong number of args for ${name}: want ${wanted} got ${steps.length}`);
-    }
-    // `and` and `or` evaluate no more than they need.
-    if (called.endsAt !== undefined) {
-      let value: Value = null;
-      for (const step of steps) {
-        value = step();
-        if (isTrue(value) === called.endsAt) break;
-      }
-      return value;
-    }
-    return calling(name, command, () => called.call(steps.map((step) => step())));
-  }
-
-  function calling(name: string, command: Command, call: () => Value): Value {
+    const problem = wrongCount(name, called, steps.length);
+    if (problem !== undefined) throw fail(command.at, name, problem);
     try {
-      return call();
+      return applied(called, steps);
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       throw fail(command.at, textOfCommand(command), `error calling ${name}: ${error.message}`);
@@ -148,70 +106,126 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
       case "pipe":
         return evaluate(operand.pipe, dot);
       case "field":
-        return fieldsOf(dot, operand.names, operand, args);
+        return fieldsOf(dot, operand.names, args, failAt(operand));
       case "variable": {
-        const found = variables.findLast(({ name }) => name === operand.name);
-        const value = found?.value ?? null;
-        if (operand.names.length > 0) return fieldsOf(value, operand.names, operand, args);
+        const value = variables.get(operand.name) ?? null;
+        if (operand.names.length > 0) return fieldsOf(value, operand.names, args, failAt(operand));
         if (args !== undefined)
-          throw fail(
-            operand.at,
-            textOfOperand(operand),
-            `can't give argument to non-function ${textOfOperand(operand)}`,
-          );
+          throw failAt(operand)(`can't give argument to non-function ${textOfOperand(operand)}`);
         return value;
       }
       case "chain": {
         const value = known(evaluateOperand(operand.of, dot));
-        return fieldsOf(value, operand.names, latest ?? operand, args);
+        return fieldsOf(value, operand.names, args, failAt(latest ?? operand));
       }
     }
-  }
-
-  function fieldsOf(
-    from: Value,
-    names: readonly string[],
-    operand: Operand,
-    args?: readonly Value[],
-  ): Result {
-    let value: Result = from;
-    for (const [at, name] of names.entries())
-      value = fieldOf(value, name, operand, at === names.length - 1 ? args : undefined);
-    return value;
-  }
-
-  function fieldOf(of: Result, name: string, operand: Operand, args: readonly Value[] | undefined): Result {
-    const refuse = (message: string) => fail(operand.at, textOfOperand(operand), message);
-    if (of === missing) return missing;
-    if (of === null) throw refuse(`nil pointer evaluating interface {}.${name}`);
-    const method = methodOf(of, name);
-    if (method !== undefined) return method(...(args ?? []));
-    const value = memberOf(of, name);
-    if (value !== undefined && args !== undefined)
-      throw refuse(
-        of instanceof GoMap
-          ? `${name} is not a method but has arguments`
-          : `${name} has arguments but cannot be invoked as function`,
-      );
-    if (value !== undefined) return value;
-    if (of instanceof GoNil && of.kind === "map") return missing;
-    if (of instanceof GoNil && of.kind === "pointer")
-      throw refuse(`nil pointer evaluating ${of.type}.${name}`);
-    throw refuse(`can't evaluate field ${name} in type ${typeOf(of)}`);
   }
 
   return {
     evaluate: (pipe, dot, binds) => known(evaluate(pipe, dot, binds)),
     bind,
-    scoped,
-    within,
+    scoped: variables.scoped,
+    within: variables.within,
     fail,
     failAtLatest,
   };
 }
 
+/** The variables that are known at a place of the template. */
+function createVariables() {
+  let variables: Variable[] = [];
+  const find = (name: string) => variables.findLast((each) => each.name === name);
+  return {
+    get: (name: string) => find(name)?.value,
+    declare(name: string, value: Value): void {
+      variables.push({ name, value });
+    },
+    /** Returns false if there is no such variable. */
+    assign(name: string, value: Value): boolean {
+      const known = find(name);
+      if (known !== undefined) known.value = value;
+      return known !== undefined;
+    },
+    scoped<Done>(work: () => Done): Done {
+      const before = variables.length;
+      const done = work();
+      variables.length = before;
+      return done;
+    },
+    within<Done>(data: Value, work: () => Done): Done {
+      const before = variables;
+      variables = [{ name: "", value: data }];
+      const done = work();
+      variables = before;
+      return done;
+    },
+  };
+}
+
 function known(result: Result): Value {
   return result === missing ? null : result;
+}
+
+/** Returns what is wrong with the number of arguments. */
+function wrongCount(name: string, { min, max = min }: Called, given: number): string | undefined {
+  if (given >= min && given <= max) return undefined;
+  const wanted = max === Number.POSITIVE_INFINITY ? `at least ${min}` : String(min);
+  return `wrong number of args for ${name}: want ${wanted} got ${given}`;
+}
+
+/** Calls a function. `and` and `or` evaluate no more arguments than they need. */
+function applied(called: Called, args: readonly (() => Value)[]): Value {
+  if (called.endsAt === undefined) return called.call(args.map((arg) => arg()));
+  let value: Value = null;
+  for (const arg of args) {
+    value = arg();
+    if (isTrue(value) === called.endsAt) break;
+  }
+  return value;
+}
+
+/** Go counts lines from 1, and bytes of a line from 0. */
+function errorIn(text: string, at: number, context: string, message: string): TemplateError {
+  const lines = text.slice(0, at).split("\n");
+  const column = Buffer.byteLength(lines.at(-1) ?? "");
+  return new TemplateError(`template: :${lines.length}:${column}: executing "" at <${context}>: ${message}`);
+}
+
+/** Returns a field of a field. `args`: those of a method, which is the last one. */
+function fieldsOf(
+  from: Value,
+  names: readonly string[],
+  args: readonly Value[] | undefined,
+  refuse: (message: string) => TemplateError,
+): Result {
+  let value: Result = from;
+  for (const [at, name] of names.entries())
+    value = fieldOf(value, name, at === names.length - 1 ? args : undefined, refuse);
+  return value;
+}
+
+/** @param args those of a method; `undefined` if there are none */
+function fieldOf(
+  of: Result,
+  name: string,
+  args: readonly Value[] | undefined,
+  refuse: (message: string) => TemplateError,
+): Result {
+  if (of === missing) return missing;
+  if (of === null) throw refuse(`nil pointer evaluating interface {}.${name}`);
+  const method = methodOf(of, name);
+  if (method !== undefined) return method(...(args ?? []));
+  const value = memberOf(of, name);
+  if (value !== undefined && args !== undefined)
+    throw refuse(
+      of instanceof GoMap
+        ? `${name} is not a method but has arguments`
+        : `${name} has arguments but cannot be invoked as function`,
+    );
+  if (value !== undefined) return value;
+  if (of instanceof GoNil && of.kind === "map") return missing;
+  if (of instanceof GoNil && of.kind === "pointer") throw refuse(`nil pointer evaluating ${of.type}.${name}`);
+  throw refuse(`can't evaluate field ${name} in type ${typeOf(of)}`);
 }
 
 /** Returns an entry of a map or a field of a struct; `undefined` if the struct has no such field, or if it is something else. */

@@ -12,21 +12,9 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   const items = splitText(text, fail);
   const defined = new Map<string, readonly Node[]>();
   let next = 0;
-  /** The variables that are known, and the loops around. */
-  let scope: Scope = { variables: [""], loops: 0 };
-
-  interface Scope {
-    variables: readonly string[];
-    loops: number;
-  }
-
-  function within<Result>(change: Partial<Scope>, work: () => Result): Result {
-    const before = scope;
-    scope = { ...scope, ...change };
-    const result = work();
-    scope = before;
-    return result;
-  }
+  const scope = createScope();
+  const readerOf = ({ tokens }: Action) =>
+    createReader(tokens, { fail, functions, knows: (name) => scope.knows(name) });
 
   /** Parses up to `end` or `else`. */
   function parseList(): { nodes: Node[]; end: Action | undefined } {
@@ -52,54 +40,39 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
       case "with":
       case "range":
         return parseBlock(word?.text as "if", skip(reader));
-      case "define":
-        parseDefine(skip(reader), "define clause");
+      case "define": {
+        const name = readName(skip(reader), "define clause");
+        defined.set(name, parseBody(requireEnd(reader, "define clause").at));
         return undefined;
+      }
       case "block": {
-        const rest = skip(reader);
-        const at = rest.peek().at;
-        const name = readName(rest, "block clause");
-        const pipe = parsePipe(rest, "block clause");
-        defined.set(name, parseBody(item.at));
-        return { kind: "template", name, pipe, at };
+        const called = readTemplate(skip(reader), "block clause", true);
+        defined.set(called.name, parseBody(item.at));
+        return called;
       }
-      case "template": {
-        const rest = skip(reader);
-        const at = rest.peek().at;
-        const name = readName(rest, "template clause");
-        return {
-          kind: "template",
-          name,
-          pipe: rest.peek().kind === "end" ? undefined : parsePipe(rest, "template clause"),
-          at,
-        };
-      }
+      case "template":
+        return readTemplate(skip(reader), "template clause");
       case "break":
       case "continue": {
-        const rest = skip(reader);
-        if (rest.peek().kind !== "end") throw unexpected(rest.peek(), `{{${word?.text}}}`, fail);
+        requireEnd(skip(reader), `{{${word?.text}}}`);
         if (scope.loops === 0) throw fail(item.at, `{{${word?.text}}} outside {{range}}`);
         return { kind: word?.text as "break" };
       }
       default: {
         const pipe = parsePipe(reader, "command");
-        declare(pipe);
+        scope.declare(pipe);
         return { kind: "action", pipe };
       }
     }
   }
 
-  function declare({ variables, assigns }: Pipe): void {
-    if (!assigns) scope = { ...scope, variables: [...scope.variables, ...variables] };
-  }
-
   function parseBlock(kind: "if" | "with" | "range", reader: TokenReader): Node {
     const loops = scope.loops + (kind === "range" ? 1 : 0);
-    return within({}, () => {
+    return scope.within({}, () => {
       const pipe = parsePipe(reader, kind);
-      declare(pipe);
+      scope.declare(pipe);
       next += 1;
-      const { nodes: body, end } = within({ loops }, parseList);
+      const { nodes: body, end } = scope.within({ loops }, parseList);
       const otherwise = end === undefined ? undefined : parseElse(kind, end);
       if (otherwise === undefined) throw fail(text.length, "unexpected EOF");
       return { kind, pipe, body, otherwise };
@@ -116,7 +89,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
       reader.next();
       return [parseBlock(kind, reader)];
     }
-    if (word.kind !== "end") throw unexpected(word, "{{else}}", fail);
+    requireEnd(reader, "{{else}}");
     next += 1;
     return parseBody(end.at, false);
   }
@@ -124,49 +97,84 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   /** Parses up to `end`. */
   function parseBody(at: number, isNext = true): Node[] {
     if (isNext) next += 1;
-    const { nodes, end } = within(isNext ? { variables: [""], loops: 0 } : {}, parseList);
+    const { nodes, end } = scope.within(isNext ? { variables: [""], loops: 0 } : {}, parseList);
     if (end === undefined) throw fail(text.length, "unexpected EOF");
     if (!isWord(end, "end")) throw fail(at, "expected end; found {{else}}");
     return nodes;
   }
 
-  function parseDefine(reader: TokenReader, context: string): void {
-    const name = readName(reader, context);
-    if (reader.peek().kind !== "end") throw unexpected(reader.peek(), context, fail);
-    defined.set(name, parseBody(reader.peek().at));
-  }
-
-  function readName(reader: TokenReader, context: string): string {
-    const token = reader.next();
-    const name = token.kind === "string" ? unquote(token.text) : undefined;
-    if (name === undefined) throw unexpected(token, context, fail);
-    return name;
-  }
-
-  function readerOf({ tokens }: Action): TokenReader {
-    let at = 0;
-    const peek = () => {
-      while (tokens[at]?.kind === "space") at += 1;
-      return tokens[at] ?? endOf(tokens);
-    };
-    return {
-      peek,
-      next() {
-        const token = peek();
-        at += 1;
-        return token;
-      },
-      peekDirectly: () => tokens[at] ?? endOf(tokens),
-      peekSecond: () => tokens.slice(at + 1).find(({ kind }) => kind !== "space") ?? endOf(tokens),
-      fail,
-      functions,
-      knows: (name) => scope.variables.includes(name),
-    };
-  }
-
   const { nodes, end } = parseList();
   if (end !== undefined) throw fail(end.at, `unexpected {{${isWord(end, "end") ? "end" : "else"}}}`);
   return { text, nodes, defined };
+}
+
+/** The variables that are known, and the number of loops around. */
+function createScope() {
+  let known: { variables: readonly string[]; loops: number } = { variables: [""], loops: 0 };
+  return {
+    get loops() {
+      return known.loops;
+    },
+    knows: (variable: string) => known.variables.includes(variable),
+    declare({ variables, assigns }: Pipe): void {
+      if (!assigns) known = { ...known, variables: [...known.variables, ...variables] };
+    },
+    within<Result>(change: Partial<typeof known>, work: () => Result): Result {
+      const before = known;
+      known = { ...known, ...change };
+      const result = work();
+      known = before;
+      return result;
+    },
+  };
+}
+
+/** Reads a template's name, and what it is called with. */
+function readTemplate(
+  reader: TokenReader,
+  context: string,
+  needsPipe = false,
+): Extract<Node, { kind: "template" }> {
+  const { at } = reader.peek();
+  const name = readName(reader, context);
+  const pipe = needsPipe || reader.peek().kind !== "end" ? parsePipe(reader, context) : undefined;
+  return { kind: "template", name, pipe, at };
+}
+
+function requireEnd(reader: TokenReader, context: string): Token {
+  const token = reader.peek();
+  if (token.kind !== "end") throw unexpected(token, context, reader.fail);
+  return token;
+}
+
+function readName(reader: TokenReader, context: string): string {
+  const token = reader.next();
+  const name = token.kind === "string" ? unquote(token.text) : undefined;
+  if (name === undefined) throw unexpected(token, context, reader.fail);
+  return name;
+}
+
+/** Reads the tokens of an action. */
+function createReader(
+  tokens: readonly Token[],
+  known: Pick<TokenReader, "fail" | "functions" | "knows">,
+): TokenReader {
+  let at = 0;
+  const peek = () => {
+    while (tokens[at]?.kind === "space") at += 1;
+    return tokens[at] ?? endOf(tokens);
+  };
+  return {
+    ...known,
+    peek,
+    next() {
+      const token = peek();
+      at += 1;
+      return token;
+    },
+    peekDirectly: () => tokens[at] ?? endOf(tokens),
+    peekSecond: () => tokens.slice(at + 1).find(({ kind }) => kind !== "space") ?? endOf(tokens),
+  };
 }
 
 type Item = { kind: "text"; text: string } | Action;
