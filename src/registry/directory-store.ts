@@ -29,72 +29,14 @@ const maxCheckedBytes = 4 * 1024 * 1024;
 /** Opens an OCI image layout, which is made when something is first put there. Its files are plain, so that archives carry them. */
 export function createDirectoryStore(path: string): BlobStore {
   const address = `dir:${path}`;
-  const indexPath = join(path, "index.json");
   const place = ({ digest }: Pick<Descriptor, "digest">) => {
     if (!isDigest(digest))
       throw new BoughError(`${address}: ${JSON.stringify(digest)} is not a digest of SHA-256`);
     return join(path, blobPath(digest));
   };
-  /** Changes of the index happen one after the other. */
-  let changed: Promise<void> = Promise.resolve();
-
-  /** Returns what `read` returns, or `undefined` if there is no such file. */
-  async function orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await read();
-    } catch (error) {
-      if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
-      throw named(error);
-    }
-  }
-
-  function named(error: unknown): BoughError {
-    return error instanceof BoughError
-      ? error
-      : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
-  }
-
-  async function readIndex(): Promise<Descriptor[]> {
-    const bytes = await orMissing(async () => {
-      const { size } = await stat(indexPath);
-      if (size > maxIndexBytes) throw new BoughError(`${indexPath} has more than ${maxIndexBytes} bytes`);
-      return await readFile(indexPath, "utf8");
-    });
-    if (bytes === undefined) return [];
-    try {
-      const { manifests } = JSON.parse(bytes) as { manifests?: unknown };
-      if (Array.isArray(manifests)) return manifests.filter(isDescriptor);
-    } catch {
-      // Not JSON.
-    }
-    throw new BoughError(`${indexPath} lists no manifests: its directory is not an OCI image layout`);
-  }
-
-  async function changeIndex(change: (manifests: Descriptor[]) => Descriptor[]): Promise<void> {
-    const done = changed.then(async () => {
-      const manifests = change(await readIndex());
-      const index = { schemaVersion: 2, mediaType: mediaTypes.index, manifests };
-      await replace(join(path, "oci-layout"), JSON.stringify({ imageLayoutVersion: "1.0.0" }));
-      await replace(indexPath, JSON.stringify(index));
-    });
-    changed = done.catch(() => undefined);
-    await done;
-  }
-
-  /** Writes a file that nobody sees before it is complete and on the disk. */
-  async function replace(target: string, content: string | Uint8Array | AsyncIterable<Uint8Array>) {
-    await mkdir(dirname(target), { recursive: true });
-    const unfinished = join(dirname(target), `.${randomUUID()}`);
-    try {
-      if (typeof content === "string" || content instanceof Uint8Array) await writeFile(unfinished, content);
-      else await pipeline(Readable.from(content), createWriteStream(unfinished));
-      await sync(unfinished);
-      renameOver(unfinished, target);
-    } catch (error) {
-      await rm(unfinished, { force: true });
-      throw named(error);
-    }
-  }
+  const files = createFiles(address);
+  const { orMissing, replace, named } = files;
+  const { readIndex, changeIndex } = createIndex(path, files);
 
   const has = async (digest: string) =>
     (await orMissing(async () => {
@@ -171,6 +113,81 @@ export function createDirectoryStore(path: string): BlobStore {
       }
     },
   };
+}
+
+/** Reads and writes files of a layout. `address`: for messages. */
+function createFiles(address: string) {
+  /** Returns what `read` returns, or `undefined` if there is no such file. */
+  async function orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
+      throw named(error);
+    }
+  }
+
+  function named(error: unknown): BoughError {
+    return error instanceof BoughError
+      ? error
+      : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+  }
+
+  /** Writes a file that nobody sees before it is complete and on the disk. */
+  async function replace(target: string, content: string | Uint8Array | AsyncIterable<Uint8Array>) {
+    await mkdir(dirname(target), { recursive: true });
+    const unfinished = join(dirname(target), `.${randomUUID()}`);
+    try {
+      if (typeof content === "string" || content instanceof Uint8Array) await writeFile(unfinished, content);
+      else await pipeline(Readable.from(content), createWriteStream(unfinished));
+      await sync(unfinished);
+      renameOver(unfinished, target);
+    } catch (error) {
+      await rm(unfinished, { force: true });
+      throw named(error);
+    }
+  }
+
+  return { orMissing, replace, named };
+}
+
+/** The index of a layout, which lists its manifests. */
+function createIndex(
+  path: string,
+  { orMissing, replace }: Pick<ReturnType<typeof createFiles>, "orMissing" | "replace">,
+) {
+  const indexPath = join(path, "index.json");
+  /** Changes happen one after the other. */
+  let changed: Promise<void> = Promise.resolve();
+
+  async function readIndex(): Promise<Descriptor[]> {
+    const bytes = await orMissing(async () => {
+      const { size } = await stat(indexPath);
+      if (size > maxIndexBytes) throw new BoughError(`${indexPath} has more than ${maxIndexBytes} bytes`);
+      return await readFile(indexPath, "utf8");
+    });
+    if (bytes === undefined) return [];
+    try {
+      const { manifests } = JSON.parse(bytes) as { manifests?: unknown };
+      if (Array.isArray(manifests)) return manifests.filter(isDescriptor);
+    } catch {
+      // Not JSON.
+    }
+    throw new BoughError(`${indexPath} lists no manifests: its directory is not an OCI image layout`);
+  }
+
+  async function changeIndex(change: (manifests: Descriptor[]) => Descriptor[]): Promise<void> {
+    const done = changed.then(async () => {
+      const manifests = change(await readIndex());
+      const index = { schemaVersion: 2, mediaType: mediaTypes.index, manifests };
+      await replace(join(path, "oci-layout"), JSON.stringify({ imageLayoutVersion: "1.0.0" }));
+      await replace(indexPath, JSON.stringify(index));
+    });
+    changed = done.catch(() => undefined);
+    await done;
+  }
+
+  return { readIndex, changeIndex };
 }
 
 /** Windows syncs only what is open for writing. */

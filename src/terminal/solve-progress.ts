@@ -1,25 +1,11 @@
 import type { BuildEvent, StepEvent } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import type { Clock } from "../clock.ts";
-import { commandLineWords, render, type WordsOf } from "../messages/wording.ts";
-import { sha256Of } from "../sha256.ts";
+import { commandLineWords, type WordsOf } from "../messages/wording.ts";
 import { failureOf } from "./failure.ts";
-import { jsonText } from "./json-text.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
-
-/** What BuildKit calls a vertex: something that is done, with its beginning and its end. */
-interface Vertex {
-  digest: string;
-  inputs?: string[];
-  name: string;
-  started?: string;
-  completed?: string;
-  cached?: true;
-  error?: string;
-}
-
-type Warned = Pick<Extract<StepEvent, { type: "warning" }>, "message" | "line">;
+import { type Amount, createVertexes, digestOf, prefixed, type Vertex } from "./solve-vertexes.ts";
 
 interface SolveProgressOptions {
   write: (text: string) => void;
@@ -29,9 +15,6 @@ interface SolveProgressOptions {
   /** What messages call options and commands. */
   wordsOf?: WordsOf | undefined;
 }
-
-/** The interval for repeated amounts. The one at the end has the total anyway. */
-const amountsEveryMilliseconds = 200;
 
 /**
  * Writes a build as docker buildx does with `--progress rawjson`: each line is a `SolveStatus` of BuildKit as JSON, with `vertexes`,
@@ -49,61 +32,8 @@ export function createSolveProgress({
   const latest = new Map<string, string>();
   /** Steps that have failed, or were ended because another one has: their ends wait for the reason. */
   const failed = new Map<Vertex, { abandoned: boolean }>();
-  /** By target: the vertexes that belong to no step. */
-  const contexts = new Map<string, Vertex>();
-  const definitions = new Map<string, Vertex>();
-  const exports = new Map<string, Vertex>();
-  const amountsAt = new Map<string, number>();
-
-  const now = () => new Date(clock.now()).toISOString();
-  const line = (fields: object) => write(`${jsonText(fields)}\n`);
-  const show = (vertex: Vertex, change: Partial<Vertex> = {}) =>
-    line({ vertexes: [Object.assign(vertex, change)] });
-  const begin = (name: string, key: string): Vertex => {
-    const vertex: Vertex = { digest: digestOf(key), name, started: now() };
-    show(vertex);
-    return vertex;
-  };
-  const end = (vertex: Vertex, change: Partial<Vertex> = {}) =>
-    show(vertex, { ...change, completed: vertex.completed ?? now() });
-  const tell = (
-    vertex: Vertex,
-    id: string,
-    amount: { current?: number; total?: number | undefined; isDone?: boolean } = {},
-  ) => {
-    const { current = 0, total, isDone = true } = amount;
-    const key = `${vertex.digest} ${id}`;
-    if (!isDone && clock.now() - (amountsAt.get(key) ?? 0) < amountsEveryMilliseconds) return;
-    amountsAt.set(key, clock.now());
-    const time = now();
-    const started = vertex.started ?? time;
-    const status = { id, vertex: vertex.digest, current, timestamp: time, started };
-    line({
-      statuses: [{ ...status, ...(total !== undefined && { total }), ...(isDone && { completed: time }) }],
-    });
-  };
-  /** Programs that draw the stream show warnings of known vertexes only, without their place: it is part of the text, as in BuildKit. */
-  const warn = ({ message, line: number }: Warned, target = "") => {
-    const { digest } = definitions.getOrInsertComputed(target, () => {
-      const vertex = begin(`[${prefixed(target, "internal")}] load build definition`, `definition ${target}`);
-      end(vertex);
-      return vertex;
-    });
-    const said = render(message, wordsOf) ?? "";
-    const text = number === undefined ? said : `${said} (line ${number})`;
-    const range = number !== undefined && { range: [{ start: { line: number }, end: { line: number } }] };
-    line({
-      warnings: [{ vertex: digest, level: 1, short: Buffer.from(text).toString("base64"), ...range }],
-    });
-  };
-  const contextOf = (target = ""): Vertex =>
-    contexts.getOrInsertComputed(target, () =>
-      begin(`[${prefixed(target, "internal")}] load build context`, `context ${target}`),
-    );
-  const exportOf = (target = ""): Vertex =>
-    exports.getOrInsertComputed(target, () =>
-      begin(`${target === "" ? "" : `[${target}] `}exporting to image`, `export ${target}`),
-    );
+  const written = createVertexes({ write, clock, wordsOf });
+  const { show, end, tell, warn, contextOf, exportOf } = written;
 
   function showStep(event: Extract<StepEvent, { type: "step" }> & StepPlace & { target?: string }): void {
     const { target, stage, step, instruction, counted } = event;
@@ -118,7 +48,7 @@ export function createSolveProgress({
       digest,
       ...(below !== undefined && { inputs: [below] }),
       name: `[${place}] ${instruction.name === "FROM" ? instruction.title.replace(/\s+AS\s+\S+$/i, "") : instruction.title}`,
-      started: now(),
+      started: written.now(),
     };
     steps.set(keyOf(event), vertex);
     show(vertex);
@@ -135,19 +65,11 @@ export function createSolveProgress({
         break;
       case "output": {
         const { stream, text } = event.chunk;
-        const data = Buffer.from(text).toString("base64");
-        const number = stream === "stdout" ? 1 : 2;
-        line({ logs: [{ vertex: vertex.digest, stream: number, data, timestamp: now() }] });
+        written.log(vertex, stream, text);
         break;
       }
       case "warning":
         warn(event, target);
-        break;
-      case "importing":
-        tell(vertex, `resolve ${event.reference}`);
-        break;
-      case "repository":
-        tell(vertex, `${event.url} ${event.commit}`);
         break;
       case "hashing":
         contextOf(target);
@@ -162,21 +84,10 @@ export function createSolveProgress({
         end(context);
         break;
       }
-      case "download-progress":
-        tell(vertex, "transferring", { current: event.bytes, total: event.total, isDone: false });
-        break;
-      case "downloaded":
-        tell(vertex, "transferring", { current: event.bytes, total: event.bytes });
-        break;
-      case "upload-progress":
-        tell(vertex, "sending files", { current: event.sentBytes, isDone: false });
-        break;
-      case "uploaded":
-        tell(vertex, "sending files", { current: event.sentBytes, total: event.sentBytes });
-        break;
-      default:
-        // The others are bough's own.
-        break;
+      default: {
+        const status = statusOf(event);
+        if (status !== undefined) tell(vertex, ...status);
+      }
     }
   }
 
@@ -226,8 +137,7 @@ export function createSolveProgress({
       return false;
     },
     close() {
-      for (const vertex of [...contexts.values(), ...exports.values()])
-        if (vertex.completed === undefined) end(vertex);
+      written.close();
       // After an interruption no event ends them.
       for (const vertex of steps.values())
         if (vertex.completed === undefined && !failed.has(vertex)) end(vertex, { error: cancelled });
@@ -238,14 +148,26 @@ export function createSolveProgress({
 /** BuildKit's own words. */
 const cancelled = "context canceled";
 
+/** Returns what BuildKit says of a step's event; `undefined` for events that are bough's own. */
+function statusOf(event: StepEvent): [id: string, amount?: Amount] | undefined {
+  switch (event.type) {
+    case "importing":
+      return [`resolve ${event.reference}`];
+    case "repository":
+      return [`${event.url} ${event.commit}`];
+    case "download-progress":
+      return ["transferring", { current: event.bytes, total: event.total, isDone: false }];
+    case "downloaded":
+      return ["transferring", { current: event.bytes, total: event.bytes }];
+    case "upload-progress":
+      return ["sending files", { current: event.sentBytes, isDone: false }];
+    case "uploaded":
+      return ["sending files", { current: event.sentBytes, total: event.sentBytes }];
+    default:
+      return undefined;
+  }
+}
+
 function keyOf({ target, step }: Pick<BuildEvent, "target" | "step">): string {
   return `${target} ${step}`;
-}
-
-function prefixed(...parts: (string | undefined)[]): string {
-  return parts.filter((part) => part !== undefined && part !== "").join(" ");
-}
-
-function digestOf(text: string): string {
-  return `sha256:${sha256Of(text)}`;
 }

@@ -65,36 +65,70 @@ const maxSilentAttempts = 3;
 const firstWait = 1000;
 const longestWait = 30_000;
 
-export function createCacheService({ access, fetch, clock, environment }: ServiceOptions): CacheService {
+export function createCacheService(options: ServiceOptions): CacheService {
+  const { clock } = options;
+  const { repeat, exchange, call, store } = createRequests(options);
+
+  async function find(key: string, match: "exact" | "prefix", signal: AbortSignal) {
+    const restore_keys = match === "prefix" ? [key] : [];
+    const found = await call("GetCacheEntryDownloadURL", { key, restore_keys }, signal);
+    if (found?.isOk !== true) return undefined;
+    const matched = asText(found.record.matched_key) ?? key;
+    const isWanted = match === "exact" ? matched === key : matched.startsWith(key);
+    return isWanted ? { key: matched, url: found.address("signed_download_url") } : undefined;
+  }
+
+  return {
+    find,
+    async reserve(key, signal) {
+      const reserved = await call("CreateCacheEntry", { key }, signal);
+      if (reserved?.isOk === true) return reserved.address("signed_upload_url");
+      if (reserved === undefined || (await find(key, "exact", signal)) !== undefined) return undefined;
+      // The token may read only, most likely.
+      throw new RegistryError(
+        `the service accepts no entry: ${asText(reserved.record.message) || "it does not say why"}`,
+        { status: 403, isPassing: false },
+      );
+    },
+    async finalize(key, size, signal) {
+      const size_bytes = String(size);
+      const done = await call("FinalizeCacheEntryUpload", { key, size_bytes }, signal);
+      // An attempt before this one may have done it.
+      if (done !== undefined && !done.isOk)
+        throw failed(done.sent, `refused the entry: ${asText(done.record.message) || "it does not say why"}`);
+    },
+    open: (address, { start, end }, signal) =>
+      repeat(async () => {
+        const url = new URL(address);
+        const headers = { ...storeHeaders, range: `bytes=${start}-${end - 1}` };
+        const sent = await exchange({ method: "GET", url, headers, handles: [403, 404, 416] }, signal);
+        const { status, headers: answered, body } = sent.response;
+        if (status >= 400) {
+          sent.end();
+          return undefined;
+        }
+        const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answered.get("content-range") ?? "") ?? [];
+        if (status !== 206 || Number(first) !== start) throw failed(sent, "does not respond with the range");
+        sent.stopTimer();
+        const explain = (error: unknown) => (signal.aborted ? signal.reason : faultOf(sent.name, error));
+        return { total: Number(total), body: watchedBody(body, { clock, stop: sent.stop, explain }) };
+      }, signal),
+    put: (url, bytes, signal) => store(new URL(url), bytes, { "x-ms-blob-type": "BlockBlob" }, signal),
+    putBlock: (url, id, bytes, signal) =>
+      store(withQuery(url, { comp: "block", blockid: id }), bytes, {}, signal),
+    putBlockList(url, ids, signal) {
+      const blocks = ids.map((id) => `<Latest>${id}</Latest>`).join("");
+      const list = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${blocks}</BlockList>`);
+      const headers = { "content-type": "application/xml" };
+      return store(withQuery(url, { comp: "blocklist" }), list, headers, signal);
+    },
+  };
+}
+
+/** The requests of the service, and of its store of files. */
+function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
   const options = { fetch, clock, trust: createTrust(environment, false) };
-  let [pausedUntil, waited] = [0, 0];
-
-  /** Sends a request again while the service is busy, until all requests together have waited too long. */
-  async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      const pause = pausedUntil - steadyTime(clock);
-      if (pause > 0) await clock.sleep(pause, signal);
-      const before = pausedUntil;
-      try {
-        return await work();
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof RegistryError) || !error.isPassing) throw error;
-        if (error.status === undefined && attempt >= maxSilentAttempts) throw error;
-        // Requests that were refused at the same time wait once.
-        if (pausedUntil === before) pauseAll(error, attempt);
-      }
-    }
-  }
-
-  /** Lets all requests wait after an attempt of one that was refused. Throws if they have waited too long. */
-  function pauseAll(error: RegistryError, attempt: number): void {
-    const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
-    const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
-    if (waited + wait > access.maxWait) throw error;
-    waited += wait;
-    pausedUntil = steadyTime(clock) + wait;
-  }
+  const repeat = createRepeater(clock, access);
 
   async function exchange(
     request: Omit<RegistryRequest, "path" | "scopes"> & { url: URL; authorization?: string },
@@ -155,59 +189,37 @@ export function createCacheService({ access, fetch, clock, environment }: Servic
     }, signal);
   }
 
-  async function find(key: string, match: "exact" | "prefix", signal: AbortSignal) {
-    const restore_keys = match === "prefix" ? [key] : [];
-    const found = await call("GetCacheEntryDownloadURL", { key, restore_keys }, signal);
-    if (found?.isOk !== true) return undefined;
-    const matched = asText(found.record.matched_key) ?? key;
-    const isWanted = match === "exact" ? matched === key : matched.startsWith(key);
-    return isWanted ? { key: matched, url: found.address("signed_download_url") } : undefined;
+  return { repeat, exchange, call, store };
+}
+
+/** Returns what sends a request again while the service is busy, until all requests together have waited too long. */
+function createRepeater(clock: Clock, { maxWait }: Pick<GithubAccess, "maxWait">) {
+  let [pausedUntil, waited] = [0, 0];
+
+  /** Lets all requests wait after an attempt of one that was refused. Throws if they have waited too long. */
+  function pauseAll(error: RegistryError, attempt: number): void {
+    const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
+    const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
+    if (waited + wait > maxWait) throw error;
+    waited += wait;
+    pausedUntil = steadyTime(clock) + wait;
   }
 
-  return {
-    find,
-    async reserve(key, signal) {
-      const reserved = await call("CreateCacheEntry", { key }, signal);
-      if (reserved?.isOk === true) return reserved.address("signed_upload_url");
-      if (reserved === undefined || (await find(key, "exact", signal)) !== undefined) return undefined;
-      // The token may read only, most likely.
-      throw new RegistryError(
-        `the service accepts no entry: ${asText(reserved.record.message) || "it does not say why"}`,
-        { status: 403, isPassing: false },
-      );
-    },
-    async finalize(key, size, signal) {
-      const size_bytes = String(size);
-      const done = await call("FinalizeCacheEntryUpload", { key, size_bytes }, signal);
-      // An attempt before this one may have done it.
-      if (done !== undefined && !done.isOk)
-        throw failed(done.sent, `refused the entry: ${asText(done.record.message) || "it does not say why"}`);
-    },
-    open: (address, { start, end }, signal) =>
-      repeat(async () => {
-        const url = new URL(address);
-        const headers = { ...storeHeaders, range: `bytes=${start}-${end - 1}` };
-        const sent = await exchange({ method: "GET", url, headers, handles: [403, 404, 416] }, signal);
-        const { status, headers: answered, body } = sent.response;
-        if (status >= 400) {
-          sent.end();
-          return undefined;
-        }
-        const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answered.get("content-range") ?? "") ?? [];
-        if (status !== 206 || Number(first) !== start) throw failed(sent, "does not respond with the range");
-        sent.stopTimer();
-        const explain = (error: unknown) => (signal.aborted ? signal.reason : faultOf(sent.name, error));
-        return { total: Number(total), body: watchedBody(body, { clock, stop: sent.stop, explain }) };
-      }, signal),
-    put: (url, bytes, signal) => store(new URL(url), bytes, { "x-ms-blob-type": "BlockBlob" }, signal),
-    putBlock: (url, id, bytes, signal) =>
-      store(withQuery(url, { comp: "block", blockid: id }), bytes, {}, signal),
-    putBlockList(url, ids, signal) {
-      const blocks = ids.map((id) => `<Latest>${id}</Latest>`).join("");
-      const list = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${blocks}</BlockList>`);
-      const headers = { "content-type": "application/xml" };
-      return store(withQuery(url, { comp: "blocklist" }), list, headers, signal);
-    },
+  return async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const pause = pausedUntil - steadyTime(clock);
+      if (pause > 0) await clock.sleep(pause, signal);
+      const before = pausedUntil;
+      try {
+        return await work();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof RegistryError) || !error.isPassing) throw error;
+        if (error.status === undefined && attempt >= maxSilentAttempts) throw error;
+        // Requests that were refused at the same time wait once.
+        if (pausedUntil === before) pauseAll(error, attempt);
+      }
+    }
   };
 }
 

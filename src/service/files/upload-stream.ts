@@ -6,6 +6,7 @@ import { childOf, DeadlineError, startIdleTimer } from "../http/deadline.ts";
 import { LengthRequiredError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
 import { findFile, postFile } from "./file-calls.ts";
+import { PieceReader, type Read } from "./piece-reader.ts";
 import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
 import type { StreamOptions, UploadedFile } from "./upload.ts";
 
@@ -83,29 +84,9 @@ async function send(
     sourceError = { error };
     stop.abort(error);
   };
-  const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
-    stop.abort(new DeadlineError(`the service accepted no data for ${serviceIdleMilliseconds / 1000} s`)),
-  );
-  let fresh = minBytes;
-  const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
-    failSource(tooSlow(fresh, sourceIdleMilliseconds)),
-  );
-  source.pause();
-
+  const timers = startTimers(clock, { failService: (error) => stop.abort(error), failSource });
+  const { fromSource } = timers;
   const readPiece = async ({ hash, reader }: typeof pass) => reader.read(await hash.nextBuffer());
-  const fromSource = async (reading: Promise<Read>) => {
-    service.pause();
-    if (fresh < minBytes) source.resume();
-    else {
-      source.touch();
-      fresh = 0;
-    }
-    const read = await reading;
-    fresh += read.piece.byteLength;
-    source.pause();
-    service.touch();
-    return read;
-  };
 
   /**
    * Throws if the source sends more or less than it has announced. A service that has received all announced bytes stores them, so
@@ -166,10 +147,7 @@ async function send(
       reconcile: async () =>
         pass.ended ? await findFile(transport, await pass.hash.digest(), signal) : undefined,
       // A service may ask for a longer wait than either timer allows.
-      onWait() {
-        source.pause();
-        service.pause();
-      },
+      onWait: timers.pause,
       signal: stop.signal,
       timeoutMilliseconds: 0,
     });
@@ -184,80 +162,53 @@ async function send(
     signal.throwIfAborted();
     throw sourceError === undefined ? error : sourceError.error;
   } finally {
-    service.stop();
-    source.stop();
+    timers.stop();
     stop.abort(new DeadlineError("the upload is over"));
     stop.release();
     endPass(pass);
   }
 }
 
+/** Watches both sides of an upload, one at a time: the service takes bytes while the source is not read. */
+function startTimers(
+  clock: Clock,
+  { failService, failSource }: Record<"failService" | "failSource", (error: unknown) => void>,
+) {
+  const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
+    failService(new DeadlineError(`the service accepted no data for ${serviceIdleMilliseconds / 1000} s`)),
+  );
+  let fresh = minBytes;
+  const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
+    failSource(tooSlow(fresh, sourceIdleMilliseconds)),
+  );
+  source.pause();
+  return {
+    async fromSource(reading: Promise<Read>): Promise<Read> {
+      service.pause();
+      if (fresh < minBytes) source.resume();
+      else {
+        source.touch();
+        fresh = 0;
+      }
+      const read = await reading;
+      fresh += read.piece.byteLength;
+      source.pause();
+      service.touch();
+      return read;
+    },
+    pause() {
+      source.pause();
+      service.pause();
+    },
+    stop() {
+      service.stop();
+      source.stop();
+    },
+  };
+}
+
 function otherLength(contentLength: number): BoughError {
   return new BoughError(`the source did not send the ${contentLength} bytes that it announced`, {
     hint: "Nothing was stored. Run the build again.",
   });
-}
-
-const pieceMilliseconds = 50;
-
-interface Read {
-  done: boolean;
-  piece: Uint8Array;
-}
-
-/**
- * Gathers a stream's chunks into larger pieces while they come fast: each piece has a fixed cost, and a network's chunks are
- * small. The stream gives up its chunks: each is emptied once its bytes are in a piece.
- */
-class PieceReader {
-  readonly #reader: {
-    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
-    cancel(): Promise<void>;
-  };
-  readonly #clock: Clock;
-  /** A chunk that did not fit completely, and the number of its bytes that did. */
-  #chunk: Uint8Array | undefined;
-  #taken = 0;
-
-  constructor(body: ReadableStream<Uint8Array>, clock: Clock) {
-    this.#reader = body.getReader();
-    this.#clock = clock;
-  }
-
-  /** Fills `buffer`, or part of it. `done` is true for the last piece. */
-  async read(buffer: Uint8Array): Promise<Read> {
-    let size = 0;
-    let until = Number.POSITIVE_INFINITY;
-    while (size < buffer.byteLength && this.#clock.now() < until) {
-      this.#chunk ??= (await this.#reader.read()).value;
-      if (this.#chunk === undefined) return { done: true, piece: buffer.subarray(0, size) };
-      if (size === 0) until = this.#clock.now() + pieceMilliseconds;
-      size += this.#take(this.#chunk, buffer.subarray(size));
-    }
-    return { done: false, piece: buffer.subarray(0, size) };
-  }
-
-  cancel(): void {
-    this.#reader.cancel().catch(() => undefined);
-  }
-
-  #take(chunk: Uint8Array, room: Uint8Array): number {
-    const size = Math.min(chunk.byteLength - this.#taken, room.byteLength);
-    room.set(chunk.subarray(this.#taken, this.#taken + size));
-    this.#taken += size;
-    if (this.#taken === chunk.byteLength) {
-      this.#chunk = undefined;
-      this.#taken = 0;
-      empty(chunk);
-    }
-    return size;
-  }
-}
-
-/**
- * Frees the memory immediately. It is outside the collector's heap, which would notice late how large the chunks are: some 20 MiB
- * more.
- */
-function empty({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

@@ -51,13 +51,8 @@ interface ImagesOptions extends ImageListOptions {
 }
 
 export function createImages(options: ImagesOptions): Images {
-  const { transport, operations, signal, capabilities } = options;
+  const { transport, capabilities } = options;
   const images = createImageList(options);
-
-  function asNew(uuid: string): string {
-    transport.newIds.add(uuid);
-    return uuid;
-  }
 
   async function tagImage(uuid: string, tag: string): Promise<void> {
     await transport.call({
@@ -84,19 +79,6 @@ export function createImages(options: ImagesOptions): Images {
     return found && learnt(found);
   }
 
-  async function followImport(
-    operation: string,
-    url: string,
-    onProgress: ImageImport["onProgress"],
-  ): Promise<string> {
-    const outcome = await (onProgress === undefined
-      ? operations.poll(operation)
-      : operations.follow(operation, undefined, { onProgress }));
-    // A record of an import without another image may be that of the image itself.
-    if (outcome.status === "SUCCESS") return outcome.image ?? operation;
-    throw importError(url, outcome, false);
-  }
-
   return {
     listImages: images.list,
     noteNewImage: images.noteNewImage,
@@ -121,50 +103,7 @@ export function createImages(options: ImagesOptions): Images {
       return found === "unsupported" ? found : found !== "gone";
     },
 
-    async importImage({ url, tag, platform, timeoutSeconds, credentials, onProgress }) {
-      const request: ImportRequest = {
-        registry: {
-          url,
-          ...(credentials && {
-            credentials: { ...credentials, password: credentials.password.text() },
-          }),
-        },
-        ...(tag === undefined ? {} : { tag }),
-        timeout: timeoutSeconds,
-        ...(platform === undefined ? {} : { platform }),
-      };
-      const path = "/v1/images/import";
-      // Importing twice ends in the same image under the same tag.
-      const optional = { names: ["timeout"] as const, isApi: capabilities.takesUserNumbers };
-      const answer = await transport.fields.send(path, request, optional, (json) =>
-        transport.call({
-          method: "POST",
-          path,
-          json,
-          repeatable: true,
-          isStart: true,
-          requires: {
-            what: "an image or an operation",
-            isMet: (answer) =>
-              imageIn(answer) !== undefined || transport.operations.read(answer, path) !== undefined,
-          },
-        }),
-      );
-      const image = imageIn(answer);
-      if (image !== undefined) return asNew(image);
-      const operation = transport.operations.read(answer, path) ?? "";
-      const named = tag === undefined ? [url] : [url, url.replace(/^docker:\/\//, ""), tag];
-      const isNew = namesOperation(answer);
-      operations.expect(operation, "image_import", timeoutSeconds, isNew, { named, isKept: true });
-      try {
-        return await followImport(operation, url, onProgress);
-      } catch (error) {
-        if (signal.aborted) await operations.cancel(operation);
-        // The specification's own server responds with the image: then the id is not an operation's.
-        if (error instanceof NotFoundError && !namesOperation(answer)) return asNew(operation);
-        throw error;
-      }
-    },
+    importImage: (request) => importImage(request, options),
 
     tagImage,
 
@@ -210,6 +149,72 @@ export function createImages(options: ImagesOptions): Images {
     },
     ...createUntagging(transport, images, tagImage),
   };
+}
+
+async function importImage(
+  { url, tag, platform, timeoutSeconds, credentials, onProgress }: ImageImport,
+  { transport, operations, signal, capabilities }: ImagesOptions,
+): Promise<string> {
+  const asNew = (uuid: string) => {
+    transport.newIds.add(uuid);
+    return uuid;
+  };
+  const request: ImportRequest = {
+    registry: {
+      url,
+      ...(credentials && {
+        credentials: { ...credentials, password: credentials.password.text() },
+      }),
+    },
+    ...(tag === undefined ? {} : { tag }),
+    timeout: timeoutSeconds,
+    ...(platform === undefined ? {} : { platform }),
+  };
+  const path = "/v1/images/import";
+  // Importing twice ends in the same image under the same tag.
+  const optional = { names: ["timeout"] as const, isApi: capabilities.takesUserNumbers };
+  const answer = await transport.fields.send(path, request, optional, (json) =>
+    transport.call({
+      method: "POST",
+      path,
+      json,
+      repeatable: true,
+      isStart: true,
+      requires: {
+        what: "an image or an operation",
+        isMet: (answer) =>
+          imageIn(answer) !== undefined || transport.operations.read(answer, path) !== undefined,
+      },
+    }),
+  );
+  const image = imageIn(answer);
+  if (image !== undefined) return asNew(image);
+  const operation = transport.operations.read(answer, path) ?? "";
+  const named = tag === undefined ? [url] : [url, url.replace(/^docker:\/\//, ""), tag];
+  const isNew = namesOperation(answer);
+  operations.expect(operation, "image_import", timeoutSeconds, isNew, { named, isKept: true });
+  try {
+    return await followImport(operation, url, onProgress, operations);
+  } catch (error) {
+    if (signal.aborted) await operations.cancel(operation);
+    // The specification's own server responds with the image: then the id is not an operation's.
+    if (error instanceof NotFoundError && !namesOperation(answer)) return asNew(operation);
+    throw error;
+  }
+}
+
+async function followImport(
+  operation: string,
+  url: string,
+  onProgress: ImageImport["onProgress"],
+  operations: Operations,
+): Promise<string> {
+  const outcome = await (onProgress === undefined
+    ? operations.poll(operation)
+    : operations.follow(operation, undefined, { onProgress }));
+  // A record of an import without another image may be that of the image itself.
+  if (outcome.status === "SUCCESS") return outcome.image ?? operation;
+  throw importError(url, outcome, false);
 }
 
 /** Returns the image's id if the response is an image: it has an image's fields and none of an operation's. */

@@ -3,11 +3,16 @@ import { withDeadline } from "../http/deadline.ts";
 import { isRefusalOfCall, OverdueError } from "../http/errors.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import { cancelMilliseconds, type OperationKind, operationName } from "../wire/operation.ts";
-import { cancel, endedView, endingOf, watchHold, withTimeLimit } from "./ending.ts";
+import { cancel, watchHold, withTimeLimit } from "./ending.ts";
 import { followEvents } from "./events.ts";
-import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
-import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
-import { readOperation } from "./record.ts";
+import { lookAtOperation, type PollingOptions } from "./polling.ts";
+import {
+  createOutcomes,
+  defaultTimeoutSeconds,
+  type ExpectedOperation,
+  type OperationRequest,
+} from "./read-outcome.ts";
+import { createReceivedEvents } from "./received-events.ts";
 import { uniqueRequestId } from "./request-id.ts";
 import { reportSilence } from "./silence.ts";
 import { spawnInstance } from "./spawn.ts";
@@ -39,34 +44,10 @@ export interface Operations
   ): void;
 }
 
-/** What is known of the request for an operation. */
-interface OperationRequest {
-  /** The images that it named. A command that changes nothing returns the one it started from. */
-  named: readonly string[];
-  /** True if the result is kept as an image. */
-  isKept: boolean;
-}
-
-interface ExpectedOperation extends Partial<OperationRequest> {
-  kind: OperationKind;
-  timeoutSeconds: number;
-  /** Set for new operations only. */
-  startedAt?: number;
-}
-
-const defaultTimeoutSeconds = 600;
-/** Time after its timeout for an operation whose status bough does not know. */
-const unknownStatusMilliseconds = 10_000;
-/** Time for a record to be completed. */
-const echoMilliseconds = 500;
-
 export function createOperations(options: OperationsOptions): Operations {
   const { clock, random, running, capabilities } = options;
-  const { newIds } = options.transport;
   const expected = new Map<string, ExpectedOperation>();
-  /** True after the warning about exit codes, and after that about output. */
-  let hasWarned = false;
-  let hasWarnedOfOutput = false;
+  const { outcomeOf } = createOutcomes(options, expected);
 
   const operations: Operations = {
     expect(operation, kind, timeoutSeconds, isNew, request) {
@@ -178,73 +159,6 @@ export function createOperations(options: OperationsOptions): Operations {
       options.onNotice({ level: "warn", text });
       throw error;
     }
-  }
-
-  /** Reads the outcome from the record, unless that would only repeat much output. */
-  async function outcomeOf(
-    own: PollingOptions,
-    operation: string,
-    log: ReceivedEvents,
-    onKnown?: (isLate: boolean) => Promise<void>,
-  ): Promise<OperationOutcome> {
-    const expectation = expected.get(operation) ?? {};
-    const {
-      timeoutSeconds = defaultTimeoutSeconds,
-      startedAt,
-      named,
-      isKept,
-    }: Partial<ExpectedOperation> = expectation;
-    const limitMilliseconds = timeoutSeconds * 1000 + unknownStatusMilliseconds;
-    const kind = expected.get(operation)?.kind ?? "instance";
-    const known = { kind, named, startedAt: startedAt ?? Number.NEGATIVE_INFINITY, onKnown };
-    const poll = () => pollUntilEnded(own, operation, limitMilliseconds, known);
-    let view = endedView(log, kind) ?? (await poll());
-    // Some services report how the process ended only in the events.
-    const exit = readOperation({ state: log.exitState });
-    const readEnding = () =>
-      endingOf(view, { kind, named: named ?? [], exitCode: view.exitCode ?? exit.exitCode });
-    let ending = readEnding();
-    if (ending.isEcho && kind === "instance" && isKept === true) {
-      const text = `operation ${operation} names no new image, only ${ending.image}, which it started from; asking once more`;
-      options.onNotice({ level: "warn", text });
-      await clock.sleep(echoMilliseconds, own.signal);
-      view = await poll();
-      ending = readEnding();
-    }
-    const { served, limitsHit, imageBytes } = view;
-    const { status, error, image } = ending;
-    if (served !== undefined) options.onServed?.({ operation, kind, ...served });
-    if (image !== undefined) {
-      if (startedAt !== undefined && named?.includes(image) !== true) newIds.add(image);
-      options.onImage();
-    }
-    expected.delete(operation);
-    running.delete(operationName(operation));
-    const exitCode = view.exitCode ?? exit.exitCode;
-    if (exitCode === undefined && status === "SUCCESS" && kind === "instance") warnOfMissingExitCode();
-    if (view.unreadOutput !== undefined && kind === "instance") warnOfUnreadOutput(view.unreadOutput);
-    return {
-      ...{ operation, status, error, exitCode, image, imageBytes, limitsHit },
-      timedOut: view.timedOut || exit.timedOut,
-      stdout: mergeOutput(log.output("stdout"), view.stdout),
-      stderr: mergeOutput(log.output("stderr"), view.stderr),
-      ...(served && { served }),
-    };
-  }
-
-  function warnOfMissingExitCode(): void {
-    if (hasWarned) return;
-    hasWarned = true;
-    const text =
-      "this service reports no exit codes: only an operation's status tells whether its command failed";
-    options.onNotice({ level: "warn", text });
-  }
-
-  function warnOfUnreadOutput(path: string): void {
-    if (hasWarnedOfOutput) return;
-    hasWarnedOfOutput = true;
-    const text = `this service returns text as ${path}, which bough does not know as output: it is not shown`;
-    options.onNotice({ level: "warn", text });
   }
 
   return operations;

@@ -1,11 +1,9 @@
 /** The events of an operation so far, accumulated. Pure, except for calls of the listener. */
 import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
+import type { EventListener, OutputChunk } from "../service.ts";
 import { bytesOf, mainProcessSpid, type OperationKind } from "../wire/operation.ts";
-import { createOutputDecoder, type OutputDecoder } from "./record.ts";
-
-type StreamName = OutputChunk["stream"];
+import { createCapturedStream, type LoggedOutput, type StreamName } from "./captured-stream.ts";
 
 /** A frame of the stream, as the parser gives it. */
 export interface EventFrame {
@@ -49,30 +47,11 @@ interface ReadEvent {
   ts: string | undefined;
 }
 
-interface LoggedOutput {
-  /** True if nothing is missing. */
-  whole: boolean;
-  characters: number;
-  /** Empty if the text is not held, as `isHeld` says. */
-  text(): string;
-  isHeld: boolean;
-  /** True if `text` begins with this output. */
-  begins(text: string): boolean;
-}
-
-interface Stream {
-  decoder: OutputDecoder;
-  /** A digest is enough for a listener that takes all output: it tells whether the record has the same output. */
-  held: { parts: string[] } | { digest: Bun.CryptoHasher };
-  characters: number;
-  truncated: boolean;
-}
-
-/** Characters of one stream: somewhat more than any request asks a service to keep (see operation.ts and request-id.ts). */
-const maxCharacters = 32 * 1024 * 1024;
-
 export function createReceivedEvents(listener: EventListener = {}): ReceivedEvents {
-  const streams: Record<StreamName, Stream> = { stdout: newStream(listener), stderr: newStream(listener) };
+  const streams = {
+    stdout: createCapturedStream("stdout", listener),
+    stderr: createCapturedStream("stderr", listener),
+  };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
   let beginsWithFirst = false;
@@ -84,17 +63,6 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
   let completion: JsonRecord | undefined;
   /** When the service sent `completion`, by its own clock. */
   let completedAt: string | undefined;
-
-  function take(stream: StreamName, text: string): OutputChunk | undefined {
-    const kept = streams[stream];
-    const part = text.slice(0, maxCharacters - kept.characters);
-    if (part.length < text.length) kept.truncated = true;
-    if (part === "") return undefined;
-    if ("parts" in kept.held) kept.held.parts.push(part);
-    else kept.held.digest.update(part);
-    kept.characters += part.length;
-    return { stream, text: part };
-  }
 
   /** False for a frame that was seen before. A gap in the numbers means that events were lost. */
   function isNew(id: string | undefined, data: string): boolean {
@@ -121,7 +89,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         if (typeof data.value !== "string") return undefined;
         const bytes = { value: data.value, encoding: asText(data.encoding) ?? "ascii" };
         listener.onBytes?.(type, bytesOf(bytes));
-        return take(type, streams[type].decoder.push(bytes));
+        return streams[type].push(bytes);
       }
       case "init":
         listener.onStart?.();
@@ -130,7 +98,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         (data.is_warning === true ? listener.onWarning : listener.onProgress)?.(asText(data.message) ?? "");
         return undefined;
       case "truncated":
-        if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
+        if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncate();
         return undefined;
       case "exit":
         exit = data;
@@ -174,27 +142,11 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
     },
     get isWhole() {
       return (
-        beginsWithFirst && completed && !skipped && !streams.stdout.truncated && !streams.stderr.truncated
+        beginsWithFirst && completed && !skipped && !streams.stdout.isTruncated && !streams.stderr.isTruncated
       );
     },
-    end() {
-      const names: StreamName[] = ["stdout", "stderr"];
-      return names
-        .map((name) => take(name, streams[name].decoder.end()))
-        .filter((chunk) => chunk !== undefined);
-    },
-    output(stream) {
-      const { held, characters, truncated } = streams[stream];
-      const whole = completed && !skipped && !truncated;
-      if ("parts" in held) {
-        const text = () => held.parts.join("");
-        return { whole, characters, text, isHeld: true, begins: (other) => other.startsWith(text()) };
-      }
-      const digest = held.digest.copy().digest("hex");
-      const begins = (other: string) =>
-        new Bun.CryptoHasher(digestName).update(other.slice(0, characters)).digest("hex") === digest;
-      return { whole, characters, text: () => "", isHeld: false, begins };
-    },
+    end: () => [streams.stdout.end(), streams.stderr.end()].filter((chunk) => chunk !== undefined),
+    output: (stream) => streams[stream].output(completed && !skipped),
     record(kind) {
       if (skipped || completion === undefined || asId(completion.result_image_uuid) === undefined)
         return undefined;
@@ -204,23 +156,6 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       return { status, error, result_image_uuid, image_size, metadata, ...timeOf(completion, completedAt) };
     },
   };
-}
-
-/**
- * Returns the fuller output of the events and the record. If the events' output is not held here, returns only what the record
- * has beyond it. `truncated` is true only if neither has everything.
- */
-export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefined): CapturedOutput {
-  const { whole, characters, text, isHeld } = log;
-  if (record === undefined) return { text: text(), truncated: !whole && characters > 0 };
-  const length = record.text.length;
-  const isRecordWhole = !record.truncated && (!whole || length >= characters);
-  const isLogWhole = !isRecordWhole && whole && characters >= length;
-  const truncated = !isRecordWhole && !isLogWhole;
-  if (isLogWhole || (!isRecordWhole && characters > length)) return { text: text(), truncated };
-  if (isHeld) return { text: record.text, truncated };
-  // If lost events have left a gap, all of the record is passed on.
-  return { text: log.begins(record.text) ? record.text.slice(characters) : record.text, truncated };
 }
 
 /** Returns the time that the operation took in the form of the record. */
@@ -234,13 +169,6 @@ function timeOf({ duration_ms }: JsonRecord, completedAt: string | undefined): J
 /** Returns the state of the process in the form of the record. */
 function stateIn(exit: JsonRecord | undefined): JsonRecord | undefined {
   return exit && { exit_code: exit.code, signal: exit.signal, timed_out: exit.timed_out };
-}
-
-const digestName = "sha256";
-
-function newStream({ onRest }: EventListener): Stream {
-  const held = onRest === undefined ? { parts: [] } : { digest: new Bun.CryptoHasher(digestName) };
-  return { decoder: createOutputDecoder(), held, characters: 0, truncated: false };
 }
 
 function parse(text: string): unknown {

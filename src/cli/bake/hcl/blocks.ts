@@ -35,49 +35,8 @@ export function createBlocks(
   scope: () => Scope,
   warn: (message: string) => void,
 ): Blocks {
-  let all: readonly Instance[] | undefined;
-  let byName: ReadonlyMap<string, Instance> | undefined;
-  let isMatrixUnderWay = false;
-  const values = new Map<Instance, Map<string, Value>>();
-  const underWay: string[] = [];
-
-  function instances(): readonly Instance[] {
-    if (all !== undefined) return all;
-    if (isMatrixUnderWay) throw new HclError("matrix and name can't refer to targets or groups");
-    isMatrixUnderWay = true;
-    all = blocks.flatMap((block) => instancesOf(block, scope(), variables));
-    return all;
-  }
-
-  /** Evaluates an argument of a block once. Throws if it depends on itself. */
-  function valueOf(instance: Instance, name: string): Value | undefined {
-    const known = values.getOrInsertComputed(instance, () => new Map()).get(name);
-    const attribute = instance.block.body.attributes.get(name);
-    if (known !== undefined || attribute === undefined) return known;
-    const shown = `${instance.block.type}.${instance.name}.${name}`;
-    if (underWay.includes(shown))
-      throw new HclError(
-        `${shown} depends on itself: ${[...underWay.slice(underWay.indexOf(shown)), shown].join(" -> ")}`,
-      );
-    underWay.push(shown);
-    try {
-      resolve(referencesOf(attribute.expression), instance.scope);
-      const value = evaluate(attribute.expression, instance.scope);
-      values.get(instance)?.set(name, value);
-      return value;
-    } finally {
-      underWay.pop();
-    }
-  }
-
-  /** Computes what an expression refers to, so that a circle is an error even where its value would not be needed. */
-  function resolve(references: References, within: Scope): void {
-    const own = references.variables.filter(({ name }) => name !== "target" && name !== "group");
-    variables.resolve({ ...references, variables: own });
-    for (const { name, steps, range } of references.variables)
-      if (name === "target" || name === "group")
-        located(range, () => within.lookUp(name, { kind: "variable", name, nameRange: range, steps, range }));
-  }
+  const instances = createInstances(blocks, variables, scope);
+  const { valueOf, fieldOf } = createArguments(variables);
 
   function partOf(instance: Instance, name: string): Value | undefined {
     if (name === "name") return stringValue(instance.name);
@@ -96,12 +55,6 @@ export function createBlocks(
     return isFieldName(name) ? valueOfField(name, fieldOf(instance, name)) : undefined;
   }
 
-  function fieldOf(instance: Instance, name: keyof Fields): Fields {
-    const value = valueOf(instance, name);
-    const range = instance.block.body.attributes.get(name)?.expression.range;
-    return value === undefined || range === undefined ? {} : fieldsOf(name, value, range, instance.name);
-  }
-
   function lookUp({
     name: type,
     steps,
@@ -114,18 +67,7 @@ export function createBlocks(
         range,
         `As in ${type}.app.${type === "group" ? "targets" : "tags"}`,
       );
-    // Of several blocks with this name, the last one.
-    byName ??= new Map(instances().map((each) => [`${each.block.type}.${each.name}`, each]));
-    const found = byName.get(`${type}.${block.name}`);
-    if (found === undefined) {
-      const meant = nearest(
-        block.name,
-        instances()
-          .filter((each) => each.block.type === type)
-          .map((each) => each.name),
-      );
-      throw new HclError(`there is no ${type} ${block.name}`, block.range, meant && `Did you mean ${meant}?`);
-    }
+    const found = instances.find(type, block);
     return objectValue([[block.name, objectValue(partsOf(found, field))]]);
   }
 
@@ -179,7 +121,7 @@ export function createBlocks(
       const renamed = new Map<string, Set<string>>();
       for (const block of blocks)
         warnOfUnknown(block, block.type === "group" ? groupFields : targetFields, warn);
-      for (const instance of instances()) {
+      for (const instance of instances.all()) {
         if (instance.block.type === "group") groups.push(readGroup(instance));
         else {
           targets.push(readTarget(instance));
@@ -193,4 +135,75 @@ export function createBlocks(
       return { targets, groups: [...made, ...groups] };
     },
   };
+}
+
+/** Returns the targets and groups that blocks make. A matrix makes several of one. */
+function createInstances(blocks: readonly NamedBlock[], variables: Variables, scope: () => Scope) {
+  let made: readonly Instance[] | undefined;
+  let byName: ReadonlyMap<string, Instance> | undefined;
+  let isMatrixUnderWay = false;
+
+  function all(): readonly Instance[] {
+    if (made !== undefined) return made;
+    if (isMatrixUnderWay) throw new HclError("matrix and name can't refer to targets or groups");
+    isMatrixUnderWay = true;
+    made = blocks.flatMap((block) => instancesOf(block, scope(), variables));
+    return made;
+  }
+
+  /** Of several blocks with this name, returns the last one. */
+  function find(type: string, { name, range }: Extract<Step, { kind: "attribute" }>): Instance {
+    byName ??= new Map(all().map((each) => [`${each.block.type}.${each.name}`, each]));
+    const found = byName.get(`${type}.${name}`);
+    if (found !== undefined) return found;
+    const names = all().flatMap((each) => (each.block.type === type ? [each.name] : []));
+    const meant = nearest(name, names);
+    throw new HclError(`there is no ${type} ${name}`, range, meant && `Did you mean ${meant}?`);
+  }
+
+  return { all, find };
+}
+
+/** The arguments of blocks, of which each is evaluated once. */
+function createArguments(variables: Variables) {
+  const values = new Map<Instance, Map<string, Value>>();
+  const underWay: string[] = [];
+
+  /** Evaluates an argument of a block once. Throws if it depends on itself. */
+  function valueOf(instance: Instance, name: string): Value | undefined {
+    const known = values.getOrInsertComputed(instance, () => new Map()).get(name);
+    const attribute = instance.block.body.attributes.get(name);
+    if (known !== undefined || attribute === undefined) return known;
+    const shown = `${instance.block.type}.${instance.name}.${name}`;
+    if (underWay.includes(shown))
+      throw new HclError(
+        `${shown} depends on itself: ${[...underWay.slice(underWay.indexOf(shown)), shown].join(" -> ")}`,
+      );
+    underWay.push(shown);
+    try {
+      resolve(referencesOf(attribute.expression), instance.scope);
+      const value = evaluate(attribute.expression, instance.scope);
+      values.get(instance)?.set(name, value);
+      return value;
+    } finally {
+      underWay.pop();
+    }
+  }
+
+  /** Computes what an expression refers to, so that a circle is an error even where its value would not be needed. */
+  function resolve(references: References, within: Scope): void {
+    const own = references.variables.filter(({ name }) => name !== "target" && name !== "group");
+    variables.resolve({ ...references, variables: own });
+    for (const { name, steps, range } of references.variables)
+      if (name === "target" || name === "group")
+        located(range, () => within.lookUp(name, { kind: "variable", name, nameRange: range, steps, range }));
+  }
+
+  function fieldOf(instance: Instance, name: keyof Fields): Fields {
+    const value = valueOf(instance, name);
+    const range = instance.block.body.attributes.get(name)?.expression.range;
+    return value === undefined || range === undefined ? {} : fieldsOf(name, value, range, instance.name);
+  }
+
+  return { valueOf, fieldOf };
 }
