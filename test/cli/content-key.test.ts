@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { utimesSync } from "node:fs";
 import { join } from "node:path";
+import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
@@ -357,6 +358,35 @@ test("what a URL has counts, and the build takes only that", async () => {
     expect((await print()).stdout).not.toBe(first);
   } finally {
     await server.stop(true);
+  }
+});
+
+test("a build with a key connects once: it asks the service nothing twice that a build without one asks once", async () => {
+  const service = await startFakeService({ extensions: ["scratch", "entries"] });
+  try {
+    const directory = temporaryDirectory();
+    writeFiles(directory, { Dockerfile: "FROM scratch\nCOPY a.txt /\n", "a.txt": "a\n" });
+    const asked: string[][] = [];
+    for (const tag of ["app:1", "app:{key}"]) {
+      const before = service.requests.length;
+      const { exitCode, stderr } = await runBough(["build", "--docker", ".", "-t", tag], {
+        workingDirectory: directory,
+        environment: {
+          ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "token" },
+          BOUGH_HOME: temporaryDirectory(),
+        },
+      });
+      expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+      expect(stderr.split("service: ").length).toBe(2);
+      asked.push(
+        service.requests
+          .slice(before)
+          .map(({ method, path }) => `${method} ${path}`.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "ID")),
+      );
+    }
+    expect(asked[1]).toEqual(asked[0] ?? []);
+  } finally {
+    await service.close();
   }
 });
 

@@ -17,22 +17,13 @@ import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { requireLimits } from "../run/limit-options.ts";
-import { chooseServiceFor, isEmbedded } from "../service/choice.ts";
-import { type Connection, connect, type ServiceWatcher } from "../service/connection.ts";
+import { chooseServiceFor } from "../service/choice.ts";
+import type { Connection } from "../service/connection.ts";
+import type { ChosenService } from "../service/connections.ts";
 import type { BuildInputs } from "./inputs.ts";
 import { unreadableLayout } from "./options/build-contexts.ts";
 
-/** A service that a build uses, and the platforms that are built there. */
-export interface ChosenService {
-  /** Empty: the service's own. */
-  platforms: readonly Platform[];
-  /** The options that choose it. */
-  globals: GlobalOptions;
-  /** `--platform-service` as it is given; `undefined` for the service of all other platforms. */
-  option: string | undefined;
-}
-
-/** The same, connected to. */
+/** A service that a build uses, connected to. */
 export interface BuildService extends ChosenService {
   connection: Connection;
   supports: ServiceSupport;
@@ -72,7 +63,13 @@ export function chooseServices(
     );
   }
   const [first, ...others] = chosen.values();
-  return first === undefined ? [{ platforms, globals, option: undefined }] : [first, ...others];
+  if (first === undefined) return [{ platforms, globals, option: undefined }];
+  if (others.length === 0) return [first];
+  const labelled = (each: ChosenService) => ({
+    ...each,
+    label: each.platforms.map(formatPlatform).join(", "),
+  });
+  return [labelled(first), ...others.map(labelled)];
 }
 
 /** Reads `--platform-service PLATFORM=PROFILE`. Returns the profiles by platform. */
@@ -119,17 +116,6 @@ function requireProfile(option: string, globals: GlobalOptions, runtime: Invocat
   } catch (error) {
     throw withPrefix(error, option);
   }
-}
-
-/** Connects to a service of builds. Says if there is little space for the embedded engine. */
-export async function connectTo(
-  { globals }: ChosenService,
-  { runtime, log }: Pick<Invocation, "runtime" | "log">,
-  watcher?: ServiceWatcher,
-): Promise<Connection> {
-  const connection = await connect({ runtime, globals, log }, watcher);
-  if (isEmbedded(runtime, globals)) (await import("../service/make-room.ts")).reportRoom(runtime, log);
-  return connection;
 }
 
 interface SupportedOptions {

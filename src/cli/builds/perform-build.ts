@@ -22,9 +22,10 @@ import {
 import { epochOf } from "../export/times.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { chooseServiceFor, serviceName } from "../service/choice.ts";
+import { openConnections } from "../service/connections.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { createCommandCaches, readSharing } from "./build-cache.ts";
-import { type BuildService, type ChosenService, chooseServices, requireSupport } from "./build-services.ts";
+import { type BuildService, chooseServices, requireSupport } from "./build-services.ts";
 import { readBuildSigner } from "./build-signer.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import type { FoundOutputs } from "./daemon-output.ts";
@@ -57,6 +58,7 @@ export async function performBuild(
     // The reasons are recorded of every build, and shown if they are asked for.
     if (event.type !== "explained" || invocation.values.flag("explain")) progress.emit(event);
   };
+  await using _connections = together === undefined ? invocation.keyed?.connections : undefined;
   try {
     const result = await prepareAndRun({ ...progress, emit }, invocation, { measures, together, recording });
     await recording.succeed(result);
@@ -122,15 +124,13 @@ async function prepareAndRun(
   if (inputs.fetched !== undefined)
     reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));
   const sharing = await readSharing(invocation, inputs);
-  const stopping = new AbortController();
-  const signal = together?.signal ?? AbortSignal.any([runtime.signal, stopping.signal]);
   await using own = new AsyncDisposableStack();
   const shared = together?.caches ?? own.use(createCommandCaches(log));
-  const surroundings = { invocation, log, measures, together, signal };
-  const services = await openServices(chosen, inputs, options.jobsIn, surroundings, own);
+  const connections =
+    together?.connections ?? keyed?.connections ?? own.use(openConnections({ runtime, log }, measures));
+  const surroundings = { invocation, log, together, connections };
+  const services = await openServices(chosen, inputs, options.jobsIn, surroundings);
   const [main] = services;
-  const connected = async ({ option }: ChosenService) =>
-    services.find((each) => each.option === option) ?? main;
   using owner = enterBuild(stateDirectory(runtime), session);
   recording.setOwner(owner.id);
   together?.sessions.add(session);
@@ -143,14 +143,13 @@ async function prepareAndRun(
     const planned: PlannedBuild = {
       ...{ inputs, needed, options, outputs, sharing, shared, observerOf },
       asked: { dockerfile, linked, session, secrets, cacheRealm, pins: keyed?.pins },
-      common: { owner, signal, daemonImages: destination.images },
+      common: { owner, signal: connections.signal, daemonImages: destination.images },
       lock: opened?.lock,
       noteScanTargets: attesting?.noteScanTargets,
-      confirmKey: async () => keyed?.confirm(connected),
+      confirmKey: async () => keyed?.confirm(),
       stop(service, reason) {
         failed ??= service;
-        if (together !== undefined) together.stop(reason);
-        else stopping.abort(reason);
+        connections.stop(reason);
       },
       emit({ connection }, event) {
         const isSkipped =

@@ -3,10 +3,9 @@ import type { FoundCommit } from "../../builder/addresses/repository-address.ts"
 import { createCompanions } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
-import type { AskedBuild, BuildServices, ServiceBuild, SourceFiles } from "../../builder/job.ts";
+import type { AskedBuild, BuildServices, Companions, ServiceBuild, SourceFiles } from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { formatPlatform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
 import type { Slots } from "../../slots.ts";
 import type { Store } from "../../store/store.ts";
@@ -14,12 +13,12 @@ import { type Log, prefixLog } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
 import { isEmbedded } from "../service/choice.ts";
+import type { ChosenService, Connections } from "../service/connections.ts";
 import { buildTimeout } from "../service/timeout.ts";
 import type { Signers } from "../signing/open-signer.ts";
 import { type CommandCaches, openBuildCache } from "./build-cache.ts";
-import { type BuildService, type ChosenService, connectTo } from "./build-services.ts";
+import type { BuildService } from "./build-services.ts";
 import { type BuildInputs, fileTableOf } from "./inputs.ts";
-import type { Measures } from "./measures.ts";
 import type { readBuildOptions } from "./options/build-options.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 import { machineOf, type PreparedBuild } from "./prepared-build.ts";
@@ -27,11 +26,9 @@ import { openThinBases } from "./thin-bases.ts";
 
 /** What several builds of one command share. */
 export interface BuildsTogether {
-  /** Connects to a service once for all of them. */
-  connectTo(service: ChosenService): Promise<Pick<BuildService, "connection" | "companions">>;
-  signal: AbortSignal;
-  /** Aborts the signal. */
-  stop(reason: unknown): void;
+  connections: Omit<Connections, keyof AsyncDisposable>;
+  /** Returns what builds on a service share. */
+  companionsOn(service: ChosenService): Companions;
   /** The shared caches, which are written when all builds have ended. */
   caches: CommandCaches;
   /** The sessions of the builds. */
@@ -44,38 +41,37 @@ export interface BuildsTogether {
   signers: Signers;
 }
 
-type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
+/** What is known of the files of a context. */
+export type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
 
 type BuildOptions = ReturnType<typeof readBuildOptions>;
 
 interface Surroundings {
   invocation: Invocation;
   log: Log;
-  measures: Measures | undefined;
   together: BuildsTogether | undefined;
-  signal: AbortSignal;
+  connections: Pick<Connections, "connectTo">;
 }
 
-/** Connects to each of the services. `own` closes the connections that are only of this build. */
+/** Connects to each of the services. */
 export async function openServices(
   chosen: readonly [ChosenService, ...ChosenService[]],
   { dialect, platforms }: Pick<BuildInputs, "dialect" | "platforms">,
   jobsIn: BuildOptions["jobsIn"],
-  { invocation: { runtime }, log, measures, together, signal }: Surroundings,
-  own: AsyncDisposableStack,
+  { log, together, connections }: Surroundings,
 ): Promise<[BuildService, ...BuildService[]]> {
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const open = async (each: ChosenService): Promise<BuildService> => {
-    const named = chosen.length > 1 ? prefixLog(log, each.platforms.map(formatPlatform).join(", ")) : log;
-    const alone = async () => ({
-      connection: own.use(await connectTo(each, { runtime: { ...runtime, signal }, log: named }, measures)),
-      companions:
-        platforms.length > 1
-          ? createCompanions(jobsIn(dialect, each.globals), { keepsLayers: true, repositories })
-          : undefined,
-    });
-    const connected = await (together?.connectTo(each) ?? alone());
-    return { ...each, ...connected, supports: supportOf(connected.connection.service, dialect), log: named };
+    const connection = await connections.connectTo(each);
+    const own =
+      platforms.length > 1
+        ? createCompanions(jobsIn(dialect, each.globals), { keepsLayers: true, repositories })
+        : undefined;
+    return {
+      ...{ ...each, connection, companions: together?.companionsOn(each) ?? own },
+      supports: supportOf(connection.service, dialect),
+      log: each.label === undefined ? log : prefixLog(log, each.label),
+    };
   };
   const [first, ...others] = chosen;
   const services: [BuildService, ...BuildService[]] = [await open(first)];
@@ -167,7 +163,7 @@ export async function prepareBuild(
 }
 
 /** Opens what is known of the context's files, once for all builds with that context. */
-function openFileTables(
+export function openFileTables(
   { hashes, fileStates }: Store,
   inputs: BuildInputs,
   opened: Map<string, FileTables> = new Map(),

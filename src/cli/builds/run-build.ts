@@ -31,13 +31,13 @@ export async function runBuildCommand(given: BuildInvocation, show = createProgr
   let files: ResultFiles | undefined;
   try {
     files = prepareResultFiles(invocation);
-    const keyed = await withKey(given, progress, files);
+    measures = await startMeasures(given, progress, files);
+    const keyed = await withKey(given, measures, progress, files);
     if (keyed === "skipped") return 0;
     if (keyed !== undefined) {
       invocation = keyed;
       recording = startRecording(invocation, { keepsOutput: hasReport });
     }
-    measures = await startMeasures(invocation, progress, files);
     const { printsImage, buildx, ...result } = await performBuild(
       measures?.progress ?? progress,
       invocation,
@@ -84,12 +84,13 @@ export async function runBuildCommand(given: BuildInvocation, show = createProgr
 /** Finds the content key if it is asked for. Returns the invocation with it; says so if the registry has the image already. */
 async function withKey(
   given: BuildInvocation,
+  measures: Measures | undefined,
   progress: Progress,
   files: ResultFiles,
 ): Promise<BuildInvocation | "skipped" | undefined> {
   if (!usesKey(given.values, given.runtime) && !given.values.flag("skip-existing")) return undefined;
   const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
-  const own = await findOwnKey({ ...given, log: progress.log });
+  const own = await findOwnKey({ ...given, log: progress.log }, measures);
   if (own.existing === undefined) return { ...own.invocation, log: given.log };
   files.writeDigest(own.existing);
   progress.log.info(`already in the registry, as ${own.existing}: it is not built`);

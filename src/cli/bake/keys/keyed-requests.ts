@@ -1,8 +1,9 @@
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import type { Log } from "../../../terminal/log.ts";
-import { type ConnectTo, keyedBuild } from "../../builds/keys/keyed-build.ts";
+import { keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
+import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import type { BuildInvocation } from "../../builds/request.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { engineDirectory, isEmbedded } from "../../service/choice.ts";
@@ -15,9 +16,8 @@ import { createTargetKeys, type TargetKeys } from "./target-keys.ts";
 
 export interface Surroundings {
   imageOf: ImageOf;
-  connectTo: ConnectTo;
+  together: Pick<BuildsTogether, "connections" | "tables">;
   log: Log;
-  signal: AbortSignal;
 }
 
 /** What is asked of the targets of a bake, with their content keys. */
@@ -33,19 +33,22 @@ export interface TargetRequests {
 /** All targets are built from what their keys are made of: one with its key in a tag may be made of another one. */
 export async function prepareKeyedRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { imageOf, connectTo, log, signal }: Surroundings,
+  { imageOf, together: { connections, tables }, log }: Surroundings,
   invocation: Invocation,
 ): Promise<TargetRequests> {
   const { values } = invocation;
   const skips = values.flag("skip-existing");
   const drops = values.flag("drop-pushed");
-  const keys = createTargetKeys(targets, connectTo, invocation);
+  const { signal } = connections;
+  const keys = createTargetKeys(targets, connections, invocation, tables);
   const existing = skips
     ? await findExisting(targets, keys, { log, signal }, invocation)
     : new Map<string, ExistingTarget>();
+  // Others are saved by the builds.
+  keys.save();
   const skipped = skips ? skippedAmong(targets, existing) : new Set<string>();
   const built = [...targets.values()].filter(({ name }) => !skipped.has(name));
-  const dropped = drops ? await openDropped(built, keys, { connectTo, log }, invocation) : undefined;
+  const dropped = drops ? await openDropped(built, keys, { connections, log }, invocation) : undefined;
   return {
     dropped,
     skipped: new Map([...skipped].map((name) => [name, existing.get(name)])),
@@ -65,7 +68,7 @@ export async function prepareKeyedRequests(
 async function openDropped(
   targets: readonly ResolvedTarget[],
   keys: TargetKeys,
-  { connectTo, log }: Pick<Surroundings, "connectTo" | "log">,
+  { connections, log }: Pick<Surroundings, "log"> & Pick<BuildsTogether, "connections">,
   invocation: Invocation,
 ): Promise<DroppedImages> {
   const { createDroppedImages } = await import("./dropped-images.ts");
@@ -79,7 +82,7 @@ async function openDropped(
     throw usageError(
       wording`${{ option: "drop-pushed" }} and ${{ option: "platform-service" }} cannot be used together`,
     );
-  const connection = async () => (await connectTo({ platforms: [], globals, option: undefined })).connection;
+  const connection = () => connections.connectTo({ platforms: [], globals, option: undefined });
   const isEngine = isEmbedded(runtime, globals);
   const { makeRoomInBackground } = await import("../../service/make-room.ts");
   const makeRoom = () => {

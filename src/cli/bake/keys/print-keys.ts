@@ -1,20 +1,21 @@
 import { forEachConcurrently } from "../../../service/http/concurrency.ts";
-import { openConnections } from "../../builds/keys/build-key.ts";
 import { replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
+import { openConnections } from "../../service/connections.ts";
 import type { ResolvedBake } from "../resolve.ts";
 import { createTargetKeys, keysAtOnce } from "./target-keys.ts";
 
 /** Prints the content key of each target, and builds nothing. Returns the exit code. */
 export async function printKeys({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {
   await using connections = openConnections(invocation);
-  const keys = createTargetKeys(targets, connections.connectTo, invocation);
+  const keys = createTargetKeys(targets, connections, invocation);
   const asked = [...targets.values()].filter(({ isLinked }) => !isLinked);
   const found = new Map<string, string>();
   await forEachConcurrently(asked, keysAtOnce, invocation.runtime.signal, async (target) => {
     found.set(target.name, (await keys.keyOf(target)).key);
   });
+  keys.save();
   const rows = asked
     .map(({ name, fields: { tags = [] } }) => ({ name, key: found.get(name) ?? "", tags }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));

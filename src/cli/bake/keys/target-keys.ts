@@ -1,6 +1,7 @@
 import { type BuildKey, createKeyFinder } from "../../builds/keys/build-key.ts";
-import type { ConnectTo } from "../../builds/keys/keyed-build.ts";
+import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import type { Connections } from "../../service/connections.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, withTarget } from "../target-request.ts";
 
@@ -13,14 +14,17 @@ export interface TargetKeys {
   keyOf(target: ResolvedTarget): Promise<BuildKey>;
   /** Finds it again: files may have changed since. */
   findAgain(target: ResolvedTarget): Promise<BuildKey>;
+  /** Remembers the hashes of files, for the next command. */
+  save(): void;
 }
 
 export function createTargetKeys(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  connectTo: ConnectTo,
+  { connectTo }: Pick<Connections, "connectTo">,
   invocation: Invocation,
+  tables?: BuildsTogether["tables"],
 ): TargetKeys {
-  const finder = createKeyFinder(invocation.runtime.signal);
+  const finder = createKeyFinder(invocation.runtime.signal, tables);
   /** Stand for the images of targets, none of which is built for a key. */
   const standIns = new Map<string, string>();
   const standIn = (name: string) => standIns.getOrInsertComputed(name, () => crypto.randomUUID());
@@ -41,6 +45,7 @@ export function createTargetKeys(
   }
 
   const keys: TargetKeys = {
+    save: finder.save,
     keyOf: (target) => found.getOrInsertComputed(target.name, () => find(target)),
     findAgain(target) {
       const again = find(target);

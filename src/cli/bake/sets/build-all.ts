@@ -51,7 +51,7 @@ export async function buildAll(
   const { runtime } = invocation;
   await using shared = openSharedBuilds({ log: progress.log, jobs, signers }, invocation);
   const { together } = shared;
-  const { signal, connectTo } = together;
+  const { signal, stop } = together.connections;
   const displayOf = displaysFor(targets, progress, invocation);
   const ends = new Map<string, TargetEnd>();
   const places = createSlots(Math.max(minTargetsAtOnce, targetsPerJob * (jobs ?? availableParallelism())));
@@ -60,11 +60,7 @@ export async function buildAll(
     const end = ends.get(name);
     return end?.status === "built" ? end.result : placeholder;
   };
-  const requests = await prepareRequests(
-    targets,
-    { imageOf, connectTo, log: progress.log, signal },
-    invocation,
-  );
+  const requests = await prepareRequests(targets, { imageOf, together, log: progress.log }, invocation);
   const builds = { requests, together, lastOutput, keepsSteps, keepsGoing };
 
   function end(ended: EndedTarget): void {
@@ -91,7 +87,7 @@ export async function buildAll(
     try {
       const ended = await buildTarget(target, displayOf(target.name), builds, invocation);
       const { status } = ended.end;
-      if (status === "cancelled" || (status === "failed" && !keepsGoing)) together.stop(new AbandonedError());
+      if (status === "cancelled" || (status === "failed" && !keepsGoing)) stop(new AbandonedError());
       end(ended);
     } finally {
       leave();

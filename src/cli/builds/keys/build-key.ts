@@ -8,17 +8,15 @@ import { supportOf } from "../../../builder/service-support.ts";
 import { resultConfiguration } from "../../../builder/steps/configure-stage.ts";
 import { formatPlatform, type Platform } from "../../../image/platform.ts";
 import { sha256Of } from "../../../sha256.ts";
-import type { ContextHashes } from "../../../store/hashes.ts";
-import type { Store } from "../../../store/store.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { chooseServices, connectTo } from "../build-services.ts";
+import type { Connections } from "../../service/connections.ts";
+import { chooseServices } from "../build-services.ts";
 import { readCheckedDockerfile } from "../checked-dockerfile.ts";
-import { type BuildInputs, fileTableOf, readBuildInputs } from "../inputs.ts";
+import { type BuildInputs, readBuildInputs } from "../inputs.ts";
+import { type FileTables, openFileTables } from "../prepare-build.ts";
 import { machineOf } from "../prepared-build.ts";
 import type { BuildInvocation } from "../request.ts";
 import { openLock } from "../result-files.ts";
 import { besideImage } from "./beside-image.ts";
-import type { ConnectTo } from "./keyed-build.ts";
 
 /** The content key of what a build makes. */
 export interface BuildKey {
@@ -29,37 +27,22 @@ export interface BuildKey {
 }
 
 export interface KeyFinding {
-  connectTo: ConnectTo;
+  connectTo: Connections["connectTo"];
   /** The keys of other targets, by what stands for their images in this one's contexts. */
   linked?: ReadonlyMap<string, BuildKey>;
 }
 
 /** Finds the content keys of builds that share services and bases. */
 export interface KeyFinder {
+  /** Remembers the hashes of files that were read, for the next command. */
+  save(): void;
   find(invocation: BuildInvocation, finding: KeyFinding): Promise<BuildKey>;
 }
 
-/** Opens connections for keys alone. Those of one option are one. */
-export function openConnections({
-  runtime,
-  log,
-}: Pick<Invocation, "runtime" | "log">): AsyncDisposable & { connectTo: ConnectTo } {
-  const connections = new AsyncDisposableStack();
-  const opened = new Map<string | undefined, ReturnType<ConnectTo>>();
-  return {
-    connectTo: (service) =>
-      opened.getOrInsertComputed(service.option, async () => ({
-        connection: connections.use(await connectTo(service, { runtime, log })),
-      })),
-    [Symbol.asyncDispose]: () => connections.disposeAsync(),
-  };
-}
-
 /** Bases are found once for all builds. Files are read each time, unless nothing has changed by their `stat`. */
-export function createKeyFinder(signal: AbortSignal): KeyFinder {
+export function createKeyFinder(signal: AbortSignal, tables = new Map<string, FileTables>()): KeyFinder {
   const bases = new Map<string, KeyedBases>();
   const addresses = createKeyedAddresses();
-  const tables = new Map<Store, Map<string, ContextHashes>>();
   return {
     async find(invocation, { connectTo, linked = new Map() }) {
       const { runtime, values, log } = invocation;
@@ -73,7 +56,7 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
       const found: BuildKey["platforms"][number][] = [];
       const images = new Map<string, string>();
       for (const service of chooseServices(invocation, inputs.platforms)) {
-        const { connection } = await connectTo(service);
+        const connection = await connectTo(service);
         const supports = supportOf(connection.service, inputs.dialect);
         const isPulled = values.flag("pull");
         const known = JSON.stringify([service.option, isPulled]);
@@ -85,10 +68,7 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
         const own = opened === undefined ? bases.getOrInsertComputed(known, create) : create();
         for (const target of service.platforms.length === 0 ? [undefined] : service.platforms) {
           const platforms = await platformsOf(target, supports);
-          const place = fileTableOf(inputs);
-          const hashes = tables
-            .getOrInsertComputed(connection.store, () => new Map())
-            .getOrInsertComputed(place, () => connection.store.hashes.open(place));
+          const { hashes } = openFileTables(connection.store, inputs, tables);
           const job: KeyJob = {
             ...{ platforms, signal, clock: runtime.clock },
             asked: {
@@ -110,12 +90,14 @@ export function createKeyFinder(signal: AbortSignal): KeyFinder {
             },
           };
           found.push({ platform: platforms.target, target: await findContentKey(job) });
-          hashes.save();
         }
         for (const [name, digest] of own.pins) images.set(name, digest);
       }
       const beside = besideImage(invocation, inputs.buildArgs);
       return { key: joinKeys(found, beside), pins: { images, ...addresses.pins }, platforms: found };
+    },
+    save() {
+      for (const { hashes } of tables.values()) hashes.save();
     },
   };
 }

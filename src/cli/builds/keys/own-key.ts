@@ -3,12 +3,14 @@ import { wording } from "../../../messages/wording.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
+import type { ServiceWatcher } from "../../service/connection.ts";
+import { openConnections } from "../../service/connections.ts";
 import { readBuildOptions } from "../options/build-options.ts";
 import type { BuildInvocation } from "../request.ts";
-import { createKeyFinder, openConnections } from "./build-key.ts";
+import { createKeyFinder } from "./build-key.ts";
 import { createExistingImages } from "./existing-image.ts";
 import { placeholderKey, withKey } from "./key-in-tags.ts";
-import { type ConnectTo, keyedBuild } from "./keyed-build.ts";
+import { keyedBuild } from "./keyed-build.ts";
 import { skippableBuild } from "./skippable.ts";
 
 interface OwnKey {
@@ -18,17 +20,20 @@ interface OwnKey {
   existing: string | undefined;
 }
 
-/** Finds the content key of `bough build`, and puts it into the options. The build itself connects again. */
-export async function findOwnKey(invocation: BuildInvocation): Promise<OwnKey> {
+/** Finds the content key of `bough build`, and puts it into the options. The build takes over the connections that this needs. */
+export async function findOwnKey(
+  invocation: BuildInvocation,
+  watcher: ServiceWatcher | undefined,
+): Promise<OwnKey> {
   const { values, runtime } = invocation;
   // An invalid option is the same error as without a key.
   readBuildOptions({ ...invocation, values: withKey(values, placeholderKey, runtime) });
   const finder = createKeyFinder(runtime.signal);
-  const find = (connectTo: ConnectTo) => finder.find(invocation, { connectTo });
-  // The build itself says which service it uses.
-  const log = { ...invocation.log, info: () => undefined };
-  await using connections = openConnections({ runtime, log });
-  const found = await find(connections.connectTo);
+  await using holder = new AsyncDisposableStack();
+  const connections = holder.use(openConnections(invocation, watcher));
+  const find = () => finder.find(invocation, connections);
+  const found = await find();
+  finder.save();
   const own = { ...invocation, values: withKey(values, found.key, runtime) };
   const skippable = values.flag("skip-existing") ? requireSkippable(own, found.key) : undefined;
   const existing =
@@ -42,11 +47,11 @@ export async function findOwnKey(invocation: BuildInvocation): Promise<OwnKey> {
             invocation.log.warn(`the image is built: it can't be looked for: ${error.message}`);
             return undefined;
           });
-  return {
-    invocation: { ...own, keyed: keyedBuild(found, skippable?.annotations, find) },
-    key: found.key,
-    existing: asksForMore(values) ? undefined : existing,
-  };
+  const { key } = found;
+  if (existing !== undefined && !asksForMore(values)) return { key, existing, invocation: own };
+  const keyed = { ...keyedBuild(found, skippable?.annotations, find), connections };
+  holder.move();
+  return { key, existing: undefined, invocation: { ...own, keyed } };
 }
 
 function requireSkippable(invocation: Invocation, key: string) {

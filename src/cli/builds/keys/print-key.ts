@@ -1,7 +1,8 @@
 import { printResult } from "../../command-line/result.ts";
+import { openConnections } from "../../service/connections.ts";
 import { readBuildOptions } from "../options/build-options.ts";
 import type { BuildInvocation } from "../request.ts";
-import { createKeyFinder, openConnections } from "./build-key.ts";
+import { createKeyFinder } from "./build-key.ts";
 import { placeholderKey, replaceKeyMark, withKey } from "./key-in-tags.ts";
 
 /** `bough build --print-key`: prints the content key, and builds nothing. Returns the exit code. */
@@ -11,6 +12,7 @@ export async function printKey(invocation: BuildInvocation): Promise<number> {
   await using connections = openConnections(invocation);
   const finder = createKeyFinder(invocation.runtime.signal);
   const { key } = await finder.find(invocation, connections);
+  finder.save();
   const tags = invocation.values.list("tag").map((tag) => replaceKeyMark(tag, key));
   printResult(invocation, { id: key, json: { key, tags }, table: () => `${key}\n` });
   return 0;

@@ -1,0 +1,57 @@
+import type { Platform } from "../../image/platform.ts";
+import { prefixLog } from "../../terminal/log.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import { isEmbedded } from "./choice.ts";
+import { type Connection, connect, type ServiceWatcher } from "./connection.ts";
+
+/** A service that a build uses, and the platforms that are built there. */
+export interface ChosenService {
+  /** Empty: the service's own. */
+  platforms: readonly Platform[];
+  /** The options that choose it. */
+  globals: GlobalOptions;
+  /** `--platform-service` as it is given; `undefined` for the service of all other platforms. */
+  option: string | undefined;
+  /** The platforms, for messages, if there are several services. */
+  label?: string;
+}
+
+/** The connections of a command. */
+export interface Connections extends AsyncDisposable {
+  /** Connects to a service, once for all that use it. */
+  connectTo(service: ChosenService): Promise<Connection>;
+  /** Ends all that is under way. */
+  signal: AbortSignal;
+  /** Aborts the signal. */
+  stop(reason: unknown): void;
+}
+
+/** Connects to services of builds when they are asked for. Says if there is little space for the embedded engine. */
+export function openConnections(
+  { runtime: given, log }: Pick<Invocation, "runtime" | "log">,
+  watcher?: ServiceWatcher,
+): Connections {
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([given.signal, stopping.signal]);
+  const runtime = { ...given, signal };
+  const holder = new AsyncDisposableStack();
+  const opened = new Map<string | undefined, Promise<Connection>>();
+  const open = async ({ globals, label }: ChosenService) => {
+    const own = label === undefined ? log : prefixLog(log, label);
+    const connection = holder.use(await connect({ runtime, globals, log: own }, watcher));
+    if (isEmbedded(runtime, globals)) (await import("./make-room.ts")).reportRoom(runtime, own);
+    return connection;
+  };
+  return {
+    signal,
+    connectTo: (service) => opened.getOrInsertComputed(profileOf(service), () => open(service)),
+    stop: (reason) => stopping.abort(reason),
+    [Symbol.asyncDispose]: () => holder.disposeAsync(),
+  };
+}
+
+/** Returns what names a service. `undefined`: the one of the command line. */
+export function profileOf({ option, globals }: ChosenService): string | undefined {
+  return option === undefined ? undefined : globals.profile;
+}
