@@ -5,6 +5,9 @@
 import { digestOf } from "./digest.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
+/** Of a layer: what kind of statement it has. */
+export const predicateAnnotation = "in-toto.io/predicate-type";
+
 /** An in-toto statement. */
 export interface Attestation {
   predicateType: string;
@@ -26,7 +29,7 @@ export function putAttestations(
   const nowhere = { architecture: "unknown", os: "unknown" };
   const layers = attestations.map(({ predicateType, statement }) => ({
     ...put(mediaTypes.statement, statement),
-    annotations: { "in-toto.io/predicate-type": predicateType },
+    annotations: { [predicateAnnotation]: predicateType },
   }));
   const rootfs = { type: "layers", diff_ids: attestations.map(({ statement }) => digestOf(statement)) };
   const manifest = {

@@ -19,6 +19,9 @@ export const mediaTypes = {
   statement: "application/vnd.in-toto+json",
 } as const;
 
+/** The type that an in-toto statement names itself: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md */
+export const statementType = "https://in-toto.io/Statement/v1";
+
 /** Docker's for the same formats. */
 export const dockersTypes = {
   index: "application/vnd.docker.distribution.manifest.list.v2+json",

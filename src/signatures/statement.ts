@@ -3,16 +3,17 @@
  * https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md, https://github.com/secure-systems-lab/dsse
  */
 import { hexOf } from "../image/digest.ts";
+import { mediaTypes, statementType } from "../image/oci-layout.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 
 /** The predicate of an image's signature, as cosign has it since version 3. */
 export const signaturePredicate = "https://sigstore.dev/cosign/sign/v1";
-export const payloadType = "application/vnd.in-toto+json";
+export const payloadType = mediaTypes.statement;
 
 /** Returns the statement by which whoever signs it vouches for a manifest. */
 export function signatureStatement(digest: string): Uint8Array {
   const statement = {
-    _type: "https://in-toto.io/Statement/v1",
+    _type: statementType,
     subject: [{ digest: { sha256: hexOf(digest) } }],
     predicateType: signaturePredicate,
     predicate: {},

@@ -10,6 +10,7 @@ import {
   VerificationError,
   Verifier,
 } from "@sigstore/verify";
+import { once } from "../once.ts";
 import { digestInPayload } from "./simple-signing.ts";
 import { payloadType, readStatement, signaturePredicate } from "./statement.ts";
 
@@ -43,24 +44,63 @@ export class UnverifiedError extends Error {
 }
 
 /** Throws an UnverifiedError unless the signature is by whom is trusted, and about the manifest with this digest. */
-export function verifyBundle(
-  { bundle: given, payload }: SignedBundle,
-  { digest, predicateType }: { digest: string; predicateType: string },
-  trust: Trust,
-): VerifiedSigner {
-  const bundle = attempt("it is damaged", () => bundleFromJSON(given));
-  const isCertified = bundle.verificationMaterial.content.$case !== "publicKey";
-  if (isCertified && trust.key !== undefined) throw new UnverifiedError("it is not made by a key");
-  if (!isCertified && trust.key === undefined)
-    throw new UnverifiedError("it is made by a key, and has no certificate");
-  const { signer, entity } = attempt("it does not verify", () => verifySignature(bundle, payload, trust));
-  requireSubject(bundle, payload, { digest, predicateType });
-  const [time] = timesOf(entity);
+export type VerifyBundle = (
+  signed: SignedBundle,
+  about: { digest: string; predicateType: string },
+) => VerifiedSigner;
+
+/** What a trust means to the library. */
+interface Verifying {
+  trust: Trust;
+  verifier: () => Verifier;
+  /** Returns one for a key alone, which asks for no proven time. */
+  verifierFor(key: KeyObject): Verifier;
+}
+
+export function createVerifier(trust: Trust): VerifyBundle {
+  const verifying = verifyingBy(trust);
+  return ({ bundle: given, payload }, { digest, predicateType }) => {
+    const bundle = attempt("it is damaged", () => bundleFromJSON(given));
+    const isCertified = bundle.verificationMaterial.content.$case !== "publicKey";
+    if (isCertified && trust.key !== undefined) throw new UnverifiedError("it is not made by a key");
+    if (!isCertified && trust.key === undefined)
+      throw new UnverifiedError("it is made by a key, and has no certificate");
+    const { signer, entity } = attempt("it does not verify", () =>
+      verifySignature(bundle, payload, verifying),
+    );
+    requireSubject(bundle, payload, { digest, predicateType });
+    const [time] = timesOf(entity);
+    return {
+      identity: signer.identity?.subjectAlternativeName,
+      issuer: signer.identity?.extensions?.issuer,
+      signedAt: time?.at.toISOString(),
+      logIndex: promisedEntries(entity)[0]?.logIndex,
+    };
+  };
+}
+
+function verifyingBy(trust: Trust): Verifying {
+  const { key, root } = trust;
+  const { certificateAuthorities = [], timestampAuthorities = [], tlogs = [], ctlogs = [] } = root ?? {};
+  const mediaType = root?.mediaType ?? "";
+  const all = { mediaType, certificateAuthorities, timestampAuthorities, tlogs, ctlogs };
+  // A root says which services its signatures pass through. When a certificate was used has to be proven in any case.
+  const required = (services: readonly unknown[]) => (services.length > 0 ? 1 : 0);
+  const thresholds = { tlogThreshold: required(tlogs), ctlogThreshold: required(ctlogs) };
+  const verifierWith = (publicKey: () => KeyObject, timestampThreshold: number) =>
+    new Verifier(
+      toTrustMaterial(all, () => ({ publicKey: publicKey(), validFor: () => true })),
+      { ...thresholds, timestampThreshold },
+    );
+  const ownKey = once(() => {
+    if (key === undefined) throw new UnverifiedError("it is made by a key");
+    return createPublicKey(key);
+  });
   return {
-    identity: signer.identity?.subjectAlternativeName,
-    issuer: signer.identity?.extensions?.issuer,
-    signedAt: time?.at.toISOString(),
-    logIndex: promisedEntries(entity)[0]?.logIndex,
+    trust,
+    // A root with authorities that can't be read verifies nothing.
+    verifier: once(() => verifierWith(ownKey, key === undefined ? 1 : 0)),
+    verifierFor: (publicKey) => verifierWith(() => publicKey, 0),
   };
 }
 
@@ -68,37 +108,19 @@ export function verifyBundle(
 function verifySignature(
   bundle: Bundle,
   payload: Uint8Array | undefined,
-  { key, root }: Trust,
+  { trust: { root }, verifier, verifierFor }: Verifying,
 ): { signer: Signer; entity: SignedEntity } {
-  const { certificateAuthorities = [], timestampAuthorities = [], tlogs = [], ctlogs = [] } = root ?? {};
-  const mediaType = root?.mediaType ?? "";
-  const all = { mediaType, certificateAuthorities, timestampAuthorities, tlogs, ctlogs };
-  const materialWith = (publicKey: () => KeyObject) =>
-    toTrustMaterial(all, () => ({ publicKey: publicKey(), validFor: () => true }));
-  const material = materialWith(() => {
-    if (key === undefined) throw new UnverifiedError("it is made by a key");
-    return createPublicKey(key);
-  });
   const whole = openEntity(bundle, payload);
   // Without a root, nothing but the key is trusted: what logs say is left out.
   const entity = root === undefined ? { ...whole, tlogEntries: [], timestamps: [] } : whole;
-  // A root says which services its signatures pass through. When a certificate was used has to be proven in any case.
-  const required = (services: readonly unknown[]) => (services.length > 0 ? 1 : 0);
-  const thresholds = { tlogThreshold: required(tlogs), ctlogThreshold: required(ctlogs) };
   try {
-    const verifier = new Verifier(material, {
-      ...thresholds,
-      timestampThreshold: key === undefined ? 1 : 0,
-    });
-    return { signer: verifier.verify(entity), entity };
+    return { signer: verifier().verify(entity), entity };
   } catch (error) {
     const certificate = certificateIn(bundle);
     const isByCertificate = error instanceof VerificationError && error.code === "CERTIFICATE_ERROR";
     if (!isByCertificate || certificate === undefined) throw error;
     // The library checks what logs say last. A time that nobody has signed is no reason to blame the certificate.
-    const own = materialWith(() => certificate.publicKey);
-    const others = new Verifier(own, { ...thresholds, timestampThreshold: 0 });
-    others.verify({ ...entity, key: { $case: "public-key", hint: "" } });
+    verifierFor(certificate.publicKey).verify({ ...entity, key: { $case: "public-key", hint: "" } });
     requireValidity(certificate, timesOf(entity));
     throw error;
   }

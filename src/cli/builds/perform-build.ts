@@ -15,6 +15,7 @@ import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
   type BuildOutput,
   isForDaemon,
+  isPushed,
   requireCompleteImage,
   requirePlatformsFit,
   takesStandardOutput,
@@ -24,9 +25,9 @@ import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import { openConnections } from "../service/connections.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
+import { readSigner } from "../signing/read-signer.ts";
 import { createCommandCaches, readSharing } from "./build-cache.ts";
 import { type BuildService, chooseServices, requireSupport } from "./build-services.ts";
-import { readBuildSigner } from "./build-signer.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import type { FoundOutputs } from "./daemon-output.ts";
 import { runAndDeliver } from "./deliver-result.ts";
@@ -111,7 +112,7 @@ async function prepareAndRun(
 
   const secrets = await inputs.secrets.load();
   recording.hide(secrets);
-  const sign = await readBuildSigner(invocation, outputs, log, together?.signers);
+  const sign = await readSigner(invocation, isPushed(outputs), log, together?.signers);
   const attesting =
     attestations &&
     (await import("../export/attest.ts")).prepareAttestations(
@@ -119,7 +120,7 @@ async function prepareAndRun(
       secrets,
       attestations,
       async (...scanned) =>
-        (await import("../scan/scan-image.ts")).createScan({ ...invocation, log })(...scanned),
+        (await import("../scan/scan-image.ts")).scanImage(...scanned, { ...invocation, log }),
     );
   if (inputs.fetched !== undefined)
     reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));

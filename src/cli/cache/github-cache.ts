@@ -10,6 +10,7 @@ import {
   tagOfRef,
 } from "../../registry/github/access.ts";
 import { addressOfScope, nameOfScope } from "../../registry/github/scope-address.ts";
+import { listWords } from "../command-line/option-values.ts";
 import type { GithubFields } from "../entries/cache.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -66,7 +67,7 @@ export function reasonAgainstGithub(
 
 function reasonAgainst(found: Exclude<ReturnType<typeof findAccess>, { kind: "found" }>): string {
   return found.kind === "missing"
-    ? `type=gha needs ${found.missing.join(" and ")}, which actions of a GitHub job have`
+    ? `type=gha needs ${listWords(found.missing, "and")}, which actions of a GitHub job have`
     : `type=gha: the service at ${found.url} has the first version of the protocol only (ACTIONS_CACHE_SERVICE_V2 is not set)`;
 }
 

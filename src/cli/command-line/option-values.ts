@@ -13,8 +13,8 @@ export function positiveInteger(text: string | undefined, option: string, hint?:
 }
 
 /** Joins words as in `a, b or c`. */
-export function listWords(words: readonly string[]): string {
-  return words.join(", ").replace(/, ([^,]*)$/, " or $1");
+export function listWords(words: readonly string[], conjunction = "or"): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`;
 }
 
 /** Returns the choice that `text` names. Throws if there is none: the hint is the nearest choice, or `otherwise`. */

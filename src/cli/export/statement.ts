@@ -1,6 +1,7 @@
 import type { Attestation } from "../../image/attestation-manifest.ts";
 import { hexOf } from "../../image/digest.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
+import { statementType } from "../../image/oci-layout.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 
 /** The image that an attestation is about. */
@@ -20,7 +21,7 @@ export function statementOf(
 ): Attestation {
   const urls = names.length === 0 ? ["_"] : names.map((name) => packageUrl(name, image.platform));
   const subject = urls.map((name) => ({ name, digest: digestSet(digest) }));
-  const statement = { _type: "https://in-toto.io/Statement/v1", subject, predicateType, predicate };
+  const statement = { _type: statementType, subject, predicateType, predicate };
   return { predicateType, statement: JSON.stringify(statement) };
 }
 

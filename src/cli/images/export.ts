@@ -21,6 +21,7 @@ import {
 } from "../references/image-argument.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { readCredentials } from "../service/registry-options.ts";
+import { readSigner } from "../signing/read-signer.ts";
 import { signDefinition } from "../signing/sign-definition.ts";
 
 export const exportCommand = command({
@@ -125,10 +126,7 @@ async function exportNamedImage(
   const compression = readCompression(values);
   const credentials = readCredentials(values);
   const times = readTimes(values.flag("rewrite-timestamp"), invocation);
-  const sign =
-    values.text("sign") === undefined
-      ? undefined
-      : await (await import("../signing/open-signer.ts")).readSigner(invocation, true, invocation.log);
+  const sign = await readSigner(invocation, true, invocation.log);
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);

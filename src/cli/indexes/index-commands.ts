@@ -9,8 +9,9 @@ import { printResult } from "../command-line/result.ts";
 import { type Annotation, parseAnnotation } from "../export/annotations.ts";
 import { credentialsDefinition, registryOptions } from "../service/registry-definitions.ts";
 import { readCredentials } from "../service/registry-options.ts";
+import { readSigner } from "../signing/read-signer.ts";
 import { signDefinition } from "../signing/sign-definition.ts";
-import { type ImageName, parseImageName } from "./image-name.ts";
+import { type ImageName, imageNameDefinition, parseImageName } from "./image-name.ts";
 import { makeIndex, writeIndex } from "./make-index.ts";
 import { type FoundEntry, isAttestation, platformOf, readEntries } from "./platform-index.ts";
 import { openDestination, openSource } from "./registries.ts";
@@ -76,17 +77,14 @@ async function createIndex(invocation: Invocation): Promise<void> {
     throw usageError("--copy keeps the manifest of one source, without --append and --annotation");
   const { signal } = runtime;
   const credentials = readCredentials(values);
-  const isSigned = values.text("sign") !== undefined && !values.flag("dry-run");
-  const sign = isSigned
-    ? await (await import("../signing/open-signer.ts")).readSigner(invocation, true, log)
-    : undefined;
+  const sign = values.flag("dry-run") ? undefined : await readSigner(invocation, true, log);
   const to = openDestination(tag.address, runtime, credentials);
   const isThere = isAppended && (await to.getManifest(tag.reference, signal)) !== undefined;
   const made = await makeIndex(
     {
       sources: [
         ...(isThere ? [{ name: tag, isBase: true }] : []),
-        ...sources.map((text) => ({ name: parseSourceName(text, tag.address) })),
+        ...sources.map((text) => ({ name: parseSourceName(text, tag.repository) })),
       ],
       replaces: "platform",
       annotations,
@@ -107,7 +105,7 @@ async function createIndex(invocation: Invocation): Promise<void> {
   else {
     const { bytes, digest, mediaType } = manifest;
     await writeIndex(made, digest, to, { signal, log });
-    const repository = tag.address.slice("docker://".length);
+    const { repository } = tag;
     signature = await sign({ mediaType, digest, size: bytes.byteLength }, repository, { credentials });
     await to.putManifest(tag.reference, manifest, signal);
   }
@@ -125,10 +123,10 @@ async function createIndex(invocation: Invocation): Promise<void> {
 }
 
 /** Reads the name of an image, or a digest in a repository. */
-export function parseSourceName(text: string, address: string): ImageName {
+export function parseSourceName(text: string, repository: string): ImageName {
   if (!text.startsWith("sha256:")) return parseImageName(text);
   if (!isDigest(text)) throw usageError(`${text} is no digest`, "It is sha256: and 64 hexadecimal digits.");
-  return parseImageName(`${address.slice("docker://".length)}@${text}`);
+  return parseImageName(`${repository}@${text}`);
 }
 
 export function parseTag(text: string): ImageName {
@@ -141,7 +139,7 @@ export const inspect = command({
   name: "inspect",
   description: "Show which platforms an image of a registry is for.",
   args: {
-    reference: { type: "positional", required: true, description: "HOST/NAME:TAG or HOST/NAME@DIGEST" },
+    reference: imageNameDefinition,
     raw: { type: "boolean", description: "Print the manifest's bytes as they are" },
     creds: credentialsDefinition,
     ...registryOptions,

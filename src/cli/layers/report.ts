@@ -2,6 +2,7 @@
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
+import { listWords } from "../command-line/option-values.ts";
 import type { Finding } from "./findings.ts";
 
 export interface Comparison {
@@ -113,7 +114,7 @@ const maxListed = 3;
 function listed(items: readonly string[], word = "and"): string {
   if (items.length > maxListed)
     return `${items.slice(0, maxListed - 1).join(", ")} ${word} ${items.length - maxListed + 1} others`;
-  return items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} ${word} ${items.at(-1)}`;
+  return listWords(items, word);
 }
 
 const maxCharacters = 72;

@@ -3,6 +3,7 @@
  * a manifest for each build. https://docs.docker.com/reference/cli/docker/buildx/history/export/
  */
 import type { BuildRecord, BuildStep } from "../../history/build-record.ts";
+import { predicateAnnotation } from "../../image/attestation-manifest.ts";
 import { digestOf, hexOf } from "../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { machinePlatform, parsePlatform } from "../../image/platform.ts";
@@ -62,8 +63,8 @@ function putBuild(
   };
   const logs = put(logType, statusLogOf(record, read, nameOfStep));
   const provenance = {
-    ...put("application/vnd.in-toto+json", predicateOf(described, parsePlatform(platform), "max")),
-    annotations: { "in-toto.io/predicate-type": predicateType },
+    ...put(mediaTypes.statement, predicateOf(described, parsePlatform(platform), "max")),
+    annotations: { [predicateAnnotation]: predicateType },
   };
   const config = put(recordType, describeRecord(record, { logs, provenance, platform }));
   const { manifest: mediaType } = mediaTypes;
@@ -97,7 +98,7 @@ function describeRecord(
     CompletedAt: timestamp(startedAt + seconds * 1000),
     logs: inGo(logs),
     Result: {
-      Attestations: [{ ...inGo(provenance), annotations: { "in-toto.io/predicate-type": predicateType } }],
+      Attestations: [{ ...inGo(provenance), annotations: { [predicateAnnotation]: predicateType } }],
     },
     numTotalSteps: counted.length,
     numCompletedSteps: count(["cached", "made", "done"]),

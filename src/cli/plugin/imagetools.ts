@@ -114,8 +114,8 @@ function readSources(given: readonly string[], tags: readonly ImageName[]): Inde
     }
   });
   const names = [...tags, ...parsed.flatMap(({ name }) => name ?? [])];
-  const [address, ...others] = new Set(names.map((each) => each.address));
-  if (address === undefined)
+  const [repository, ...others] = new Set(names.map((each) => each.repository));
+  if (repository === undefined)
     throw usageError("no repositories specified, please set a reference in tag or source");
   return parsed.map(({ name, digest, descriptor }, at): IndexSource => {
     if (name !== undefined) return { name };
@@ -123,7 +123,7 @@ function readSources(given: readonly string[], tags: readonly ImageName[]): Inde
       throw usageError(
         `multiple repositories specified, cannot infer repository for ${JSON.stringify(given[at])}`,
       );
-    return { name: parseSourceName(digest, address), ...(descriptor && { descriptor }) };
+    return { name: parseSourceName(digest, repository), ...(descriptor && { descriptor }) };
   });
 }
 

@@ -1,7 +1,8 @@
 /** What `docker buildx imagetools inspect --format` knows of an image: `.Name`, `.Manifest`, `.Image`, `.Provenance`, `.SBOM`. */
 import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
-import { manifestTypes } from "../../image/oci-layout.ts";
+import { predicateAnnotation } from "../../image/attestation-manifest.ts";
+import { manifestTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { BlobSource } from "../../registry/blob-store.ts";
 import { readDescriptor } from "../../registry/blob-store.ts";
@@ -150,7 +151,7 @@ async function readStatement(
   signal: AbortSignal,
 ): Promise<JsonRecord | undefined> {
   const mediaType = asText(asRecord(layer)?.mediaType) ?? "";
-  if (mediaType === "application/vnd.in-toto+json") return readBlob(from, layer, signal);
+  if (mediaType === mediaTypes.statement) return readBlob(from, layer, signal);
   if (!/^application\/vnd\.in-toto\..*\+dsse/.test(mediaType)) return undefined;
   const { payload } = await readBlob(from, layer, signal);
   return parseRecord(Buffer.from(asText(payload) ?? "", "base64")) ?? {};
@@ -166,7 +167,7 @@ async function readAttestations(
   const layers = manifests.flatMap(({ layers }): unknown[] => (Array.isArray(layers) ? layers : []));
   for (const layer of layers) {
     const record = asRecord(layer);
-    const type = readAnnotations(record)["in-toto.io/predicate-type"] ?? "";
+    const type = readAnnotations(record)[predicateAnnotation] ?? "";
     const isPackages = type === "https://spdx.dev/Document";
     const isProvenance = type.startsWith("https://slsa.dev/provenance/") && slsa === undefined;
     const statement = isPackages || isProvenance ? await readStatement(from, layer, signal) : undefined;

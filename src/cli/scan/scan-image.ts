@@ -29,40 +29,40 @@ const maxErrorCharacters = 2000;
 type Generator = Parameters<ScanImage>[0];
 type Scanned = Parameters<ScanImage>[1];
 
-export function createScan(invocation: Invocation): ScanImage {
-  return async (generator, scanned, connection) => {
-    const { service } = connection;
-    if (!(await supportOf(service).mounts()).secrets)
-      throw new BoughError(
-        `--sbom: ${service.address} has no mounts, through which a scanner gets the image`,
-        {
-          hint: `Leave generator=${generator.image} out: bough lists the packages itself.`,
-        },
-      );
-    const pulled = { image: generator.image, pull: "missing" as const };
-    const scanner = await findOrPull(pulled, invocation, connection);
-    invocation.log.info(`scanning the image with ${generator.image}`);
-    const { outcome, timeoutSeconds } = await runScanner(
-      { generator, scanner, ...scanned },
-      invocation,
-      connection,
-    );
-    const written = outcome.image === scanner ? undefined : outcome.image;
-    try {
-      requireSuccess(generator, outcome, timeoutSeconds);
-      if (written === undefined) throw withoutResult(generator);
-      const results = await readScanResults(service, written, destination, generator.image);
-      if (results.length === 0) throw withoutResult(generator);
-      return results;
-    } finally {
-      // Whether it can be removed says nothing about the list.
-      if (written !== undefined)
-        await service.removeImage(written).catch((error: unknown) => {
-          if (!(error instanceof NotFoundError))
-            invocation.log.warn(`the image that the scanner has written to stays: ${messageOf(error)}`);
-        });
-    }
-  };
+export async function scanImage(
+  generator: Generator,
+  scanned: Scanned,
+  connection: Connection,
+  invocation: Invocation,
+): ReturnType<ScanImage> {
+  const { service } = connection;
+  if (!(await supportOf(service).mounts()).secrets)
+    throw new BoughError(`--sbom: ${service.address} has no mounts, through which a scanner gets the image`, {
+      hint: `Leave generator=${generator.image} out: bough lists the packages itself.`,
+    });
+  const pulled = { image: generator.image, pull: "missing" as const };
+  const scanner = await findOrPull(pulled, invocation, connection);
+  invocation.log.info(`scanning the image with ${generator.image}`);
+  const { outcome, timeoutSeconds } = await runScanner(
+    { generator, scanner, ...scanned },
+    invocation,
+    connection,
+  );
+  const written = outcome.image === scanner ? undefined : outcome.image;
+  try {
+    requireSuccess(generator, outcome, timeoutSeconds);
+    if (written === undefined) throw withoutResult(generator);
+    const results = await readScanResults(service, written, destination, generator.image);
+    if (results.length === 0) throw withoutResult(generator);
+    return results;
+  } finally {
+    // Whether it can be removed says nothing about the list.
+    if (written !== undefined)
+      await service.removeImage(written).catch((error: unknown) => {
+        if (!(error instanceof NotFoundError))
+          invocation.log.warn(`the image that the scanner has written to stays: ${messageOf(error)}`);
+      });
+  }
 }
 
 async function runScanner(

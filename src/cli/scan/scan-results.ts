@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
 import { isStatement } from "../../signatures/statement.ts";
+import { listWords } from "../command-line/option-values.ts";
 import type { ScanResult } from "../export/attest.ts";
 
 /** What a scanner may say: BuildKit takes lists of packages only. */
@@ -38,6 +39,6 @@ function readStatement(bytes: Uint8Array, name: string, scanner: string): ScanRe
     isPredicate
       ? `--sbom: ${name} of the scanner ${scanner} has the predicate ${JSON.stringify(predicateType)}, not a list of packages`
       : `--sbom: ${name} of the scanner ${scanner} is not an in-toto statement`,
-    { hint: `Predicates are ${predicateTypes.join(" and ")}.` },
+    { hint: `Predicates are ${listWords(predicateTypes, "and")}.` },
   );
 }

@@ -1,5 +1,4 @@
 import type { ImageSignature } from "../../builder/result.ts";
-import { usageError } from "../../errors.ts";
 import type { WrittenImage } from "../../image/image-writer.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { openReferrers } from "../../registry/open-blob-store.ts";
@@ -23,20 +22,14 @@ export type SignImage = (
 /** The signers that a command has opened, by the value of `--sign`: several builds read and decrypt its key once. */
 export type Signers = Map<string, Promise<ImageSigner>>;
 
-/**
- * Reads `--sign` with its files. Throws a BoughError of kind `usage` for what can't be used, before anything is built.
- *
- * @param isPushed whether there is an image to sign
- */
-export async function readSigner(
+/** Opens what `--sign` names. Throws a BoughError of kind `usage` for what can't be used. */
+export async function openSigning(
   { values, runtime }: Pick<Invocation, "values" | "runtime">,
-  isPushed: boolean,
   log: Pick<Log, "info">,
-  signers: Signers = new Map(),
+  signers: Signers,
 ): Promise<SignImage | undefined> {
   const request = readSignOption(values);
   if (request === undefined) return undefined;
-  if (!isPushed) throw usageError("--sign needs an image that is pushed", "Give --push.");
   const key = values.text("sign") ?? "";
   const signer = await signers.getOrInsertComputed(key, () => openSigner(request, runtime));
   const { fetch, clock, environment, signal } = runtime;

@@ -81,7 +81,7 @@ function readFields(text: string): { isKeyless: boolean; fields: Map<Field, stri
     else
       throw usageError(
         `--sign takes keyless, or FIELD=VALUE, not ${JSON.stringify(part)}`,
-        `Fields are ${listWords(signFields).replace(/ or ([^ ]*)$/, " and $1")}.`,
+        `Fields are ${listWords(signFields, "and")}.`,
       );
   }
   return { isKeyless, fields };

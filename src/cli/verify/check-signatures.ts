@@ -7,7 +7,7 @@ import { type FoundSignature, findSignatures } from "../../signatures/find-signa
 import { exactly, expression, reasonAgainst, type SignerPolicy } from "../../signatures/signer-policy.ts";
 import { signaturePredicate } from "../../signatures/statement.ts";
 import { fetchTrustedRoot, readTrustedRoot } from "../../signatures/trusted-root.ts";
-import { type Trust, UnverifiedError, verifyBundle } from "../../signatures/verify-bundle.ts";
+import { createVerifier, UnverifiedError, type VerifyBundle } from "../../signatures/verify-bundle.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { parseImageName } from "../indexes/image-name.ts";
 import { MissingImageError } from "../indexes/platform-index.ts";
@@ -41,7 +41,7 @@ export async function checkSignatures({
   runtime,
 }: Pick<Invocation, "values" | "runtime">): Promise<CheckedImage> {
   const [given = ""] = values.positionals;
-  const { address, reference, full } = parseImageName(given);
+  const { address, repository, reference, full } = parseImageName(given);
   const policy = readPolicy(values);
   const key = await readKey(values.text("key"), runtime);
   const predicateType = values.text("type") ?? signaturePredicate;
@@ -58,7 +58,7 @@ export async function checkSignatures({
   if (manifest === undefined) throw new MissingImageError(`docker://${full}`);
   const { digest } = manifest;
   const { signatures: found, isWhole } = await findSignatures(referrers, digest, signal);
-  const name = `${address.slice("docker://".length)}@${digest}`;
+  const name = `${repository}@${digest}`;
   if (found.length === 0)
     throw new BoughError(
       `${name} ${isWhole ? "is not signed" : `has no signature that was found, but ${unread}`}`,
@@ -66,13 +66,13 @@ export async function checkSignatures({
         hint: wording`${{ option: "sign" }} of ${{ command: "build" }}, ${{ command: "bake" }} and ${{ command: "push" }} signs what is pushed. Of an image for several platforms, the index is signed.`,
       },
     );
-  const trust: Trust = {
+  const verify = createVerifier({
     key,
     root:
       root ??
       (key === undefined ? await fetchTrustedRoot(join(stateDirectory(runtime), "sigstore")) : undefined),
-  };
-  const checked = found.map((each) => check(each, { digest, predicateType }, { trust, policy }));
+  });
+  const checked = found.map((each) => check(each, { digest, predicateType }, { verify, policy }));
   const signatures = checked.flatMap((each) => (typeof each === "string" ? [] : [each]));
   if (signatures.length === 0)
     throw refusalOf(
@@ -87,10 +87,10 @@ export async function checkSignatures({
 function check(
   found: FoundSignature,
   about: { digest: string; predicateType: string },
-  { trust, policy }: { trust: Trust; policy: SignerPolicy | undefined },
+  { verify, policy }: { verify: VerifyBundle; policy: SignerPolicy | undefined },
 ): TrustedSignature | string {
   try {
-    const signer = verifyBundle(found, about, trust);
+    const signer = verify(found, about);
     const reason = policy && reasonAgainst(signer, policy);
     if (reason !== undefined) return reason;
     const { identity = null, issuer = null, signedAt = null, logIndex = null } = signer;

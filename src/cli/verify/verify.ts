@@ -1,5 +1,6 @@
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { imageNameDefinition } from "../indexes/image-name.ts";
 import { credentialsDefinition, registryOptions } from "../service/registry-definitions.ts";
 
 export const verify = command({
@@ -7,7 +8,7 @@ export const verify = command({
   description:
     "Check who has signed an image of a registry: bundles of Sigstore attached to it, and signatures of cosign 1 and 2.",
   args: {
-    reference: { type: "positional", required: true, description: "HOST/NAME:TAG or HOST/NAME@DIGEST" },
+    reference: imageNameDefinition,
     identity: {
       type: "string",
       refusesEmpty: true,

@@ -1,13 +1,14 @@
 import type { Log } from "../../../terminal/log.ts";
 import { readSharing } from "../../builds/build-cache.ts";
 import { chooseServices } from "../../builds/build-services.ts";
-import { readBuildSigner } from "../../builds/build-signer.ts";
 import { readCheckedDockerfile } from "../../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../../builds/inputs.ts";
 import { readBuildOptions } from "../../builds/options/build-options.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { readPlatforms } from "../../command-line/option-values.ts";
+import { isPushed } from "../../export/build-outputs.ts";
+import { readSigner } from "../../signing/read-signer.ts";
 import { isAddress } from "../names.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, inTarget, placeholder, reasonAgainstCache, withTarget } from "../target-request.ts";
@@ -47,7 +48,7 @@ export async function checkTarget(
     await readCheckedDockerfile(inputs, own);
     await inputs.secrets.load();
     await readSharing(own, inputs);
-    await readBuildSigner(own, outputs, log, signers);
+    await readSigner(own, isPushed(outputs), log, signers);
   } catch (error) {
     throw withTarget(error, target);
   }
