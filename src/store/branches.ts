@@ -22,6 +22,8 @@ export interface BranchStore {
   head(key: string): HistoryEntry | undefined;
   /** Sorted by name. */
   list(key: string): Branch[];
+  /** Returns the branches of all sessions whose tip is the image. */
+  ofImage(image: string): { session: string; branch: string }[];
   /** Creates the branch at, or moves it to, an entry of the same session. */
   set(key: string, branch: string, entry: number): void;
   /** Makes the branch the active one. */
@@ -48,6 +50,15 @@ export function createBranchStore(database: Database, clock: Clock, sessions: Se
         )
         .all(key)
         .map(({ active: isActive, ...branch }) => ({ ...branch, isActive: isActive === 1 })),
+
+    ofImage: (image) =>
+      database
+        .query<{ session: string; branch: string }, [string]>(
+          `SELECT session.key AS session, branch.name AS branch
+           FROM history JOIN branch ON branch.history_id = history.id JOIN session ON session.id = history.session_id
+           WHERE history.image = ? ORDER BY session.key, branch.name`,
+        )
+        .all(image),
 
     set(key, branch, entry) {
       const { changes } = database

@@ -127,6 +127,26 @@ test("keeps what others are made of until they are built, and what is not only p
   expect(run).toMatchObject({ exitCode: 0, stdout: "shared\nlower\nhidden\n" });
 });
 
+test("keeps images and layers that another command has tagged, or a session works on", async () => {
+  writeBake(envs(["a", "b"]));
+  writeFiles(directory, { Dockerfile: `FROM ${registry.host}/base:1\nRUN echo shared > /shared\n` });
+  const other = ["--set", "a.tags=mine:a", "--set", "b.tags=mine:b", "--results", "-"];
+  const lines = (await bough("bake", "a", "b", ...other)).stdout.trim().split("\n");
+  const image = lines.map((line) => JSON.parse(line)).find(({ target }) => target === "b").image;
+  expect((await bough("-S", "work", "use", image)).exitCode).toBe(0);
+  expect((await bough("untag", "mine:b")).exitCode).toBe(0);
+  expect((await bough("build", "--tag", "mine:shared")).exitCode).toBe(0);
+  const pushed = await bough("bake", "a", "b", "--push", "--drop-pushed");
+  expect({ ...pushed, runs: [] }).toMatchObject({ exitCode: 0 });
+  expect((await left()).tags.toSorted()).toEqual([`${registry.host}/base:1`, "mine:a", "mine:shared"]);
+  for (const [words, stdout] of [
+    [["run", "mine:a", "cat", "/own"], "a\n"],
+    [["run", "mine:shared", "cat", "/shared"], "shared\n"],
+    [["-S", "work", "run", "-D", "--", "cat", "/own"], "b\n"],
+  ] as const)
+    expect(await bough(...words)).toMatchObject({ exitCode: 0, stdout });
+});
+
 test("wants images that are pushed", async () => {
   writeBake(envs(["a"]));
   const { exitCode, stderr } = await bough("bake", "a", "--drop-pushed");

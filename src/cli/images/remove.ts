@@ -11,7 +11,7 @@ import {
   resolveRemovedImage,
   tagsOf,
 } from "../references/image-argument.ts";
-import { isLayerBranch } from "../references/working-branch.ts";
+import { workingBranchesOf } from "../references/working-branch.ts";
 import { type Connection, connect } from "../service/connection.ts";
 
 export const remove = command({
@@ -124,7 +124,7 @@ async function removeOne(
       hint: "Remove them one by one, or all of them with the image: --force.",
     });
   }
-  const user = isForced ? undefined : findUser(connection, image);
+  const user = isForced ? undefined : workingBranchesOf(image, store)[0];
   if (user !== undefined) {
     throw new BoughError(
       `image ${reference} is used by session ${user.session} on its branch ${user.branch}`,
@@ -137,16 +137,4 @@ async function removeOne(
   store.sessions.forgetImages([image]);
   store.forgetImages([image]);
   return { image, untagged: tags, removed: true, ...amounts };
-}
-
-/** Finds a session's working branch with the image. Branches of builds don't count: a build can be repeated. */
-function findUser(
-  { store: { sessions, branches } }: Connection,
-  image: string,
-): { session: string; branch: string } | undefined {
-  for (const { key: session } of sessions.list("")) {
-    for (const { name: branch, image: tip } of branches.list(session))
-      if (tip === image && !isLayerBranch(branch)) return { session, branch };
-  }
-  return undefined;
 }

@@ -19,6 +19,11 @@ export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
+/** Returns sessions' working branches at the image. Branches of builds don't count: a build can be repeated. */
+export function workingBranchesOf(image: string, store: Store): { session: string; branch: string }[] {
+  return store.branches.ofImage(image).filter(({ branch }) => !isLayerBranch(branch));
+}
+
 /**
  * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` accepts. Elsewhere the name is
  * complete, even if ids are shortened: the specification has programs look for it.

@@ -4,6 +4,8 @@ import { NotFoundError, StatusError } from "../../../service/http/errors.ts";
 import type { Log } from "../../../terminal/log.ts";
 import type { BuildKey } from "../../builds/keys/build-key.ts";
 import type { Performed } from "../../builds/perform-build.ts";
+import { tagsOf } from "../../references/image-argument.ts";
+import { workingBranchesOf } from "../../references/working-branch.ts";
 import type { Connection } from "../../service/connection.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
@@ -43,6 +45,8 @@ export async function createDroppedImages(
   const uses = new Map<string, readonly string[]>();
   /** Images of FROM that no target has made. */
   const bases = new Set<string>();
+  /** Tags that targets have set. What has others, of another command, keeps them. */
+  const ownTags = new Set<string>();
   let isRefused = false;
   const found = new Map<string, BuildKey | undefined>();
   await forEachConcurrently(targets, keysAtOnce, signal, async (target) => {
@@ -67,8 +71,11 @@ export async function createDroppedImages(
     const removed: string[] = [];
     for (const image of images) {
       try {
-        await service.removeImage(image);
-        removed.push(image);
+        const tags = await tagsOf(image, { service });
+        if (tags.every((tag) => ownTags.has(tag)) && workingBranchesOf(image, store).length === 0) {
+          await service.removeImage(image);
+          removed.push(image);
+        } else for (const tag of tags) if (ownTags.has(tag)) await service.removeTag(image, tag);
       } catch (error) {
         // It is gone already, or another build uses it.
         const isLeft =
@@ -124,6 +131,7 @@ export async function createDroppedImages(
   return {
     async end(target, result, isPushed) {
       await noteMade(target, result);
+      for (const tag of result.tags) ownTags.add(tag);
       makeRoom();
       if (!isPushed) return;
       const unused = release(target.name);
