@@ -1,8 +1,9 @@
 /** Several builds write one scope at once, and some are killed: no finished write is lost, and every index is valid. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { readScope } from "../../src/builder/scopes/read-scope.ts";
+import { createIndexReader } from "../../src/builder/scopes/read-index.ts";
 import { emptyIndex, type ScopeIndex } from "../../src/builder/scopes/scope-index.ts";
-import { writeScope } from "../../src/builder/scopes/write-scope.ts";
+import { createScopePlace } from "../../src/builder/scopes/service-place.ts";
+import { writeIndex } from "../../src/builder/scopes/write-index.ts";
 import { systemClock } from "../../src/clock.ts";
 import { createService } from "../../src/service/client.ts";
 import type { Fetch } from "../../src/service/service.ts";
@@ -25,14 +26,21 @@ function connect(over: Fetch = send) {
   return createService({ fetch: over, baseUrl: service.url, userAgent: "test", clock: systemClock, signal });
 }
 
+function open(over: Fetch = send) {
+  const { signal } = new AbortController();
+  const warn = (text: string) => {
+    throw new Error(text);
+  };
+  const place = createScopePlace("main", { service: connect(over), signal, warn });
+  return { place, reader: createIndexReader(place, { warn }), warn };
+}
+
 /** Writes the layer with this number to the scope. */
 async function write(number: number, { over = send } = {}): Promise<void> {
-  const { signal } = new AbortController();
-  await writeScope("main", layerOf(number), none, {
-    ...{ service: connect(over), known: new Map(), bases: [base], clock: systemClock, signal },
-    warn(text) {
-      throw new Error(text);
-    },
+  const { place, reader, warn } = open(over);
+  const additions = { index: layerOf(number), sent: none };
+  await writeIndex(place, additions, {
+    ...{ reader, gone: none, bases: new Set([base]), trusts: true, clock: systemClock, warn },
   });
 }
 
@@ -50,13 +58,10 @@ const hashOf = (number: number) => number.toString(16).padStart(64, "0");
 
 /** Reads the scope; throws if an index is damaged. */
 async function read(): Promise<ScopeIndex> {
-  const { index } = await readScope("main", {
-    ...{ service: connect(), known: new Map() },
-    warn(text) {
-      throw new Error(text);
-    },
-  });
-  return index;
+  const { reader } = open();
+  const found = await reader.read();
+  reader.report(found);
+  return found.index;
 }
 
 test("a writer that read the scope before another one wrote it loses no layer of the other", async () => {

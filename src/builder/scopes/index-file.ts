@@ -41,12 +41,12 @@ interface Signature {
 /** Thrown for an index that can't be used, with the reason. The build goes on without it. */
 export class UnusableIndexError extends Error {
   override readonly name = "UnusableIndexError";
-  /** True if a newer bough wrote it: it must not be replaced. */
-  readonly isNewer: boolean;
+  /** True if a newer bough or another program wrote it: it must not be replaced. */
+  readonly mustStay: boolean;
 
-  constructor(reason: string, isNewer = false) {
+  constructor(reason: string, { mustStay = false } = {}) {
     super(reason);
-    this.isNewer = isNewer;
+    this.mustStay = mustStay;
   }
 }
 
@@ -129,7 +129,7 @@ function requireFormat(line: string): void {
   const version = /^bough-cache ([1-9]\d{0,8})$/.exec(line)?.[1];
   if (version === undefined) throw new UnusableIndexError("it is not a bough cache index");
   if (Number(version) !== formatVersion)
-    throw new UnusableIndexError(`a newer bough wrote it (format ${version})`, true);
+    throw new UnusableIndexError(`a newer bough wrote it (format ${version})`, { mustStay: true });
 }
 
 function lineEnd(file: Buffer, from: number): number {

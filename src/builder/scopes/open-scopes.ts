@@ -1,17 +1,18 @@
 import type { Clock } from "../../clock.ts";
-import { messageOf } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { Store } from "../../store/store.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
 import type { CarriedCaches } from "../job.ts";
 import { supportOf } from "../service-support.ts";
+import { findScope } from "./find-scope.ts";
 import type { ScopeService } from "./index-images.ts";
+import type { StoreOptions } from "./registry/blob-stores.ts";
 import { type CacheStore, isLocal } from "./registry/cache-store.ts";
 import type { CacheChoice, OpenCaches } from "./registry/open-caches.ts";
-import type { OutsideOptions } from "./registry/outside-caches.ts";
 import type { SharedImages, SharingService } from "./registry/shared-images.ts";
-import { type FoundScope, shareLayers, shareSteps } from "./shared-cache.ts";
+import { createScopePlace } from "./service-place.ts";
+import { shareLayers, shareSteps } from "./shared-cache.ts";
 import type { SharedCaches } from "./shared-caches.ts";
 import { shareStore } from "./shared-store.ts";
 import type { ScopeKeys } from "./signature.ts";
@@ -41,7 +42,7 @@ interface OpenScopes {
   add(results: readonly string[]): Promise<void>;
 }
 
-interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "openScratch"> {
+interface OpenOptions extends ScopeKeys, Pick<StoreOptions, "openStore" | "openScratch"> {
   service: ScopeService & SharingService;
   store: Store;
   layers: LayerCache;
@@ -60,24 +61,16 @@ interface OpenOptions extends ScopeKeys, Pick<OutsideOptions, "openStore" | "ope
 /** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
 export async function openScopes(choice: ScopeChoice, options: OpenOptions): Promise<OpenScopes> {
   const { from, to } = choice;
-  const { store, memory, session, dockerfile, clock, signal, log, shared, trusted } = options;
-  const ofService = shared.scopes(options);
-  const scopes: FoundScope[] = [];
-  const found = await Promise.all(from.map((name) => ofService.read(name, memory.explains).catch(asError)));
+  const { service, store, memory, session, dockerfile, clock, signal, log, shared, trusted } = options;
+  const scopeOf = (name: string) => {
+    const open = () => createScopePlace(name, { service, signal, copies: store.scopeCopies, warn: log.warn });
+    return shared.cache(store, name, open, options);
+  };
+  const reading = { explains: memory.explains, signal, log };
+  const found = await Promise.all(from.map((name) => findScope(scopeOf(name), reading)));
   signal.throwIfAborted();
-  for (const [at, name] of from.entries()) {
-    const scope = found[at];
-    if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
-    else if (scope?.written !== undefined) {
-      const origin = [...scope.keys].map((key) => ({ cache: `scope ${name}`, key }));
-      scopes.push({ name, index: scope.index, origin });
-    }
-    // The reason why an index can't be used has been reported.
-    else if (scope?.images.length === 0) log.info(`cache: scope ${name} is empty`);
-  }
-
   const caches = await openOtherCaches(choice.caches, options);
-  scopes.push(...(caches?.found ?? []));
+  const scopes = [...found, ...(caches?.found ?? [])].filter((scope) => scope !== undefined);
   const isWritten = to !== undefined || caches?.isWritten === true;
   const used = !isWritten ? undefined : createUsedEntries({ store, session, dockerfile, clock });
   const gone = new Set<string>();
@@ -95,7 +88,11 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
     async add(results) {
       if (used === undefined) return;
       const index = used.toIndex();
-      if (to !== undefined) ofService.add(to, { index, gone, bases });
+      if (to !== undefined) {
+        // Images of a service are no key for facts about files on another machine.
+        const additions = { index: { ...index, facts: new Map() }, sent: new Set<string>() };
+        await scopeOf(to).add(async () => additions, { gone, bases });
+      }
       await caches?.add(index, results, gone);
     },
   };
@@ -127,7 +124,7 @@ async function openOtherCaches(
   const { openCaches } = await import("./registry/open-caches.ts");
   const carriesCaches = await supports.cacheArchives();
   const own = { ...options, facts: store.facts, explains: memory.explains, carriesCaches };
-  return openCaches({ from, to }, await options.shared.outside(options), own);
+  return openCaches({ from, to }, options.shared, own);
 }
 
 /** Says once of each cache that layers of this machine are not used because they come from it. */
@@ -143,8 +140,4 @@ function reporterOf({ info }: OpenOptions["log"]): (caches: readonly string[] | 
         : `cache: layers of this machine that come from ${caches.join(", ")} are not used: no trusted key has signed that`,
     );
   };
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(messageOf(error));
 }

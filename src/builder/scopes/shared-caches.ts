@@ -1,39 +1,72 @@
-import type { OutsideCaches, OutsideOptions } from "./registry/outside-caches.ts";
-import { createServiceScopes, type ScopesOptions, type ServiceScopes } from "./service-scopes.ts";
+import type { Clock } from "../../clock.ts";
+import type { Message } from "../../messages/wording.ts";
+import type { CachePlace, FoundIndex } from "./cache-place.ts";
+import { type CacheWriter, createCacheWriter } from "./cache-writer.ts";
+import { createIndexReader, type IndexReader } from "./read-index.ts";
+import type { BlobStores, StoreOptions } from "./registry/blob-stores.ts";
+import type { ScopeKeys } from "./signature.ts";
+
+/** A cache of a command: its one reader and its one writer. */
+export interface SharedCache extends Pick<IndexReader, "readSteps" | "report">, Pick<CacheWriter, "add"> {
+  place: CachePlace;
+  /** Reads the cache, once for all builds. */
+  read(): Promise<FoundIndex>;
+}
 
 /** The shared caches of all builds of a command. The builds add to them, and the command writes them. */
 export interface SharedCaches extends Disposable {
-  /** The scopes of the service whose state `store` is. The first build that uses them makes them. */
-  scopes(options: ScopesOptions): ServiceScopes;
-  /** Caches outside services. */
-  outside(options: OutsideOptions): Promise<OutsideCaches>;
+  /** @param owner of the key, such as the state of a service. The first build that uses a cache opens its place. */
+  cache(owner: object, key: string, open: () => CachePlace, options: CacheOptions): SharedCache;
+  /** The stores of caches outside services. */
+  stores(options: StoreOptions): Promise<BlobStores>;
   /** Writes all that was added. Rejects only if interrupted. */
   write(): Promise<void>;
 }
 
-/** `log`: of the command, since what is written may be of several builds. */
-export function createSharedCaches(log: ScopesOptions["log"]): SharedCaches {
-  const scopes = new Map<ScopesOptions["store"], ServiceScopes>();
-  let outside: Promise<OutsideCaches> | undefined;
-  let opened: OutsideCaches | undefined;
+interface CacheOptions extends Pick<ScopeKeys, "sign" | "verify"> {
+  clock: Clock;
+  signal: AbortSignal;
+}
 
-  async function open(options: OutsideOptions): Promise<OutsideCaches> {
+/** `log`: of the command, since what is written may be of several builds. */
+export function createSharedCaches(log: {
+  info(text: string): void;
+  warn(text: Message): void;
+}): SharedCaches {
+  const caches = new Map<object, Map<string, SharedCache & CacheWriter>>();
+  let stores: Promise<BlobStores> | undefined;
+  let opened: BlobStores | undefined;
+
+  async function openStores(options: StoreOptions): Promise<BlobStores> {
     // A build with scopes only does not load it.
-    const { createOutsideCaches } = await import("./registry/outside-caches.ts");
-    opened = createOutsideCaches({ ...options, log });
+    const { createBlobStores } = await import("./registry/blob-stores.ts");
+    opened = createBlobStores(options);
     return opened;
   }
 
+  function open(place: CachePlace, { verify, ...options }: CacheOptions): SharedCache & CacheWriter {
+    const reader = createIndexReader(place, { verify, warn: log.warn });
+    let begun: Promise<FoundIndex> | undefined;
+    const read = () => {
+      begun ??= reader.read();
+      return begun;
+    };
+    const before = () => read().catch(() => undefined);
+    return { ...reader, place, read, ...createCacheWriter(place, { ...options, reader, before, log }) };
+  }
+
   return {
-    scopes: (options) =>
-      scopes.getOrInsertComputed(options.store, () => createServiceScopes({ ...options, log })),
-    outside(options) {
-      outside ??= open(options);
-      return outside;
+    cache: (owner, key, openPlace, options) =>
+      caches
+        .getOrInsertComputed(owner, () => new Map())
+        .getOrInsertComputed(key, () => open(openPlace(), options)),
+    stores(options) {
+      stores ??= openStores(options);
+      return stores;
     },
     async write() {
-      const writers = [...scopes.values(), ...(opened === undefined ? [] : [opened])];
-      await Promise.all(writers.map((writer) => writer.write()));
+      const all = caches.values().flatMap((ofOwner) => ofOwner.values());
+      await Promise.all(Array.from(all, (cache) => cache.write()));
     },
     [Symbol.dispose]: () => opened?.[Symbol.dispose](),
   };

@@ -1,6 +1,8 @@
 import { resolve } from "node:path";
-import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
-import { isCache, readArtifact } from "../../builder/scopes/registry/artifact.ts";
+import type { FoundIndex } from "../../builder/scopes/cache-place.ts";
+import { createIndexReader } from "../../builder/scopes/read-index.ts";
+import { isCache } from "../../builder/scopes/registry/artifact.ts";
+import { createArtifactPlace } from "../../builder/scopes/registry/artifact-place.ts";
 import type { CacheStore, CacheTarget } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
@@ -147,19 +149,13 @@ export function parseStore(
 export async function readStore(
   store: CacheStore,
   invocation: Pick<Invocation, "runtime">,
-): Promise<DecodedIndex> {
-  const { signal } = invocation.runtime;
-  try {
-    const found = await readArtifact(open(store, invocation), store.tag, {
-      name: store.name,
-      verify: undefined,
-      signal,
-    });
-    if (found !== undefined) return found.decoded;
-  } catch (error) {
-    if (!(error instanceof UnusableIndexError)) throw error;
+): Promise<FoundIndex> {
+  const { clock, signal } = invocation.runtime;
+  const place = createArtifactPlace(store, { store: open(store, invocation), clock, signal });
+  const found = await createIndexReader(place, { warn: () => undefined }).read();
+  for (const { error } of found.failures)
     throw new BoughError(`cannot read the cache ${store.label}: ${error.message}`);
-  }
+  if (found.parts.length > 0) return found;
   throw noSuchCache(store);
 }
 

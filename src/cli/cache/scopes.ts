@@ -1,7 +1,7 @@
+import type { FoundIndex } from "../../builder/scopes/cache-place.ts";
 import { listIndexImages, requireImageList } from "../../builder/scopes/index-images.ts";
-import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
 import type { Entry, ScopeIndex } from "../../builder/scopes/scope-index.ts";
-import { parseScopeName, scopeOfTag, scopeTagPrefix } from "../../builder/scopes/scope-name.ts";
+import { parseScopeName } from "../../builder/scopes/scope-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
@@ -14,6 +14,7 @@ import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { registryOptions } from "../service/registry-definitions.ts";
+import { listScopeNames, readScope } from "./read-scope.ts";
 
 const scopeArgument: ArgumentDefinition = {
   type: "positional",
@@ -36,13 +37,6 @@ async function noSuchScope(name: string, service: Pick<Service, "listImages">): 
         ? "`bough cache list` lists the scopes; `bough build --cache-to NAME` creates one."
         : `Did you mean ${guess}?`,
   });
-}
-
-/** Lists the scopes in alphabetical order. */
-export async function listScopeNames(service: Pick<Service, "listImages">): Promise<string[]> {
-  const images = await service.listImages({ tag: scopeTagPrefix });
-  const names = images.map(({ tag }) => scopeOfTag(tag ?? "")).filter((name) => name !== undefined);
-  return [...new Set(names)].sort();
 }
 
 const maxConcurrent = 4;
@@ -69,16 +63,16 @@ export const list = command({
 });
 
 async function listScopes(invocation: Invocation): Promise<void> {
-  const { runtime, log, values } = invocation;
+  const { runtime, values } = invocation;
   const [given] = values.positionals;
   if (given !== undefined) return printList(invocation, [await describeStore(given, invocation)]);
   await using connection = await connect(invocation);
   const { service } = connection;
   const names = await listScopeNames(service);
   requireImageList(service);
-  const scopes = new Map<string, ReadScope>();
+  const scopes = new Map<string, FoundIndex>();
   await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
-    scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));
+    scopes.set(name, (await readScope(name, service, invocation)).found);
   });
   const rows = names.flatMap((name) => {
     const scope = scopes.get(name);
@@ -112,14 +106,12 @@ async function describeStore(text: string, invocation: Invocation): Promise<Retu
       `${JSON.stringify(text)} is neither HOST/NAME:TAG nor ./DIR`,
       "Without it, all scopes are listed.",
     );
-  const { index, isSigned, header } = await readStore(store, invocation);
-  const written = { at: header.at, by: header.by };
-  return describe(store.label, { index, isSigned, images: [], written });
+  return describe(store.label, { ...(await readStore(store, invocation)), parts: [] });
 }
 
 function describe(
   name: string,
-  { index, isSigned, images, written }: Pick<ReadScope, "index" | "isSigned" | "images" | "written">,
+  { index, isSigned, parts, written }: Pick<FoundIndex, "index" | "isSigned" | "parts" | "written">,
 ) {
   return {
     scope: name,
@@ -127,7 +119,7 @@ function describe(
     signed: isSigned,
     writtenAt: written === undefined ? null : new Date(written.at).toISOString(),
     by: written?.by ?? null,
-    image: images[0]?.image ?? null,
+    image: parts[0]?.id ?? null,
   };
 }
 
@@ -179,16 +171,16 @@ function shownMount({ id, usedAt, size }: Entry<"mounts">): Shown {
 }
 
 async function readShown(invocation: Invocation): Promise<ScopeIndex> {
-  const { values, log, runtime } = invocation;
+  const { values, runtime } = invocation;
   const { readStore, parseStore } = await import("./cache-stores.ts");
   const store = parseStore(values.positionals[0] ?? "", runtime);
   if (store !== undefined) return (await readStore(store, invocation)).index;
   const name = readScopeArgument(values);
   await using connection = await connect(invocation);
   const { service } = connection;
-  const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
-  if (images.length === 0) throw await noSuchScope(name, service);
-  return index;
+  const { found } = await readScope(name, service, invocation);
+  if (found.parts.length === 0) throw await noSuchScope(name, service);
+  return found.index;
 }
 
 /** Leaves out columns that are empty for all rows, for people: a service may report no sizes or durations. */

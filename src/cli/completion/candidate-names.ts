@@ -4,7 +4,7 @@ import { withDeadline } from "../../service/http/deadline.ts";
 import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";
-import { listScopeNames } from "../cache/scopes.ts";
+import { listScopeNames } from "../cache/read-scope.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { CompletedKind } from "../command-line/definitions.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";

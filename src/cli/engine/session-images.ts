@@ -1,12 +1,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
-import { readScope, readSteps } from "../../builder/scopes/read-scope.ts";
 import type { SessionUse } from "../../engine/prune/selection.ts";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { openStore, type Store } from "../../store/store.ts";
-import { listScopeNames } from "../cache/scopes.ts";
+import { listScopeNames, readScope } from "../cache/read-scope.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -150,9 +149,8 @@ export async function addScopeUses(
     await using connection = await connect({ runtime, globals: { ...globals, local: true }, log: silent });
     const { service } = connection;
     for (const name of await listScopeNames(service)) {
-      const options = { service, known: new Map(), warn: log.warn };
-      const scope = await readScope(name, options);
-      const { steps } = await readSteps(scope, options);
+      const { found: scope, reader } = await readScope(name, service, { runtime, log });
+      const { steps } = await reader.readSteps(scope);
       const latest = new Set(Array.from(steps.values(), ({ hash }) => hash));
       for (const [hash, { image, usedAt }] of scope.index.layers) {
         const known = uses.get(image);

@@ -1,11 +1,9 @@
 /** What whoever may write to a cache's repository can do: change the index of an unsigned cache, and put blobs beside it. */
 
 import { encodeIndex } from "../../../src/builder/scopes/index-file.ts";
-import {
-  prepareArtifact,
-  readArtifact,
-  readArtifactSteps,
-} from "../../../src/builder/scopes/registry/artifact.ts";
+import { createIndexReader } from "../../../src/builder/scopes/read-index.ts";
+import { prepareArtifact } from "../../../src/builder/scopes/registry/artifact.ts";
+import { createArtifactPlace } from "../../../src/builder/scopes/registry/artifact-place.ts";
 import type { ScopeIndex } from "../../../src/builder/scopes/scope-index.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { digestOf } from "../../../src/image/digest.ts";
@@ -31,10 +29,12 @@ export function openCache(reference: string): Cache {
 }
 
 export async function readCacheIndex({ store, tag, name }: Cache): Promise<ScopeIndex> {
-  const found = await readArtifact(store, tag, { name, verify: undefined, signal });
-  if (found === undefined) throw new Error(`there is no cache ${name}`);
-  await readArtifactSteps(store, found, signal);
-  return found.decoded.index;
+  const cache = { address: store.address, tag, name, label: name };
+  const place = createArtifactPlace(cache, { store, clock: systemClock, signal });
+  const reader = createIndexReader(place, { warn: () => undefined });
+  const found = await reader.read();
+  if (found.written === undefined) throw new Error(`there is no cache ${name}`);
+  return reader.readSteps(found);
 }
 
 /** Writes an index, unsigned. `blobs`: which the manifest names. */
@@ -45,7 +45,7 @@ export async function writeCacheIndex(
 ): Promise<void> {
   const header = { scope: name, by: "forged", at: Date.now(), merged: [] };
   const files = encodeIndex(index, header);
-  const { manifest } = await prepareArtifact(store, files, { blobs, kept: new Set() }, signal);
+  const manifest = await prepareArtifact(store, files, { blobs, kept: new Set() }, signal);
   await store.putManifest(tag, manifest, signal);
 }
 

@@ -6,23 +6,11 @@ import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
 import { digestOf } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
-import {
-  type BlobStore,
-  readDescriptor,
-  type StoredManifest,
-  WrongBlobError,
-} from "../../../registry/blob-store.ts";
+import { type BlobStore, readDescriptor, type StoredManifest } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import { asRecord, asText, parseRecord } from "../../../service/http/json.ts";
 import { inOneChunk, readAtMost } from "../../../streams.ts";
-import {
-  type DecodedIndex,
-  decodeIndex,
-  decodeSteps,
-  type IndexFiles,
-  UnusableIndexError,
-  type Verify,
-} from "../index-file.ts";
+import { type IndexFiles, UnusableIndexError } from "../index-file.ts";
 
 const annotation = "vnd.bough.cache";
 /** The two files are compressed so, though they are no archives. */
@@ -43,86 +31,19 @@ const firstTypes = {
   steps: "application/vnd.bough.cache.steps.v1+zstd",
 } as const;
 
-/** A cache as it was read. */
-export interface StoredCache {
-  /** The manifest's digest. */
-  digest: string;
-  decoded: DecodedIndex;
-  /** Digests of the blobs that its manifest keeps from garbage collections. */
-  kept: ReadonlySet<string>;
-  steps: Descriptor | undefined;
-}
-
 /** Registries accept no larger manifest. */
 const maxManifestBytes = 4 * 1024 * 1024;
 const maxSmallBytes = 256 * 1024;
 /** The size limit of an index before compression: each section is bounded. */
 const maxBytes = 64 * 1024 * 1024;
 
-interface ReadOptions {
-  /** The name that the index must have. */
-  name: string;
-  verify: Verify | undefined;
-  signal: AbortSignal;
-  /** The cache as it was read before: if it is the same, its index is not read again. */
-  last?: StoredCache | undefined;
-}
-
-/**
- * Reads a cache: its manifest and its index. Returns `undefined` if there is none.
- *
- * @throws UnusableIndexError if something else is there, or an index that is damaged, newer or not signed as it must be
- */
-export async function readArtifact(
-  store: BlobStore,
-  tag: string,
-  options: ReadOptions,
-): Promise<StoredCache | undefined> {
-  const manifest = await store.getManifest(tag, options.signal).catch((error: unknown) => {
-    throw error instanceof WrongBlobError ? new UnusableIndexError(`it is damaged: ${error.message}`) : error;
-  });
-  return manifest && readCache(manifest, store, options);
-}
-
-/** The same for a manifest that was read. */
-export async function readCache(
-  manifest: StoredManifest,
-  store: BlobStore,
-  { name, verify, signal, last }: ReadOptions,
-): Promise<StoredCache> {
-  if (manifest.digest === last?.digest) return last;
-  const { index, named, steps } = readManifest(manifest.bytes);
-  const bytes = await readBlob(store, index, signal);
-  const decoded = decodeIndex(bytes, name, verify);
-  return { digest: manifest.digest, decoded, kept: new Set(named.map(({ digest }) => digest)), steps };
-}
-
-/** Adds the inputs of steps, which only explanations need. Ignores a file that is missing or damaged: no layer depends on it. */
-export async function readArtifactSteps(
-  store: BlobStore,
-  { steps, decoded }: StoredCache,
-  signal: AbortSignal,
-): Promise<void> {
-  if (steps === undefined || decoded.hasSteps) return;
-  try {
-    decodeSteps(await readBlob(store, steps, signal), decoded);
-  } catch (error) {
-    if (!(error instanceof UnusableIndexError)) throw error;
-  }
-}
-
-/** The manifest of a cache whose blobs the store has. */
-export interface PreparedArtifact extends Pick<StoredCache, "kept" | "steps"> {
-  manifest: StoredManifest;
-}
-
-/** Sends the files of a cache, whose `blobs` the store has already, as it has those that are `kept`. */
+/** Sends the files of a cache, whose `blobs` the store has already, as it has those that are `kept`. Returns its manifest. */
 export async function prepareArtifact(
   store: BlobStore,
   { index, steps }: IndexFiles,
   { blobs, kept }: { blobs: readonly Descriptor[]; kept: ReadonlySet<string> },
   signal: AbortSignal,
-): Promise<PreparedArtifact> {
+): Promise<StoredManifest> {
   const put = async (mediaType: string, bytes: Uint8Array): Promise<Descriptor> => {
     const blob = { mediaType, digest: digestOf(bytes), size: bytes.byteLength };
     if (!kept.has(blob.digest)) await store.putBlob(blob, () => inOneChunk(bytes), signal);
@@ -132,24 +53,16 @@ export async function prepareArtifact(
     ...(await put(fileType, await Bun.zstdCompress(text, { level: levelFor(text) }))),
     annotations: { [annotation]: file },
   });
-  const [config, indexFile, stepsFile] = [
-    await put(mediaTypes.config, configuration),
+  const config = await put(mediaTypes.config, configuration);
+  const layers = [
     await putFile("index", index),
     await putFile("steps", steps),
-  ];
-  const layers = [
-    indexFile,
-    stepsFile,
     ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
   ];
   const { manifest: mediaType } = mediaTypes;
   const content = { schemaVersion: 2, mediaType, config, layers, annotations: { [annotation]: "v1" } };
   const bytes = Buffer.from(JSON.stringify(content));
-  return {
-    manifest: { digest: digestOf(bytes), mediaType, bytes },
-    kept: new Set([config, ...layers].map(({ digest }) => digest)),
-    steps: stepsFile,
-  };
+  return { digest: digestOf(bytes), mediaType, bytes };
 }
 
 /** Each build reads the index: a small one is made as small as it gets, which takes a tenth of a second at most. */
@@ -168,7 +81,8 @@ async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal
   }
 }
 
-async function readBlob(store: BlobStore, blob: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
+/** Reads one of the two files. Throws an UnusableIndexError if it is damaged or missing. */
+export async function readFile(store: BlobStore, blob: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
   if (blob.size > maxBytes) throw new UnusableIndexError("it is too large");
   const packed = await readWhole(store, blob, signal);
   // In pieces, so that a small file can't fill the memory.
@@ -190,15 +104,15 @@ export function isCache(json: unknown): boolean {
   );
 }
 
-interface CacheManifest {
+export interface CacheManifest {
   index: Descriptor;
   steps: Descriptor | undefined;
-  /** All blobs that it names. */
-  named: readonly Descriptor[];
+  /** Digests of all blobs that it names. */
+  kept: ReadonlySet<string>;
 }
 
 /** Reads the manifest of a cache in either form. Throws an UnusableIndexError. */
-function readManifest(bytes: Uint8Array): CacheManifest {
+export function readManifest(bytes: Uint8Array): CacheManifest {
   if (bytes.byteLength > maxManifestBytes) throw new UnusableIndexError("its manifest is too large");
   const manifest = parseRecord(bytes);
   const config = readAnnotated(manifest?.config);
@@ -208,12 +122,11 @@ function readManifest(bytes: Uint8Array): CacheManifest {
     config?.mediaType === firstTypes.index
       ? [config, blobs.find(({ mediaType }) => mediaType === firstTypes.steps)]
       : ["index", "steps"].map((file) => blobs.find(({ annotations }) => annotations?.[annotation] === file));
-  if (index === undefined || !isCache(manifest)) throw new ForeignArtifactError(describeForeign(manifest));
-  return { index, steps, named: [...(config === undefined ? [] : [config]), ...blobs] };
+  if (index === undefined || !isCache(manifest))
+    throw new UnusableIndexError(describeForeign(manifest), { mustStay: true });
+  const named = [...(config === undefined ? [] : [config]), ...blobs];
+  return { index, steps, kept: new Set(named.map(({ digest }) => digest)) };
 }
-
-/** Thrown if a tag names something that no bough wrote: it must not be replaced. */
-export class ForeignArtifactError extends UnusableIndexError {}
 
 function describeForeign(manifest: ReturnType<typeof parseRecord>): string {
   const text = JSON.stringify(manifest ?? {});

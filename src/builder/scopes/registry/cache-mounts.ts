@@ -2,11 +2,11 @@ import { messageOf } from "../../../errors.ts";
 import type { FactStore } from "../../../store/facts.ts";
 import { keyOfCache, noteCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
+import type { Additions } from "../merge-additions.ts";
 import type { Entry } from "../scope-index.ts";
-import type { OpenTarget } from "./cache-store.ts";
+import type { CacheTarget } from "./cache-store.ts";
 import type { LayerSender } from "./send-layers.ts";
 import type { ImageSource } from "./shared-images.ts";
-import type { Additions } from "./translate.ts";
 
 /** The cache mounts that commands of the build have used, by the key that names them on all machines. */
 export type UsedCaches = Map<string, { id: string /** Of the service's cache. */; key: string }>;
@@ -45,7 +45,7 @@ export function createCarriedCaches(
 export async function withCaches(
   additions: Additions,
   used: UsedCaches,
-  { mounts, label }: Pick<OpenTarget, "mounts" | "label">,
+  { mounts, label }: Pick<CacheTarget, "mounts" | "label">,
   {
     sender,
     now,

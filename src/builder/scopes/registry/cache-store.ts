@@ -1,5 +1,4 @@
 import type { Compression } from "../../../image/compression.ts";
-import type { BlobStore } from "../../../registry/blob-store.ts";
 import { isGithub } from "../../../registry/github/scope-address.ts";
 
 /** A cache outside a service, as an option names it. */
@@ -44,8 +43,4 @@ export interface CacheTarget extends CacheStore {
 export interface ChosenMounts {
   ids: readonly string[] | undefined;
   maxBytes: number;
-}
-
-export interface OpenTarget extends CacheTarget {
-  store: BlobStore;
 }

@@ -1,18 +1,21 @@
-import { messageOf } from "../../../errors.ts";
 import type { CarriedCaches } from "../../job.ts";
+import { findScope } from "../find-scope.ts";
+import type { Additions } from "../merge-additions.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
-import { readArtifactSteps } from "./artifact.ts";
+import type { SharedCaches } from "../shared-caches.ts";
+import type { ScopeKeys } from "../signature.ts";
+import { createArtifactPlace } from "./artifact-place.ts";
+import { keyOf, type SendingMachine, type StoreOptions } from "./blob-stores.ts";
 import { createCarriedCaches, type UsedCaches, withCaches } from "./cache-mounts.ts";
 import type { CacheStore, CacheTarget } from "./cache-store.ts";
-import type { OutsideCaches, SendingMachine } from "./outside-caches.ts";
 import {
   createSharedImages,
   type ImageSource,
   type SharedImages,
   type SharingService,
 } from "./shared-images.ts";
-import { type Additions, translate } from "./translate.ts";
+import { translate } from "./translate.ts";
 
 /** The caches outside a service that a build reads, in this order, and those that it writes. */
 export interface CacheChoice {
@@ -20,7 +23,7 @@ export interface CacheChoice {
   to: readonly CacheTarget[];
 }
 
-export interface CacheOptions extends SendingMachine {
+interface CacheOptions extends SendingMachine, StoreOptions, Pick<ScopeKeys, "sign" | "verify"> {
   service: SharingService;
   /** True if the service can read and fill caches of cache mounts. */
   carriesCaches: boolean;
@@ -28,7 +31,6 @@ export interface CacheOptions extends SendingMachine {
   cacheRealm?: string | undefined;
   /** True if the build explains steps, which needs their inputs. */
   explains: boolean;
-  signal: AbortSignal;
   log: { info(text: string): void; warn(text: string): void };
 }
 
@@ -51,38 +53,29 @@ export interface OpenCaches {
 /** Reads the caches. Warns of one that can't be read, and goes on without it. */
 export async function openCaches(
   { from, to }: CacheChoice,
-  caches: OutsideCaches,
+  shared: SharedCaches,
   options: CacheOptions,
 ): Promise<OpenCaches> {
-  const { service, signal, log, explains, clock, cacheRealm } = options;
+  const { service, signal, log, clock, cacheRealm } = options;
+  const stores = await shared.stores(options);
   const images = createSharedImages(service, log.warn);
   const sources: ImageSource[] = [];
   const usedCaches: UsedCaches = new Map();
 
+  const cacheOf = (cache: CacheStore) => {
+    const open = () => createArtifactPlace(cache, { ...options, store: stores.open(cache.address) });
+    return shared.cache(stores, keyOf(cache), open, options);
+  };
+  const senderTo = (target: CacheTarget, trusts: boolean) =>
+    stores.senderTo(target, options, trusts ? cacheOf(target).read : undefined);
+
   async function find(cache: CacheStore): Promise<FoundScope | undefined> {
-    try {
-      const stored = await caches.read(cache);
-      if (stored === undefined) {
-        log.info(`cache: ${cache.label} is empty`);
-        return undefined;
-      }
-      if (explains) await readArtifactSteps(caches.storeOf(cache.address), stored, signal);
-      const { index, verifiedKey: key = null } = stored.decoded;
-      const origin = [{ cache: cache.label, key }];
-      const source = { index, address: cache.address, label: cache.label, origin };
-      sources.push(source);
-      return {
-        name: cache.label,
-        index,
-        origin,
-        imageOf: (name) => images.declare(name, source),
-        chainOf: images.chainOf,
-      };
-    } catch (error) {
-      signal.throwIfAborted();
-      log.warn(`cache: ${cache.label} is not used: ${messageOf(error)}`);
-      return undefined;
-    }
+    const found = await findScope(cacheOf(cache), options);
+    if (found === undefined) return undefined;
+    const { address, label } = cache;
+    const source = { ...found, address, label };
+    sources.push(source);
+    return { ...found, imageOf: (name) => images.declare(name, source), chainOf: images.chainOf };
   }
 
   async function addTo(
@@ -91,7 +84,7 @@ export async function openCaches(
     results: readonly string[],
     trusts: boolean,
   ): Promise<Additions> {
-    const sender = caches.senderTo(target, options, trusts);
+    const sender = senderTo(target, trusts);
     const sends = target.mode === "max" ? "all" : results;
     const layers = await translate(used, { service, images, sender, sends, now: clock.now(), signal });
     return withCaches(layers, usedCaches, target, { sender, now: clock.now(), signal, warn: log.warn });
@@ -111,16 +104,16 @@ export async function openCaches(
       for (const target of to)
         if (target.mode === "max")
           // The error comes when the cache is written, if it is still there.
-          caches
-            .senderTo(target, options, true)
+          senderTo(target, true)
             .send(image)
             .catch(() => undefined);
     },
     async add(used, results, gone) {
+      const none: ReadonlySet<string> = new Set();
       await Promise.all(
         to.map((target) => {
           const make = (trusts: boolean) => addTo(target, used, results, trusts);
-          return caches.writerOf(target).add(make, gone);
+          return cacheOf(target).add(make, { gone, bases: none, keepBytes: target.keepBytes });
         }),
       );
     },

@@ -3,6 +3,7 @@ import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { NotFoundError } from "../../../service/http/errors.ts";
 import { isSha256 } from "../../../sha256.ts";
 import { configurationTitle } from "../../cache/layer-cache.ts";
+import type { Additions } from "../merge-additions.ts";
 import { emptyIndex, type ScopeIndex } from "../scope-index.ts";
 import { factKey } from "./bound-index.ts";
 import { addImage, chainOf, type PortableImage } from "./portable-image.ts";
@@ -21,13 +22,6 @@ interface TranslateOptions {
 
 /** Images at once whose layers the service is asked for. */
 const maxConcurrent = 8;
-
-/** What a build adds to a cache, by contents. */
-export interface Additions {
-  index: ScopeIndex;
-  /** Digests of the blobs that the store has now. */
-  sent: ReadonlySet<string>;
-}
 
 /**
  * Returns what a build has made or used with images by their contents in place of the service's UUIDs. Sends their layers. A layer

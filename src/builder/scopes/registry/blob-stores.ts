@@ -1,0 +1,58 @@
+import type { Clock } from "../../../clock.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+import type { FactStore } from "../../../store/facts.ts";
+import type { FoundIndex } from "../cache-place.ts";
+import type { CacheStore, CacheTarget } from "./cache-store.ts";
+import { createLayerSender, type LayerSender } from "./send-layers.ts";
+import type { SharingService } from "./shared-images.ts";
+
+/** What sends layers: a service, and what this machine has noted of its layers. */
+export interface SendingMachine {
+  service: SharingService;
+  facts: Pick<FactStore, "get" | "set">;
+}
+
+/** The stores of caches outside services, and what sends layers there, for all builds of a command. */
+export interface BlobStores extends Disposable {
+  open(address: string): BlobStore;
+  /** @param found returns what the cache has; `undefined` if the store may have lost blobs that its manifest names */
+  senderTo(
+    target: CacheTarget,
+    machine: SendingMachine,
+    found: (() => Promise<FoundIndex>) | undefined,
+  ): LayerSender;
+}
+
+export interface StoreOptions {
+  openStore(address: string): BlobStore;
+  openScratch(): Disposable & { path: string };
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+export function keyOf({ address, tag }: CacheStore): string {
+  return `${address}:${tag}`;
+}
+
+export function createBlobStores({ openStore, openScratch, signal }: StoreOptions): BlobStores {
+  const stores = new Map<string, BlobStore>();
+  const senders = new Map<SendingMachine["facts"], Map<string, LayerSender>>();
+  const open = (address: string) => stores.getOrInsertComputed(address, () => openStore(address));
+
+  return {
+    open,
+    senderTo(target, { service, facts }, found) {
+      const { address, compression } = target;
+      const known = senders.getOrInsertComputed(facts, () => new Map());
+      return known.getOrInsertComputed(`${keyOf(target)} ${compression} ${found !== undefined}`, () =>
+        createLayerSender({
+          ...{ service, facts, compression, openScratch, signal, store: open(address) },
+          kept: async () => (await found?.().catch(() => undefined))?.kept ?? new Set(),
+        }),
+      );
+    },
+    [Symbol.dispose]() {
+      for (const known of senders.values()) for (const sender of known.values()) sender[Symbol.dispose]();
+    },
+  };
+}
