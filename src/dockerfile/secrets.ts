@@ -11,7 +11,15 @@ const minLength = 4;
 /** Searching every text for more values would take too long: the whole text is masked then. */
 const maxValues = 1000;
 
-/** Returns the secrets among variables: values of variables with a secret's name, also as part of other values. */
+/** A shorter line of a secret may be part of another text by chance. */
+const minLineLength = 8;
+/** Lines that are also searched within other lines. All of a large secret, such as a list of certificates, would take too long. */
+const maxSearchedLines = 250;
+
+/**
+ * Returns the secrets among variables: values of variables with a secret's name, also as part of other values, and each line of one:
+ * output is cut between lines.
+ */
 export function secretsAmong(
   variables: Iterable<readonly [name: string, value: string | null | undefined]>,
 ): Secrets {
@@ -19,17 +27,26 @@ export function secretsAmong(
     value ? [[name, value]] : [],
   );
   const known = new Map(entries);
+  const secrets = entries
+    .filter(([name, value]) => value.length >= minLength && isSecretVariable(name))
+    .map(([, value]) => value);
+  const lines = linesOf(secrets);
   const values = new Set(
-    entries
-      .filter(([name, value]) => value.length >= minLength && isSecretVariable(name))
-      .flatMap(([, value]) => [value, quoted(value), encodeURIComponent(value.toWellFormed())]),
+    [...secrets, ...lines.slice(0, maxSearchedLines)].flatMap((value) => [
+      value,
+      quoted(value),
+      encodeURIComponent(value.toWellFormed()),
+    ]),
   );
+  const wholeLines = new Set(lines.slice(maxSearchedLines));
   // One value may be part of another.
   const longestFirst = [...values].sort((one, other) => other.length - one.length);
-  const mask = (text: string): string =>
-    values.size > maxValues
-      ? "***"
-      : maskSecrets(longestFirst.reduce((masked, value) => masked.replaceAll(value, () => "***"), text));
+  const mask = (text: string): string => {
+    if (values.size > maxValues) return "***";
+    // First of all: a line in which something else is masked is not found any more.
+    const kept = withoutLines(text, wholeLines);
+    return maskSecrets(longestFirst.reduce((masked, value) => masked.replaceAll(value, () => "***"), kept));
+  };
   return {
     has(name) {
       const value = known.get(name);
@@ -37,6 +54,22 @@ export function secretsAmong(
     },
     mask,
   };
+}
+
+/** Returns the lines of values that have several. */
+function linesOf(values: readonly string[]): string[] {
+  const lines = values
+    .filter((value) => value.includes("\n"))
+    .flatMap((value) => value.split("\n").map((line) => line.trim()));
+  return [...new Set(lines.filter((line) => line.length >= minLineLength))];
+}
+
+function withoutLines(text: string, masked: ReadonlySet<string>): string {
+  if (masked.size === 0) return text;
+  return text
+    .split("\n")
+    .map((line) => (masked.has(line.trim()) ? "***" : line))
+    .join("\n");
 }
 
 /** True for a secret's name. A plain KEY is more often an example than a secret. */
@@ -76,9 +109,7 @@ export function maskSecrets(text: string, fill: (length: number) => string = () 
       isSecretName(name) ? `${before}${name}${between}${fill(value.length)}` : whole,
     )
     .replace(assignment, (whole, name: string, between: string, value: string) =>
-      isSecretName(name) && !/^key$/i.test(name) && !reference.test(value)
-        ? `${name}${between}${fill(value.length)}`
-        : whole,
+      isSecretVariable(name) && !reference.test(value) ? `${name}${between}${fill(value.length)}` : whole,
     )
     .replace(queryParameter, (whole, before: string, name: string, value: string) =>
       isSecretParameter(name) ? `${before}${name}=${fill(value.length)}` : whole,

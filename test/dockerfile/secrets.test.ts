@@ -43,6 +43,16 @@ describe("secretsAmong", () => {
     expect(secrets.mask(text)).toBe(expected);
   });
 
+  test("masks each line of a value with several: output is cut between lines", () => {
+    const key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nshort\n-----END KEY-----\n";
+    const { mask } = secretsAmong([["SIGNING_KEY", key]]);
+    expect(mask(`cat: ${key}`)).toBe("cat: ***");
+    expect(mask("a MIIEvQIBADANBg b\nshort")).toBe("a *** b\nshort");
+    const lines = Array.from({ length: 2000 }, (_, index) => `certificate line ${index}`);
+    const many = secretsAmong([["CERTIFICATES_SECRET", lines.join("\n")]]);
+    expect(many.mask("x certificate line 7 y\n  certificate line 1999\nz")).toBe("x *** y\n***\nz");
+  });
+
   test("shows nothing if there are more secrets than it can search for", () => {
     const many = secretsAmong(
       Array.from({ length: 2000 }, (_, index) => [`TOKEN_${index}`, `value ${index}`]),

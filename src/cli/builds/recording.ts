@@ -209,7 +209,7 @@ export function startRecording(
       };
     },
     hide(secrets) {
-      mask = maskOf(buildArgs, secrets);
+      mask = secretsAmong([...buildArgs, ...secretTexts(secrets)]).mask;
     },
     mask: (text) => mask(text),
     setOwner(process) {
@@ -266,38 +266,6 @@ function doorOf({ isPlugin, isCalledByAgent }: Invocation["runtime"], isBaked: b
   if (isCalledByAgent === true) return "mcp";
   return isBaked ? "bake" : "build";
 }
-
-/** Returns what masks secrets, and each line of one, too: output is cut between lines. */
-function maskOf(buildArgs: BuildInputs["buildArgs"], secrets: GivenSecrets): (text: string) => string {
-  const texts = secretTexts(secrets);
-  const lines = texts.flatMap(([name, text]) =>
-    text.includes("\n")
-      ? text.split("\n").map((line): [name: string, value: string] => [name, line.trim()])
-      : [],
-  );
-  const distinct = new Map(
-    lines.filter(([, line]) => line.length >= minLineLength).map(([name, line]) => [line, name]),
-  );
-  const searched = [...distinct]
-    .slice(0, maxSearchedLines)
-    .map(([line, name]): [string, string] => [name, line]);
-  const others = new Set([...distinct.keys()].slice(maxSearchedLines));
-  const { mask } = secretsAmong([...buildArgs, ...texts, ...searched]);
-  if (others.size === 0) return mask;
-  // First of all: a line in which something else is masked is not found any more.
-  return (text) =>
-    mask(
-      text
-        .split("\n")
-        .map((line) => (others.has(line.trim()) ? "***" : line))
-        .join("\n"),
-    );
-}
-
-/** A shorter line of a secret may be part of another text by chance. */
-const minLineLength = 8;
-/** Lines that are also searched within other lines. All of a large secret, such as a list of certificates, would take too long. */
-const maxSearchedLines = 250;
 
 /** 60 random bits, in letters and digits that are not taken for each other. */
 function createBuildId(): string {
