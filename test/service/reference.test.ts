@@ -36,7 +36,12 @@ describe("the address and the tag of an import for a reference:", () => {
     ["dir:1.0", "docker://docker.io/library/dir:1.0", "dir:1.0"],
   ])("%s", (text, url, tag) => {
     const [, pinned] = text.split("@");
-    expect(parseReference(text)).toEqual({ kind: "registry", url, tag, digest: pinned });
+    const parsed = parseReference(text);
+    expect(parsed).toMatchObject({ kind: "registry", url, tag, digest: pinned });
+    if (parsed.kind !== "registry") return;
+    const { address, reference } = parsed;
+    expect(address + (pinned === undefined ? ":" : "@") + reference).toBe(url);
+    expect(reference).not.toContain("/");
   });
 
   test.each([

@@ -2,7 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import { isFor, parsePlatform } from "../../image/platform.ts";
 import { sentences, wording } from "../../messages/wording.ts";
-import { parseReference, withLatest } from "../../service/images/reference.ts";
+import { parseReference, type RegistryReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
@@ -19,27 +19,30 @@ export async function findAsDocker(
   daemon: DaemonImages,
   build: BuildJob,
 ): Promise<FoundImage> {
-  const local = build.asked.pullsImages ? undefined : await findIn(daemon, wanted, build);
-  return local ?? (await findInRegistry(wanted, build));
+  const name = parseReference(wanted.reference);
+  if (name.kind !== "registry") throw new Error("only a name of a registry means an image there");
+  const local = build.asked.pullsImages ? undefined : await findIn(daemon, name, wanted, build);
+  return local ?? (await findInRegistry(name, wanted, build));
 }
 
 /** Finds the image that docker's daemon has under a name, which an address of a registry is not. */
 export async function findWithDaemon(wanted: WantedImage, build: BuildJob): Promise<FoundImage | undefined> {
   const { reference } = wanted;
   const { daemonImages } = build.services;
-  const isName = !reference.startsWith("docker://") && parseReference(reference).kind === "registry";
-  return daemonImages && isName ? findIn(daemonImages, wanted, build) : undefined;
+  const name = reference.startsWith("docker://") ? undefined : parseReference(reference);
+  return daemonImages && name?.kind === "registry" ? findIn(daemonImages, name, wanted, build) : undefined;
 }
 
 async function findIn(
   daemon: DaemonImages,
+  { url }: RegistryReference,
   wanted: WantedImage,
   build: BuildJob,
 ): Promise<FoundImage | undefined> {
   const { reference, platform } = wanted;
   const { store, supports } = build.services;
   // Whole: docker also finds images by the beginning of their ids.
-  const name = urlOf(reference).slice("docker://".length);
+  const name = url.slice("docker://".length);
   const found = await daemon.find(name, platform ? parsePlatform(platform) : await platformOf(supports));
   if (found === undefined) return undefined;
   const known = await findKnown(found, wanted, build.services);
@@ -83,13 +86,16 @@ async function findKnown(
 }
 
 /** Finds the image that its registry has under a name now. It is imported if this one has not been. */
-async function findInRegistry(wanted: WantedImage, build: BuildJob): Promise<FoundImage> {
+async function findInRegistry(
+  name: RegistryReference,
+  wanted: WantedImage,
+  build: BuildJob,
+): Promise<FoundImage> {
   const { reference, platform } = wanted;
   const { service, store } = build.services;
-  const [, address = "", tag = ""] = /^(docker:\/\/.+):([^:/@]+)$/.exec(urlOf(reference)) ?? [];
   try {
-    const digest = await findDigest(reference, { address, tag }, build);
-    const url = `${address}@${digest}`;
+    const digest = await findDigest(reference, name, build);
+    const url = `${name.address}@${digest}`;
     const known = recallImage(url, store, platform);
     const found = known === undefined ? undefined : await service.findImage(known);
     if (found !== undefined && found !== "unsupported") return found;
@@ -102,18 +108,13 @@ async function findInRegistry(wanted: WantedImage, build: BuildJob): Promise<Fou
   }
 }
 
-function urlOf(reference: string): string {
-  const parsed = parseReference(reference);
-  return parsed.kind === "registry" ? parsed.url : "";
-}
-
 async function findDigest(
   reference: string,
-  { address, tag }: { address: string; tag: string },
+  { url, address, reference: tag }: RegistryReference,
   build: BuildJob,
 ): Promise<string> {
   const { openRegistry, signal } = build.services;
-  const name = `${address.slice("docker://".length)}:${tag}`;
+  const name = url.slice("docker://".length);
   const failed = (reason: string, error?: BoughError) =>
     withStageHint(
       new BoughError(`${reference}: failed to resolve source metadata for ${name}: ${reason}`, {

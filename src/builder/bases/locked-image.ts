@@ -3,7 +3,7 @@ import { formatPlatform, isSamePlatform, type Platform } from "../../image/platf
 import { type Message, sentences, wording } from "../../messages/wording.ts";
 import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
-import { parseReference } from "../../service/images/reference.ts";
+import { parseReference, type RegistryReference } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { recallImage, rememberImage } from "../cache/noted-images.ts";
@@ -45,20 +45,12 @@ export async function findLockedImage(
   }
 }
 
-interface InRegistry {
-  /** `docker://HOST/NAME` */
-  address: string;
-  tag: string;
-}
-
 /** Returns what a registry has under another digest some day; `undefined` for all other references. */
-function registryOf(name: string, lock: ReferenceLock): InRegistry | undefined {
+function registryOf(name: string, lock: ReferenceLock): RegistryReference | undefined {
   const parsed = name === scratch ? undefined : parsedOrNone(name);
   // Some tags of a service are not valid in a registry.
   if (parsed === undefined ? name !== scratch : parsed.kind === "tag") lock.leaveOut(name);
-  if (parsed?.kind !== "registry" || parsed.digest !== undefined) return undefined;
-  const [, address = "", tag = ""] = /^(docker:\/\/.+):([^:/@]+)$/.exec(parsed.url) ?? [];
-  return { address, tag };
+  return parsed?.kind === "registry" && parsed.digest === undefined ? parsed : undefined;
 }
 
 function parsedOrNone(name: string) {
@@ -83,7 +75,7 @@ function withDigest(name: string, digest: string): string {
 async function findDigest(
   name: string,
   platform: Platform | undefined,
-  { address, tag }: InRegistry,
+  { address, reference: tag }: RegistryReference,
   build: BuildJob,
 ): Promise<string> {
   const key = platform && formatPlatform(platform);

@@ -2,12 +2,12 @@ import { BoughError } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
-import { type BlobSource, readDescriptor } from "../../registry/blob-store.ts";
+import type { BlobSource } from "../../registry/blob-store.ts";
+import { readConfig } from "../../registry/image-config.ts";
 import { asRecord, parseRecord } from "../../service/http/json.ts";
-import { otherName, parseReference } from "../../service/images/reference.ts";
+import { otherName, parseReference, type RegistryReference } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import type { Store } from "../../store/store.ts";
-import { readAtMost } from "../../streams.ts";
 import { platformOf, scratch } from "../bases/base.ts";
 import { manifestFor } from "../bases/remote-base.ts";
 import { baseHash } from "../cache/chain-hash.ts";
@@ -33,9 +33,6 @@ export interface KeyedBases {
   /** The digests that registries have for the names: a build starts from these, so that its key is true. */
   readonly pins: ReadonlyMap<string, string>;
 }
-
-/** The size limit of a configuration, as of imports. */
-const maxConfigBytes = 8 * 1024 * 1024;
 
 /**
  * Finds what a name means in its registry now, by its manifest and its configuration: what a home has imported earlier makes no
@@ -76,14 +73,13 @@ export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
 
   async function findInRegistry(
     reference: string,
-    { url, digest }: { url: string; digest: string | undefined },
+    { address, reference: tag, digest }: RegistryReference,
     {
       platform,
       stored,
       key,
     }: { platform: Platform | undefined; stored: FoundImage | undefined; key: string | undefined },
   ): Promise<KeyedBase> {
-    const [, address = "", tag = ""] = /^(docker:\/\/.+?)(?:@|:(?=[^:/]+$))(.+)$/.exec(url) ?? [];
     const registry = await options.openRegistry(address);
     const find = async () => requireManifest(await registry.getManifest(tag, signal), reference);
     const pinned =
@@ -112,12 +108,10 @@ export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
     reference: string,
   ): Promise<{ configDigest: string; config: ImageConfig }> {
     const manifest = await manifestFor(top, platform, registry, signal);
-    const descriptor = readDescriptor(manifest && parseRecord(manifest.bytes)?.config);
-    if (descriptor === undefined || descriptor.size > maxConfigBytes)
-      throw new BoughError(`${reference} has no image for ${formatPlatform(platform)}`);
-    const { bytes } = await readAtMost(maxConfigBytes, await registry.openBlob(descriptor, signal));
-    const fields = asRecord(parseRecord(bytes)?.config) ?? {};
-    return { configDigest: descriptor.digest, config: parseImageConfig(fields) };
+    const read = manifest && (await readConfig(manifest, registry, signal));
+    if (read === undefined) throw new BoughError(`${reference} has no image for ${formatPlatform(platform)}`);
+    const fields = asRecord(parseRecord(read.bytes)?.config) ?? {};
+    return { configDigest: read.digest, config: parseImageConfig(fields) };
   }
 
   function described(reference: string, image: FoundImage | undefined): KeyedBase {

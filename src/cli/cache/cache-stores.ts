@@ -85,7 +85,7 @@ export function registryStore(reference: string, options: Pick<OpenOptions, "opt
       options.option,
       `type=registry needs ref=HOST/NAME:TAG, not ${JSON.stringify(reference)}`,
     );
-  const [, address = "", tag = ""] = /^(.+):([^:/]+)$/.exec(parsed.url) ?? [];
+  const { address, reference: tag } = parsed;
   const [, name = ""] = /^docker:\/\/[^/]+\/(.+)$/.exec(address) ?? [];
   return { label: `${address.slice("docker://".length)}:${tag}`, address, tag, name: `${name}:${tag}` };
 }

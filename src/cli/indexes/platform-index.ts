@@ -11,8 +11,8 @@ import {
   readDescriptor,
   type StoredManifest,
 } from "../../registry/blob-store.ts";
+import { readConfig } from "../../registry/image-config.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
-import { readAtMost } from "../../streams.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
 export type IndexEntry = Descriptor & {
@@ -33,7 +33,6 @@ export interface FoundEntry {
 }
 
 const referenceDigest = "vnd.docker.reference.digest";
-const maxConfigBytes = 8 * 1024 * 1024;
 
 /** A registry has no image of that name. */
 export class MissingImageError extends BoughError {
@@ -77,9 +76,9 @@ export async function readEntries(
     const entries = listed.map((each) => ({ entry: readEntry(each, name), from }));
     return { manifest, from, isIndex: true, entries, annotations: readAnnotations(record) };
   }
-  const described = readEntry(record.config, name);
-  const { bytes: config } = await readAtMost(maxConfigBytes, await from.openBlob(described, signal));
-  const platform = platformOfConfig(parseManifest(config, `the configuration of ${name}`));
+  const config = await readConfig(manifest, from, signal);
+  if (config === undefined) throw new BoughError(`${name} has no configuration`);
+  const platform = platformOfConfig(parseManifest(config.bytes, `the configuration of ${name}`));
   if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
   const entry = { mediaType, digest, size: bytes.byteLength, platform };
   return { manifest, from, isIndex: false, entries: [{ entry, from }], annotations: {} };

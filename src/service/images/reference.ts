@@ -21,11 +21,21 @@ type ImageReference =
   | { kind: "uuid"; uuid: string }
   /** `tag:<name>`: an image of the service; there is nothing to import. */
   | { kind: "tag"; tag: string }
-  /**
-   * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest.
-   */
-  | { kind: "registry"; url: string; tag: string | undefined; digest: string | undefined }
+  | RegistryReference
   | LocalReference;
+
+/** Something to import from a registry. */
+export interface RegistryReference {
+  kind: "registry";
+  url: string;
+  /** `docker://HOST/NAME` */
+  address: string;
+  /** Tag or digest there. */
+  reference: string;
+  /** Names it on the service afterwards; `undefined` for a digest. */
+  tag: string | undefined;
+  digest: string | undefined;
+}
 
 /** A directory or an archive on this machine, which the embedded engine imports. */
 export interface LocalReference {
@@ -53,21 +63,17 @@ export function parseReference(text: string): ImageReference {
   if (isUuid(text)) return { kind: "uuid", uuid: text.toLowerCase() };
   if (text.startsWith("tag:")) return { kind: "tag", tag: text.slice("tag:".length) };
   if (text.startsWith("docker://")) {
-    const { url, path, tag, digest } = parseDockerReference(text.slice("docker://".length), text);
-    const familiar = path.replace(/^docker\.io\/(library\/)?/, "");
-    const name = digest === undefined ? tagOrNone(`${familiar}:${tag}`) : undefined;
-    return { kind: "registry", url, tag: name, digest };
+    const found = parseDockerReference(text.slice("docker://".length), text);
+    const familiar = found.address.replace(/^docker:\/\/(docker\.io\/(library\/)?)?/, "");
+    const tag = found.digest === undefined ? tagOrNone(`${familiar}:${found.reference}`) : undefined;
+    return { kind: "registry", ...found, tag };
   }
   const [, transport, rest] = pathTransport.exec(text) ?? [];
   if (transport !== undefined && rest !== undefined) return parseLocalReference(text, transport, rest);
   requireTransport(text);
-  const { url, digest } = parseDockerReference(text, text);
-  return {
-    kind: "registry",
-    url,
-    tag: digest === undefined ? tagOrNone(withLatest(text)) : undefined,
-    digest,
-  };
+  const found = parseDockerReference(text, text);
+  const tag = found.digest === undefined ? tagOrNone(withLatest(text)) : undefined;
+  return { kind: "registry", ...found, tag };
 }
 
 /** Throws if an image can't be imported from the place that `text` names. */
@@ -103,20 +109,12 @@ function parseLocalReference(url: string, transport: string, rest: string): Loca
   return { kind: "local", url, tag: tagOfPath(transport, path, suffix.slice(1)), transport, path, suffix };
 }
 
-interface DockerReference {
-  url: string;
-  /** Registry host and repository. */
-  path: string;
-  tag: string;
-  digest: string | undefined;
-}
-
 /**
  * Parses a registry reference. No registry host means Docker Hub, one path segment there means `library/`, no tag means
  * `:latest`. With a digest, the tag is ignored.
  */
-function parseDockerReference(reference: string, whole: string): DockerReference {
-  const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(reference);
+function parseDockerReference(text: string, whole: string): Omit<RegistryReference, "kind" | "tag"> {
+  const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(text);
   if (parts === null) throw invalid(whole, "the repository is missing");
   const [, name = "", tag = "latest", digest] = parts;
   const { host: written, repository: rest } = splitHost(name);
@@ -131,8 +129,10 @@ function parseDockerReference(reference: string, whole: string): DockerReference
   if (digest !== undefined && !isDigest(digest)) {
     throw invalid(whole, `${digest} is not a valid digest (sha256: and 64 hexadecimal digits)`);
   }
-  const path = `${host}/${repository}`;
-  return { url: `docker://${path}${digest === undefined ? `:${tag}` : `@${digest}`}`, path, tag, digest };
+  const address = `docker://${host}/${repository}`;
+  return digest === undefined
+    ? { url: `${address}:${tag}`, address, reference: tag, digest }
+    : { url: `${address}@${digest}`, address, reference: digest, digest };
 }
 
 /** Returns the tag for a local image. `oci:/path/to/base:1.0` gets `base:1.0`; a name in an archive is a complete reference. */
