@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { usageError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
@@ -19,6 +20,17 @@ export function openForReading(path: string | Buffer, flags: number): number {
     if (errorCode(error) !== "EPERM") throw error;
     return openSync(path, O_RDONLY | flags);
   }
+}
+
+/** Decodes text for which nothing may stand in. Throws a BoughError of kind `usage` that names the first line that is not UTF-8. */
+export function utf8Text(bytes: Uint8Array): string {
+  if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  let line = 1;
+  for (let [at, end] = [0, 0]; at < bytes.length; at = end + 1, line += 1) {
+    end = bytes.indexOf(0x0a, at);
+    if (end < 0 || !isUtf8(bytes.subarray(at, end))) break;
+  }
+  throw usageError(`line ${line} is not UTF-8 text`, "Save it as UTF-8.");
 }
 
 /**

@@ -434,7 +434,7 @@ describe("a matrix of a file", () => {
       name = "env-\${row.id}"
       args = { WHAT = row.what }
     }`;
-  const argsWith = async (files: Record<string, string>, option: string) => {
+  const argsWith = async (files: Record<string, FileSpec>, option: string) => {
     const directory = makeProject({ "docker-bake.hcl": hcl, ...files });
     const { exitCode, stdout, stderr } = await bough(
       directory,
@@ -476,9 +476,38 @@ describe("a matrix of a file", () => {
     ],
     ["rows=a.csv", { "a.csv": 'id,what\na,"b\n' }, "--var-file rows=a.csv: line 2: a quote is not where"],
     ["rows=a.jsonl", { "a.jsonl": '{"id": "a"}\n{\n' }, "--var-file rows=a.jsonl: line 2: "],
+    ["rows=a.csv", { "a.csv": "id,what,id\na,b,c\n" }, '--var-file rows=a.csv: line 1 has two columns "id"'],
+    [
+      "rows=a.csv",
+      { "a.csv": notUtf8("id,what\na,Z\xfcrich\n") },
+      "--var-file rows=a.csv: line 2 is not UTF-8 text",
+    ],
+    ["rows=a.csv", { "a.csv": notUtf8("\xff\xfei\0d\0") }, "--var-file rows=a.csv: line 1 is not UTF-8 text"],
+    ["rows=a.txt", { "a.txt": "id,what\na,b\n" }, "(without a name in .csv or .jsonl it is read as JSON)"],
     ["other=a.json", { "a.json": "[]" }, "--var-file other=...: there is no variable other"],
     ["rows=a.json", { "a.json": '"text"' }, "matrix: row must be a list"],
-  ])("%s is refused: %j", async (option, files: Record<string, string>, message) => {
+  ])("%s is refused: %j", async (option, files: Record<string, FileSpec>, message) => {
     expect(await argsWith(files, option)).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
   });
 });
+
+test.each([
+  ["docker-bake.hcl", 'target "default" {\n  args = { A = "\xff" }\n}\n'],
+  ["docker-bake.json", '{"target":\n{"default": {"args": {"A": "\xff"}}}}'],
+  ["compose.yaml", 'services:\n  web: {build: {args: {A: "\xff"}}}\n'],
+  ["targets.jsonl", '{"name": "a"}\n{"name": "b", "args": {"A": "\xff"}}\n'],
+])("%s that is not UTF-8 is refused with its line, not built with other texts", async (file, text) => {
+  const directory = makeProject({ [file]: notUtf8(text) });
+  const named = await bough(directory, "bake", "-f", file, "--print");
+  expect(named).toMatchObject({ exitCode: 2, stdout: "" });
+  expect(named.stderr).toContain(`-f ${file}: line 2 is not UTF-8 text`);
+  if (file.endsWith(".jsonl")) return;
+  const found = await bough(directory, "bake", "--print");
+  expect(found).toMatchObject({ exitCode: 2, stdout: "" });
+  expect(found.stderr).toContain(`cannot read ${file}: line 2 is not UTF-8 text`);
+});
+
+/** Returns the bytes of a text in Latin-1. */
+function notUtf8(text: string): Uint8Array {
+  return Buffer.from(text, "latin1");
+}

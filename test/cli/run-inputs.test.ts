@@ -26,6 +26,8 @@ beforeAll(async () => {
     "all.env": '# comment\n\nONE=1\n  TWO=a b=c "d"\r\nHERE\nNOWHERE\nEMPTY=\n',
     "bad.env": "ONE=1\nhunter2 hunter3\n",
     "src/a.txt": "of this machine\n",
+    "latin.env": Buffer.from("ONE=1\nCITY=Z\xfcrich\n", "latin1"),
+    "latin.txt": Buffer.from("base:1\n\xff:1\n", "latin1"),
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
 });
@@ -91,6 +93,11 @@ test.each([
     ["run", "--env-file", "bad.env", "base:1", "env"],
     "--env-file bad.env: line 2 does not begin with a variable name",
   ],
+  [
+    ["run", "--env-file", "latin.env", "base:1", "env"],
+    "cannot read --env-file latin.env: line 2 is not UTF-8 text",
+  ],
+  [["run", "--each", "latin.txt", "--", "env"], "--each latin.txt: line 2 is not UTF-8 text"],
   [["run", "-v", "src", "base:1", "ls"], '--volume takes DIR:PATH[:ro], not "src"'],
   [["run", "-v", "src:w", "base:1", "ls"], '--volume src:w: "w" is not an absolute path in the image'],
   [["run", "-v", "src:/w:z", "base:1", "ls"], '--volume src:/w:z: unknown option "z": expected ro or rw'],

@@ -1,9 +1,10 @@
 import { chmodSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A file's text, or a file with a mode, a symbolic link, a hard link, an empty directory, or a directory's mode. */
+/** A file's text or bytes, or a file with a mode, a symbolic link, a hard link, an empty directory, or a directory's mode. */
 export type FileSpec =
   | string
+  | Uint8Array
   | { text: string; mode: number }
   | { link: string }
   /** Another of the files, written before it. */
@@ -18,7 +19,7 @@ export function writeFiles(directory: string, files: Readonly<Record<string, Fil
     const path = join(directory, name);
     mkdirSync(dirname(path), { recursive: true });
     if (spec === "directory/") mkdirSync(path, { recursive: true });
-    else if (typeof spec === "string") writeFileSync(path, spec);
+    else if (typeof spec === "string" || spec instanceof Uint8Array) writeFileSync(path, spec);
     else if ("link" in spec) symlinkSync(spec.link, path);
     else if ("hardLink" in spec) linkSync(join(directory, spec.hardLink), path);
     else if ("text" in spec) {

@@ -3,7 +3,7 @@ import { redactUrl } from "../../builder/addresses/source-url.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { fileError, isMissing } from "../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import { readRegularFile } from "../../open-for-reading.ts";
+import { readRegularFile, utf8Text } from "../../open-for-reading.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -122,7 +122,7 @@ async function readNamed(
 ): Promise<string> {
   try {
     const path = file === "-" ? file : resolve(workingDirectory, file);
-    return (await inputs.read(path, { maxBytes, signal })).toString();
+    return utf8Text(await inputs.read(path, { maxBytes, signal }));
   } catch (error) {
     signal.throwIfAborted();
     const hint = /^(json|table|csv|tsv)$/.test(file)
@@ -166,7 +166,7 @@ export function createReader(allowed: Allowed): ComposeInput["readFile"] {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readRegularFile(path, maxBytes, openWithoutLinks).toString();
+    return utf8Text(readRegularFile(path, maxBytes, openWithoutLinks));
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
     throw error;

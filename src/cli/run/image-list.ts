@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
+import { utf8Text } from "../../open-for-reading.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -24,7 +25,7 @@ export async function readImageList(
   let text: string;
   try {
     const path = given === "-" ? given : resolve(workingDirectory, given);
-    text = (await inputs.read(path, { maxBytes, signal })).toString();
+    text = utf8Text(await inputs.read(path, { maxBytes, signal }));
   } catch (error) {
     signal.throwIfAborted();
     throw new BoughError(wording`${{ option, value: given }}: ${reasonOf(error)}`, {

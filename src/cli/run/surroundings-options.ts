@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
+import { utf8Text } from "../../open-for-reading.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -230,8 +231,7 @@ async function readLines(
   try {
     const place = resolve(workingDirectory, path);
     const bytes = await inputs.read(place, { maxBytes: maxEnvironmentBytes, signal });
-    return bytes
-      .toString()
+    return utf8Text(bytes)
       .replace(/^\uFEFF/, "")
       .split(/\r?\n/);
   } catch (error) {

@@ -1,8 +1,8 @@
 /** The files that came with a bake file from elsewhere: further bake files, and the contexts of its targets. */
 import { redactUrl } from "../../../builder/addresses/source-url.ts";
 import { contextPathOf, resolveInContext } from "../../../context/sources/resolve-path.ts";
-import { usageError } from "../../../errors.ts";
-import { readRegularFile } from "../../../open-for-reading.ts";
+import { messageOf, usageError } from "../../../errors.ts";
+import { readRegularFile, utf8Text } from "../../../open-for-reading.ts";
 import { findRemoteSource } from "../../contexts/context-source.ts";
 import type { FetchedContext } from "../../contexts/fetched-context.ts";
 import type { Fields } from "../target.ts";
@@ -30,7 +30,12 @@ export function readInTree(
   const found = resolveInContext(tree, contextPathOf(path), files);
   if (found.kind === "missing") return undefined;
   if (!found.stats.isFile()) throw usageError(`-f ${path}: ${name} has no such file, but a directory`);
-  return readRegularFile(found.absolutePath, maxBytes).toString();
+  const bytes = readRegularFile(found.absolutePath, maxBytes);
+  try {
+    return utf8Text(bytes);
+  } catch (error) {
+    throw usageError(`-f ${path}: ${messageOf(error)}`);
+  }
 }
 
 /** Tells which contexts of a target are in the tree, as docker buildx does. */

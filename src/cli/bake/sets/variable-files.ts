@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { BoughError, usageError } from "../../../errors.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
 import { type Json, parseJson } from "../../../hcl/values/json-text.ts";
+import { utf8Text } from "../../../open-for-reading.ts";
 import { reasonOf } from "../../../system-error.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import { parseCsv } from "./csv.ts";
@@ -31,7 +32,7 @@ export async function readVariableFiles(
       );
     try {
       const path = file === "-" ? file : resolve(workingDirectory, file);
-      const text = (await inputs.read(path, { maxBytes, signal })).toString();
+      const text = utf8Text(await inputs.read(path, { maxBytes, signal }));
       values.set(name, valueOf(file, text));
     } catch (error) {
       signal.throwIfAborted();
@@ -51,8 +52,9 @@ function valueOf(file: string, text: string): Json {
     return parseJson(text);
   } catch (error) {
     // A pipe has no name that says it.
-    if (/\.json$/i.test(file) || !/^\s*[{[].*[}\]]\s*\n\s*[{[]/.test(text)) throw error;
-    return linesOf(text);
+    if (!/\.json$/i.test(file) && /^\s*[{[].*[}\]]\s*\n\s*[{[]/.test(text)) return linesOf(text);
+    if (!(error instanceof HclError) || /\.json$/i.test(file)) throw error;
+    throw new HclError(`${error.message} (without a name in .csv or .jsonl it is read as JSON)`);
   }
 }
 
@@ -77,6 +79,9 @@ function recordsOf(text: string): Json {
     throw new HclError(`line ${line}: a quote is not where a field begins or ends`);
   });
   if (header === undefined) throw new HclError("it is empty: the first line names the columns");
+  const repeated = header.fields.find((name, at) => header.fields.indexOf(name) !== at);
+  if (repeated !== undefined)
+    throw new HclError(`line ${header.line} has two columns ${JSON.stringify(repeated)}`);
   return records.map(({ line, fields }) => {
     if (fields.length !== header.fields.length)
       throw new HclError(
