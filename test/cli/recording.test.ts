@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import type { BuildEvent } from "../../src/builder/events.ts";
 import type { BuildInputs } from "../../src/cli/builds/inputs.ts";
-import { startRecording } from "../../src/cli/builds/recording.ts";
+import { startRecording } from "../../src/cli/builds/recording/recording.ts";
 import type { Invocation } from "../../src/cli/command-line/command.ts";
 import { BoughError } from "../../src/errors.ts";
 import { historyPath, openHistory } from "../../src/history/history-database.ts";

@@ -24,7 +24,7 @@ import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { type Call, readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
-import { recordedDockerfile } from "./recording.ts";
+import { recordedDockerfile } from "./recording/origin.ts";
 import type { BuildInvocation } from "./request.ts";
 import { findResultFiles, openLock } from "./result-files.ts";
 

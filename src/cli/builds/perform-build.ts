@@ -1,42 +1,34 @@
 import type { Emit } from "../../builder/events.ts";
 import type { BuildResult } from "../../builder/result.ts";
-import { missingParts } from "../../builder/stages/step-record.ts";
 import { asksForPlatforms } from "../../builder/state/platform.ts";
-import { type Finding, lineOf } from "../../check/rules.ts";
-import { BoughError, withHint } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
-import { wording } from "../../messages/wording.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { buildSession } from "../contexts/context-group.ts";
-import { reportOrigin } from "../contexts/fetched-context.ts";
 import {
   type BuildOutput,
   isForDaemon,
-  isPushed,
   requireCompleteImage,
   requirePlatformsFit,
   takesStandardOutput,
 } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
-import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import { openConnections } from "../service/connections.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
-import { readSigner } from "../signing/read-signer.ts";
-import { createCommandCaches, readSharing } from "./build-cache.ts";
-import { type BuildService, chooseServices, requireSupport } from "./build-services.ts";
-import { readCheckedDockerfile } from "./checked-dockerfile.ts";
+import { createCommandCaches } from "./build-cache.ts";
+import { type BuildService, requireSupport } from "./build-services.ts";
+import { checkBeforeBuild } from "./check-before-build.ts";
 import type { FoundOutputs } from "./daemon-output.ts";
 import { runAndDeliver } from "./deliver-result.ts";
-import { readBuildInputs } from "./inputs.ts";
+import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
-import { readBuildOptions } from "./options/build-options.ts";
+import { type BuildOptions, readBuildOptions } from "./options/build-options.ts";
 import { type BuildsTogether, openServices, type PlannedBuild, prepareBuild } from "./prepare-build.ts";
 import { imagesOf, remember, runAndSave } from "./prepared-build.ts";
-import { type Recording, startRecording } from "./recording.ts";
+import { type Recording, startRecording } from "./recording/recording.ts";
 import type { BuildInvocation } from "./request.ts";
 import { openLock } from "./result-files.ts";
 
@@ -82,55 +74,24 @@ async function prepareAndRun(
   invocation: BuildInvocation,
   { measures, together, recording }: Performing,
 ): Promise<Performed> {
-  const { runtime, linked, keyed } = invocation;
+  const { runtime, keyed } = invocation;
   const { log } = progress;
   const options = readBuildOptions(invocation);
-  const { attestations } = options;
   const destination = await findDestination(options.outputs, runtime, log);
   const { outputs } = destination;
   const opened = await openLock(invocation);
   opened?.requireWritable();
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true, lock: opened?.lock });
-  const { dialect, platforms } = inputs;
-  const chosen = chooseServices(invocation, platforms);
-  const session = buildSession(inputs.place);
-  recording.begin(inputs, {
-    session,
-    service: serviceName(chooseServiceFor(invocation.runtime, chosen[0].globals)),
-  });
-  if (runtime.isPlugin === true)
-    (await import("./metadata/local-state.ts")).noteForDocker(recording, inputs, invocation, log);
-  const { dockerfile, needed, directive, findings } = await readCheckedDockerfile(inputs, invocation, opened);
-  destination.daemon?.requireKeeps({
-    "images of several platforms": platforms.length > 1,
-    "provenance and packages":
-      attestations?.provenance?.isInlineOnly === false || attestations?.sbom !== undefined,
-  });
-  if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
-
-  const isFound = reportFindings(findings, progress.emit);
-
-  const secrets = await inputs.secrets.load();
-  recording.hide(secrets);
-  const sign = await readSigner(invocation, isPushed(outputs), log, together?.signers);
-  const attesting =
-    attestations &&
-    (await import("../export/attest.ts")).prepareAttestations(
-      inputs,
-      secrets,
-      attestations,
-      async (...scanned) =>
-        (await import("../scan/scan-image.ts")).scanImage(...scanned, { ...invocation, log }),
-    );
-  if (inputs.fetched !== undefined)
-    reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));
-  const sharing = await readSharing(invocation, inputs);
+  const { platforms } = inputs;
+  const given = { inputs, options, destination, opened };
+  const checked = await checkBeforeBuild(given, progress, invocation, { recording, together });
+  const { session, attesting, sharing } = checked;
   await using own = new AsyncDisposableStack();
   const shared = together?.caches ?? own.use(createCommandCaches(log));
   const connections =
     together?.connections ?? keyed?.connections ?? own.use(openConnections({ runtime, log }, measures));
   const surroundings = { invocation, log, together, connections };
-  const services = await openServices(chosen, inputs, options.jobsIn, surroundings);
+  const services = await openServices(checked.chosen, inputs, options.jobsIn, surroundings);
   const [main] = services;
   using owner = enterBuild(stateDirectory(runtime), session);
   recording.setOwner(owner.id);
@@ -140,10 +101,13 @@ async function prepareAndRun(
   let failed: BuildService | undefined;
   try {
     if (platforms.length > 1) requirePlatformsFit(outputs);
-    await requireSupport(services, needed, inputs, options);
+    await requireSupport(services, checked.needed, inputs, options);
     const planned: PlannedBuild = {
-      ...{ inputs, needed, options, outputs, sharing, shared, observerOf },
-      asked: { dockerfile, linked, session, secrets, cacheRealm, pins: keyed?.pins },
+      ...{ inputs, needed: checked.needed, options, outputs, sharing, shared, observerOf },
+      asked: {
+        ...{ dockerfile: checked.dockerfile, secrets: checked.secrets, session, cacheRealm },
+        ...{ linked: invocation.linked, pins: keyed?.pins },
+      },
       common: { owner, signal: connections.signal, daemonImages: destination.images },
       lock: opened?.lock,
       noteScanTargets: attesting?.noteScanTargets,
@@ -153,12 +117,8 @@ async function prepareAndRun(
         connections.stop(reason);
       },
       emit({ connection }, event) {
-        const isSkipped =
-          event.type === "warning" &&
-          event.rule !== undefined &&
-          (!directive.isReported(event.rule, event.line) || isFound(event.rule, event.line));
         const isElsewhere = event.type === "tagged" && services.length > 1;
-        if (!isSkipped)
+        if (checked.isShown(event))
           progress.emit(isElsewhere ? { ...event, service: connection.service.address } : event);
       },
     };
@@ -173,22 +133,8 @@ async function prepareAndRun(
         return result;
       },
       async deliver(result) {
-        if (outputs.length === 0) return [];
-        const { writeBuildOutputs } = await import("./write-outputs.ts");
-        const images = imagesIn(result).map(({ uuid, platform, service: { connection } }) => ({
-          ...{ uuid, from: connection },
-          attest: attesting?.attest(connection, uuid, options.tags, platform),
-        }));
-        const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-        const directories = together?.directories ?? new Map();
-        const isMap = images.length > 1 || asksForPlatforms(inputs.buildArgs);
-        return writeBuildOutputs(
-          timed,
-          { images, isMap, sign, topAnnotations: keyed?.annotations, directories },
-          invocation,
-          log,
-          destination.daemon?.daemon,
-        );
+        const built = { images: imagesIn(result), inputs, options, destination, checked };
+        return outputs.length === 0 ? [] : writeOutputs(built, invocation, log, together);
       },
       imagesOf: imagesIn,
       mayRepeat: !takesStandardOutput(outputs),
@@ -198,13 +144,9 @@ async function prepareAndRun(
     // Builds at once wait for each other, so that none loses what another one adds.
     if (opened !== undefined) main.connection.store.atomically(() => opened.save(inputs, log));
     const writesMetadata = together?.writesMetadata ?? invocation.values.text("metadata-file") !== undefined;
+    const describe = async () => (await import("./metadata/buildx-metadata.ts")).describeForBuildx;
     const buildx = writesMetadata
-      ? await (await import("./metadata/buildx-metadata.ts")).describeForBuildx(
-          inputs,
-          recording,
-          invocation,
-          opened,
-        )
+      ? await (await describe())(inputs, recording, invocation, opened)
       : undefined;
     return { ...result, exported, printsImage: !takesStandardOutput(outputs), buildx };
   } catch (error) {
@@ -213,6 +155,40 @@ async function prepareAndRun(
     for (const { connection } of services)
       remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+interface BuiltImages {
+  images: ReturnType<typeof imagesOf>;
+  inputs: BuildInputs;
+  options: BuildOptions;
+  destination: FoundOutputs;
+  checked: Awaited<ReturnType<typeof checkBeforeBuild>>;
+}
+
+async function writeOutputs(
+  { images, inputs, options, destination, checked }: BuiltImages,
+  invocation: BuildInvocation,
+  log: Log,
+  together: BuildsTogether | undefined,
+) {
+  const { attesting, sign, dockerfile } = checked;
+  const { writeBuildOutputs } = await import("./write-outputs.ts");
+  const written = images.map(({ uuid, platform, service: { connection } }) => ({
+    ...{ uuid, from: connection },
+    attest: attesting?.attest(connection, uuid, options.tags, platform),
+  }));
+  const { outputs, daemon } = destination;
+  return writeBuildOutputs(
+    inputs.dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs,
+    {
+      ...{ images: written, sign, topAnnotations: invocation.keyed?.annotations },
+      isMap: images.length > 1 || asksForPlatforms(inputs.buildArgs),
+      directories: together?.directories ?? new Map(),
+    },
+    invocation,
+    log,
+    daemon?.daemon,
+  );
 }
 
 /** Finds docker's daemon for the outputs that go there, and in the place of docker's builder for bases, too. */
@@ -228,21 +204,6 @@ async function findDestination(
 /** Builds that trust the same keys have cache mounts of their own: nobody vouches for what others have left in theirs. */
 function realmOf(trusted: ReadonlySet<string> | undefined): string | undefined {
   return trusted && `trusts ${sha256Of([...trusted].sort().join())}`;
-}
-
-/** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */
-function reportFindings(
-  findings: readonly Finding[],
-  emit: Emit,
-): (rule: string, line: number | undefined) => boolean {
-  const keyOf = (rule: string, line: number | undefined) => `${rule} ${line}`;
-  for (const finding of findings) {
-    const { rule, skipped } = finding;
-    const message = wording`${withHint(finding)} (${rule})`;
-    emit({ type: "warning", rule, message, line: lineOf(finding), ...(skipped && { skipped }) });
-  }
-  const found = new Set(findings.map((finding) => keyOf(finding.rule, lineOf(finding))));
-  return (rule, line) => found.has(keyOf(rule, line));
 }
 
 /** An epoch of the command line or the environment comes before the Dockerfile's. */

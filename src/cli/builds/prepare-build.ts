@@ -19,7 +19,7 @@ import type { Signers } from "../signing/open-signer.ts";
 import { type CommandCaches, openBuildCache } from "./build-cache.ts";
 import type { BuildService } from "./build-services.ts";
 import { type BuildInputs, fileTableOf } from "./inputs.ts";
-import type { readBuildOptions } from "./options/build-options.ts";
+import type { BuildOptions } from "./options/build-options.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 import { machineOf, type PreparedBuild } from "./prepared-build.ts";
 import { openThinBases } from "./thin-bases.ts";
@@ -43,8 +43,6 @@ export interface BuildsTogether {
 
 /** What is known of the files of a context. */
 export type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
-
-type BuildOptions = ReturnType<typeof readBuildOptions>;
 
 interface Surroundings {
   invocation: Invocation;

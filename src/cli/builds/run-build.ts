@@ -9,7 +9,7 @@ import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
-import { type Recording, startRecording } from "./recording.ts";
+import { type Recording, startRecording } from "./recording/recording.ts";
 import type { BuildInvocation } from "./request.ts";
 import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files.ts";
 

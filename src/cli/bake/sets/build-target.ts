@@ -4,7 +4,7 @@ import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import { performBuild } from "../../builds/perform-build.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
-import { startRecording } from "../../builds/recording.ts";
+import { startRecording } from "../../builds/recording/recording.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { isDroppable } from "../keys/key-use.ts";
 import type { TargetRequests } from "../keys/keyed-requests.ts";

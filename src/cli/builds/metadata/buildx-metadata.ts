@@ -6,7 +6,7 @@ import type { Invocation } from "../../command-line/command.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import type { BuildInputs } from "../inputs.ts";
 import { idsOf } from "../options/secret-options.ts";
-import type { Recording } from "../recording.ts";
+import type { Recording } from "../recording/recording.ts";
 import { buildRefOf, formatBuildRef } from "./build-ref.ts";
 import { readMetadataOptions } from "./options.ts";
 

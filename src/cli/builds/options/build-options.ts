@@ -21,7 +21,8 @@ import { defaultJobs, isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
 
 /** The options of `bough build` that do not name what is built. */
-interface BuildOptions extends Pick<AskedBuild, "tags" | "useCache" | "pullsImages" | "measuresLayers"> {
+export interface BuildOptions
+  extends Pick<AskedBuild, "tags" | "useCache" | "pullsImages" | "measuresLayers"> {
   limits: ResourcesLimits | undefined;
   /** The time that each RUN may take. */
   timeout: Timeout;
