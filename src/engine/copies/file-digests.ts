@@ -20,6 +20,8 @@ export class FileDigests {
   readonly #earlier: (EarlierLayer & { index: DigestIndex }) | undefined;
   #digests = Buffer.alloc(minFiles * digestBytes);
   #length = 0;
+  /** The bytes of all files; `undefined` if they can't be known from here. */
+  #bytes: number | undefined = 0;
   #isValid = true;
 
   constructor(earlier: EarlierLayer | undefined) {
@@ -32,6 +34,9 @@ export class FileDigests {
    */
   add(inside: string, file: PlacedFile): Path | undefined {
     const digest = digestOf(inside, file);
+    // A file system may not have as many names of a file.
+    const isOne = file.links === undefined || file.links.length === 0;
+    this.#bytes = this.#bytes === undefined || !isOne ? undefined : this.#bytes + file.size;
     if (digest === undefined) return undefined;
     if (this.#length === this.#digests.length)
       this.#digests = Buffer.concat([this.#digests, Buffer.alloc(this.#length)]);
@@ -43,6 +48,12 @@ export class FileDigests {
   /** Call it if a file may have been put in the place of another one. */
   invalidate(): void {
     this.#isValid = false;
+    this.#bytes = undefined;
+  }
+
+  /** Returns the bytes of all files that were added, if they are known. */
+  bytes(): number | undefined {
+    return this.#bytes;
   }
 
   /** Returns the digests of all files that were added; `undefined` if they are too few to be worth it, or not all true. */

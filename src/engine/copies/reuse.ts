@@ -48,7 +48,11 @@ export async function createReuse(
     invalidate: () => files.invalidate(),
     fileDigests() {
       const isLinked = earlier !== undefined && policies.linkedLayers.size > 0;
-      return { digests: files.digests(), earlier: isLinked ? { id: earlier.id, linkedBytes } : undefined };
+      return {
+        bytes: files.bytes(),
+        digests: files.digests(),
+        earlier: isLinked ? { id: earlier.id, linkedBytes } : undefined,
+      };
     },
   };
 }

@@ -7,6 +7,8 @@ export const digestBytes = 16;
 export interface LayerFileDigests {
   /** The digests of its files, in no particular order; `undefined` if they are few. */
   digests: Uint8Array | undefined;
+  /** The bytes of its files; `undefined`: they have to be measured. */
+  bytes: number | undefined;
   /** The version of the layer before it, and the bytes of the files that are hard-linked from there. */
   earlier: { id: number; linkedBytes: number } | undefined;
 }
@@ -18,8 +20,9 @@ export interface LayerFileDigests {
 export function noteFileDigests(
   database: Database,
   layer: number,
-  { digests, earlier }: LayerFileDigests,
+  { digests, bytes, earlier }: LayerFileDigests,
 ): void {
+  if (bytes !== undefined) database.run("UPDATE layers SET size = ? WHERE id = ?", [bytes, layer]);
   if (digests !== undefined)
     database.run("INSERT INTO placed_files (layer, digests) VALUES (?, ?)", [layer, digests]);
   if (earlier === undefined) return;
