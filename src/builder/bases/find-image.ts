@@ -164,14 +164,14 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
     const isOther = await isForeign(found, { reference: other, platform }, services);
     return found === "unsupported" || isOther ? undefined : found;
   };
-  // Who shares layers with others most likely shares the image as well.
+  // A build that shares layers with others most likely shares the image as well.
   const isKnown =
     layers.hasOthers ||
     store.facts.listedNames.has(reference) ||
     recallImage(reference, store, platform) !== undefined;
   if (isKnown) return find;
   const finding = find();
-  // Whoever finds the image under the written name never waits for the other.
+  // If the image is found under the written name, nothing waits for the other.
   finding.catch(() => undefined);
   return () => finding;
 }

@@ -102,8 +102,8 @@ function prefixOf(name: string): string {
 const maxUuids = 100;
 
 /**
- * Lists the images that have a tag, and those of sessions. Most of the stored images are neither: they are those of steps, and the
- * engine would size them in vain.
+ * Lists the images that have a tag, and those of sessions. Most of the stored images are those of steps: the
+ * engine would size them and nothing would show it.
  */
 async function listOfInterest(
   service: Service,

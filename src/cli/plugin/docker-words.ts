@@ -102,7 +102,7 @@ export function dockerProxies(environment: Runtime["environment"]): Record<strin
   try {
     config = JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    // Whoever reads credentials there says what is wrong.
+    // The reader of credentials reports what is wrong with the file.
     return {};
   }
   const all = asRecord(asRecord(config)?.proxies);

@@ -83,7 +83,7 @@ async function connectWith(
   const { createEngineService } = await import("../../engine/service/engine-service.ts");
   const serviceFor = (signal: AbortSignal) => createEngineService(engine.core, { ...shared, signal });
   const service = serviceFor(runtime.signal);
-  // Whoever has not chosen it needs no word about it.
+  // It is the default: only a user who has chosen it is told.
   log[globals.local === true ? "info" : "debug"](service.address);
   return {
     service,

@@ -9,7 +9,7 @@ import { absentBlobs, noteForged, placesOf } from "../records/absent-layers.ts";
 import { findImage, requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
-import { layerChain, layerDirectory } from "../records/layers.ts";
+import { contentsDownFrom, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import type { LayerArchiveOptions } from "./layer-archive.ts";
 
@@ -33,7 +33,7 @@ export function findOpenableLayer(
   layer: string,
   clampTo: number | undefined,
 ): OpenableLayer {
-  const found = layersOf(state, image).find(({ id }) => id === layer);
+  const found = findPlaced(state, image, layer);
   if (found === undefined) throw new RequestError(404, `image ${image} has no layer ${layer}`);
   const { inUserNamespace, closing: signal } = state;
   return {
@@ -49,7 +49,7 @@ export function findOpenableLayer(
 /** Returns the directory of a layer that has to be packed; `undefined` for a stored blob, and if there is no such layer. */
 export function directoryOf(state: EngineState, image: string, layer: string): string | undefined {
   if (findImage(state, image) === undefined) return undefined;
-  const found = layersOf(state, image).find(({ id }) => id === layer);
+  const found = findPlaced(state, image, layer);
   return found === undefined || found.blob !== undefined ? undefined : found.place;
 }
 
@@ -122,20 +122,14 @@ type IdentifiedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & {
 
 /** Returns an image's layers, the lowest first. Leaves out the empty layer that `FROM scratch` starts from. */
 export function unpackedLayers(state: EngineState, reference: string): IdentifiedLayer[] {
-  const { database } = state;
-  const query = database.query<{ created_at: number; content: string | null }, [number]>(
-    "SELECT created_at, content FROM layers WHERE id = ?",
-  );
   const emptyContent = contentDigestOf([]);
-  const chain = layerChain(database, requireImage(state, reference).layer).reverse();
-  return chain.flatMap((number): IdentifiedLayer[] => {
-    const row = query.get(number);
-    if (row === null) throw new RequestError(404, `a layer of image ${reference} is missing`);
-    if (row.content === emptyContent) return [];
+  const chain = contentsDownFrom(state.database, requireImage(state, reference).layer).reverse();
+  return chain.flatMap(({ id: number, created_at, content }): IdentifiedLayer[] => {
+    if (content === emptyContent) return [];
     // With the time, the ID differs from that of an earlier layer of the same number.
-    const id = `${number}-${row.created_at}`;
-    const createdAt = new Date(row.created_at).toISOString();
-    return [{ number, id, created_at: createdAt, is_imported: row.content !== null }];
+    const id = `${number}-${created_at}`;
+    const createdAt = new Date(created_at).toISOString();
+    return [{ number, id, created_at: createdAt, is_imported: content !== null }];
   });
 }
 
@@ -148,26 +142,37 @@ export function indexOfLayer(layers: readonly IdentifiedLayer[], image: string, 
 
 /** Returns an image's layers as they are exported: imported ones as their original blobs, if these were kept. */
 function layersOf(state: EngineState, reference: string): PlacedLayer[] {
+  return unpackedLayers(state, reference).flatMap((layer) => placedLayers(state, layer));
+}
+
+/** Finds one layer as it is exported. An export asks for each, so the others are not looked at if the ID is that of an own layer. */
+function findPlaced(state: EngineState, image: string, layer: string): PlacedLayer | undefined {
+  const layers = unpackedLayers(state, image);
+  const named = layers.filter(({ id }) => id === layer);
+  return (named.length > 0 ? named : layers)
+    .flatMap((each) => placedLayers(state, each))
+    .find(({ id }) => id === layer);
+}
+
+function placedLayers(state: EngineState, layer: IdentifiedLayer): PlacedLayer[] {
   const { layout } = state;
-  return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {
-    const { number } = layer;
-    const absent = absentBlobs(state, number);
-    if (absent.length > 0)
-      return absent.map(({ source, ...blob }) => ({
-        ...layer,
-        ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: "" },
-      }));
-    const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
-    return (
-      blobs?.map(({ path, source, ...blob }) => ({
-        ...layer,
-        ...(source === undefined ? {} : { source }),
-        id: hexOf(blob.digest),
-        blob: describeBlob(blob),
-        place: path,
-      })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
-    );
-  });
+  const { number } = layer;
+  const absent = absentBlobs(state, number);
+  if (absent.length > 0)
+    return absent.map(({ source, ...blob }) => ({
+      ...layer,
+      ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: "" },
+    }));
+  const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
+  return (
+    blobs?.map(({ path, source, ...blob }) => ({
+      ...layer,
+      ...(source === undefined ? {} : { source }),
+      id: hexOf(blob.digest),
+      blob: describeBlob(blob),
+      place: path,
+    })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
+  );
 }
 
 function describeBlob({ mediaType, digest, size, diffId }: LayerBlob): NonNullable<ImageLayer["blob"]> {

@@ -196,6 +196,22 @@ export function layerChain(database: Database, id: number): number[] {
     .map((row) => row.id);
 }
 
+/** Returns the same with the time at which each was made, and the content of imported ones. */
+export function contentsDownFrom(
+  database: Database,
+  id: number,
+): { id: number; created_at: number; content: string | null }[] {
+  return database
+    .query<{ id: number; created_at: number; content: string | null }, [number]>(
+      `WITH RECURSIVE chain (id, parent, depth, created_at, content) AS (
+         SELECT id, parent, depth, created_at, content FROM layers WHERE id = ?
+         UNION SELECT layers.id, layers.parent, layers.depth, layers.created_at, layers.content
+           FROM layers JOIN chain ON layers.id = chain.parent
+       ) SELECT id, created_at, content FROM chain ORDER BY depth DESC`,
+    )
+    .all(id);
+}
+
 /**
  * Returns overlayfs's mount options for `layers`, with names relative to the layers' directory. With an `operation` directory,
  * changes go to its `upper`; otherwise the mount is read-only. `isRoot: false`: not a sandbox's root file system.

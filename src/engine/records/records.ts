@@ -21,7 +21,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Milliseconds. Until then, nothing waits for a registry in vain again, and a build that makes the layers itself has gone on. */
+/** Milliseconds for which a place that failed is not asked again. A build that makes the layers itself has gone on by then. */
 const rememberedMilliseconds = 60_000;
 
 /**

@@ -1,20 +1,14 @@
 import type { Capabilities } from "../../service/service.ts";
-import { accountOf } from "../account.ts";
-import type { EngineState } from "../state.ts";
+import type { accountOf } from "../account.ts";
 
 /** What the engine can do for a client in this process: a constant. */
-export function createCapabilities(state: EngineState): Capabilities {
-  let account: ReturnType<typeof accountOf> | undefined;
-  const known = () => {
-    account ??= accountOf(state);
-    return account;
-  };
+export function createCapabilities(account: () => ReturnType<typeof accountOf>): Capabilities {
   return {
     lacks: () => false,
     has: () => true,
-    platform: async () => known().platform,
+    platform: async () => account().platform,
     takesUserNumbers: async () => true,
-    maxTimeoutSeconds: async () => known().maxTimeoutSeconds,
-    extensions: async () => new Set(known().extensions),
+    maxTimeoutSeconds: async () => account().maxTimeoutSeconds,
+    extensions: async () => new Set(account().extensions),
   };
 }

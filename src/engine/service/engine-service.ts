@@ -1,5 +1,6 @@
 /** The engine as the service of this process: every call is a function call, its values are typed, and nothing is encoded. */
 import type { Clock } from "../../clock.ts";
+import { once } from "../../once.ts";
 import type { Service } from "../../service/client.ts";
 import type { KnownFiles } from "../../service/files/upload.ts";
 import type { ServiceNotice } from "../../service/http/attempt.ts";
@@ -33,13 +34,14 @@ export function createEngineService(core: EngineCore, options: EngineServiceOpti
   const { state } = core;
   const { clock, signal, onNotice = () => undefined, onServed, knownFiles, running = new Set() } = options;
   const calls = createCalls(core, signal);
+  const account = once(() => accountOf(state));
   return {
     address: `embedded engine (${state.layout.directory})`,
     base: "http://engine/",
     isInThisProcess: true,
-    capabilities: createCapabilities(state),
+    capabilities: createCapabilities(account),
     whoami: async () => {
-      const { permissions } = accountOf(state);
+      const { permissions } = account();
       return { expires: undefined, permissions: Object.keys(permissions) };
     },
     async packLayer(image, layer, job) {

@@ -7,7 +7,7 @@ import {
   type UploadProgress,
 } from "../../service/files/upload.ts";
 import type { FileRecord, UnhashedFile } from "../../service/wire/file.ts";
-import { streamOf, tap } from "../../streams.ts";
+import { inOneChunk, streamOf, tap } from "../../streams.ts";
 import { findFile, storeFile } from "../records/files.ts";
 import type { EngineState } from "../state.ts";
 import type { Calls } from "./calls.ts";
@@ -46,7 +46,7 @@ export function createUploads(
       if (sha256 !== file.sha256) throw changedFileError(file);
     };
     try {
-      return (await store(small === undefined ? body.make() : single(small), stopping, inspect)).uuid;
+      return (await store(small === undefined ? body.make() : inOneChunk(small), stopping, inspect)).uuid;
     } finally {
       body.close();
     }
@@ -107,10 +107,6 @@ export function createUploads(
 }
 
 const maxSmallBytes = 1024 * 1024;
-
-async function* single(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
 
 async function* readUnhashed(
   { size, open }: UnhashedFile,
