@@ -20,6 +20,16 @@ export function inHome(environment: Environment, ...names: readonly string[]): s
   return home instanceof Error ? undefined : join(home, ...names);
 }
 
+/** Returns the directory of docker's configuration; `undefined` if the user has no home directory. */
+export function findDockerDirectory(environment: Environment): string | undefined {
+  return environment.DOCKER_CONFIG || inHome(environment, ".docker");
+}
+
+/** The same. Throws if the user has no home directory. */
+export function dockerDirectory(environment: Environment): string {
+  return environment.DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
+}
+
 function findHome({ HOME, USERPROFILE }: Environment, platform: NodeJS.Platform): string | Error {
   const home = platform === "win32" ? USERPROFILE || HOME : HOME;
   if (home) return home;

@@ -76,7 +76,7 @@ const textFields = ["created", "created_by", "author", "comment"] as const;
  */
 export function completeHistory(
   history: readonly HistoryLine[],
-  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+  layers: readonly LayerLine[],
 ): HistoryLine[] {
   const surplus = history.filter(hasLayer).length - layers.length;
   const unknown = layers.slice(0, Math.max(-surplus, 0));
@@ -99,10 +99,17 @@ export function inOneLayer(history: readonly HistoryLine[]): HistoryLine[] {
   return history.map((line, at) => (hasLayer(line) && at !== last ? { ...line, empty_layer: true } : line));
 }
 
+/** What is known of a layer that no line of a history names. */
+export type LayerLine = Required<Pick<HistoryLine, "created" | "created_by">>;
+
+export function layerLine(layer: { created_at: string; is_imported: boolean }): LayerLine {
+  return { created: layer.created_at, created_by: layer.is_imported ? "imported" : "" };
+}
+
 /** Returns the line that made each layer, with the earlier lines whose files are in it as well. */
 export function linesByLayer(
   history: readonly HistoryLine[],
-  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+  layers: readonly LayerLine[],
 ): { line: HistoryLine; others: HistoryLine[] }[] {
   const made = layers.map((): { line: HistoryLine; others: HistoryLine[] } => ({ line: {}, others: [] }));
   for (const { line, layer } of linesWithLayers(history, layers)) {
@@ -117,7 +124,7 @@ export function linesByLayer(
 /** Returns all lines, each with the number of the layer, from 0, that has its files; `undefined` for a line without files. */
 export function linesWithLayers(
   history: readonly HistoryLine[],
-  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+  layers: readonly LayerLine[],
 ): { line: HistoryLine; layer: number | undefined }[] {
   const complete = completeHistory(history, layers);
   const isMerged = (at: number) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { BoughError, messageOf } from "../errors.ts";
-import { inHome } from "../home-directory.ts";
+import { findDockerDirectory, inHome } from "../home-directory.ts";
 import type { Environment } from "./credentials.ts";
 import { filesIn, machineSettings } from "./registries-conf.ts";
 
@@ -98,13 +98,13 @@ function rootsOf({ SSL_CERT_FILE, SSL_CERT_DIR }: Environment): string[] | undef
 
 /** https://github.com/containers/image/blob/main/docs/containers-certs.d.5.md: the first directory of the host counts. */
 function findForHost(host: string, environment: Environment, system: string | undefined): Tls | undefined {
-  const { XDG_CONFIG_HOME, DOCKER_CONFIG } = environment;
+  const { XDG_CONFIG_HOME } = environment;
   const parents: [string | undefined, string][] = [
     [XDG_CONFIG_HOME || inHome(environment, ".config"), "containers/certs.d"],
     [system, "containers/certs.d"],
     [system, "docker/certs.d"],
     // As Docker Desktop.
-    [process.platform === "linux" ? undefined : DOCKER_CONFIG || inHome(environment, ".docker"), "certs.d"],
+    [process.platform === "linux" ? undefined : findDockerDirectory(environment), "certs.d"],
   ];
   // As docker: no file name on Windows has a colon.
   const name = process.platform === "win32" ? host.replaceAll(":", "") : host;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
-import { inHome } from "../home-directory.ts";
+import { findDockerDirectory, inHome } from "../home-directory.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
@@ -49,10 +49,10 @@ export async function findLogin(
 
 /** https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md */
 function credentialFiles(environment: Environment): string[] {
-  const { REGISTRY_AUTH_FILE, XDG_RUNTIME_DIR, XDG_CONFIG_HOME, DOCKER_CONFIG } = environment;
+  const { REGISTRY_AUTH_FILE, XDG_RUNTIME_DIR, XDG_CONFIG_HOME } = environment;
   if (REGISTRY_AUTH_FILE) return [REGISTRY_AUTH_FILE];
   const config = XDG_CONFIG_HOME || inHome(environment, ".config");
-  const docker = DOCKER_CONFIG || inHome(environment, ".docker");
+  const docker = findDockerDirectory(environment);
   const user = process.getuid?.();
   return [
     XDG_RUNTIME_DIR

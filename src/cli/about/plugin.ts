@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
+import { dockerDirectory } from "../../home-directory.ts";
 import { reasonOf } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -120,9 +120,8 @@ function print(invocation: Invocation, path: string): void {
 
 /** Docker's command line looks here before it looks in the system's directories. */
 function pluginPath({ environment, platform }: Pick<Runtime, "environment" | "platform">): string {
-  const { DOCKER_CONFIG } = environment;
   const name = platform === "win32" ? `${pluginName}.exe` : pluginName;
-  return join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "cli-plugins", name);
+  return join(dockerDirectory(environment), "cli-plugins", name);
 }
 
 /** Docker's command line takes names that begin with `docker-` for plug-ins, and complains about those that are none. */

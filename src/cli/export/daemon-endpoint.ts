@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
+import { dockerDirectory, homeDirectory } from "../../home-directory.ts";
 import type { Tls } from "../../registry/certificates.ts";
 import { asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -25,14 +25,8 @@ const noContext = "default";
 
 /** DOCKER_HOST, else DOCKER_CONTEXT, else the current context of its configuration. */
 export function findEndpoint(environment: Runtime["environment"]): Endpoint {
-  const {
-    DOCKER_HOST: host,
-    DOCKER_CONTEXT,
-    DOCKER_CONFIG,
-    DOCKER_TLS_VERIFY,
-    DOCKER_CERT_PATH,
-  } = environment;
-  const config = DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
+  const { DOCKER_HOST: host, DOCKER_CONTEXT, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH } = environment;
+  const config = dockerDirectory(environment);
   if (host) {
     const address = readAddress(host, "DOCKER_HOST");
     const isVerified = Boolean(DOCKER_TLS_VERIFY);

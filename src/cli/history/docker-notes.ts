@@ -2,15 +2,13 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
+import { dockerDirectory } from "../../home-directory.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** Returns the directory in which docker buildx notes builds, by builder and node. */
 export function notesDirectory({ environment }: Pick<Runtime, "environment">): string {
-  const { BUILDX_CONFIG, DOCKER_CONFIG } = environment;
-  const docker = DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
-  return join(BUILDX_CONFIG || join(docker, "buildx"), "refs");
+  return join(environment.BUILDX_CONFIG || join(dockerDirectory(environment), "buildx"), "refs");
 }
 
 /** Removes the notes about builds, whatever builder they name. buildx's own are of other builds, and stay. */

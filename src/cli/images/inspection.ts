@@ -1,6 +1,12 @@
 /** The text that `bough inspect` shows of an image. */
 
-import { completeHistory, type HistoryLine, instructionOf, linesByLayer } from "../../image/history.ts";
+import {
+  completeHistory,
+  type HistoryLine,
+  instructionOf,
+  layerLine,
+  linesByLayer,
+} from "../../image/history.ts";
 import type { ImageLayerChanges } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { paintHeading } from "../../terminal/color.ts";
@@ -163,10 +169,7 @@ export async function findLayers(
   if (!(await service.capabilities.extensions()).has("changes"))
     return { layers: recordedLayers(image, store), history };
   const found = await service.summarizeChanges(image);
-  const unnamed = found.map(({ created_at, is_imported }) => ({
-    created: created_at,
-    created_by: is_imported ? "imported" : "",
-  }));
+  const unnamed = found.map(layerLine);
   const lines = linesByLayer(history, unnamed);
   const layers = found.map(({ id, created_at, is_imported, ...changes }, index): InspectedLayer => {
     const { line = {}, others = [] } = lines[index] ?? {};

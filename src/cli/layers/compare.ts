@@ -1,5 +1,5 @@
 /** Reads the layers of a set of images, each once, and finds which files are in several of them. */
-import { instructionOf, linesWithLayers } from "../../image/history.ts";
+import { instructionOf, layerLine, linesWithLayers } from "../../image/history.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
 import { resolveDescribedImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
@@ -50,11 +50,7 @@ function stepsOf(
   layers: readonly ImageLayer[],
   numbers: readonly number[],
 ): Step[] {
-  const unnamed = layers.map(({ created_at, is_imported }) => ({
-    created: created_at,
-    created_by: is_imported ? "imported" : "",
-  }));
-  return linesWithLayers(history, unnamed).map(({ line, layer }) => ({
+  return linesWithLayers(history, layers.map(layerLine)).map(({ line, layer }) => ({
     instruction: instructionOf(line),
     layer: layer === undefined ? undefined : numbers[layer],
     isBase: layer !== undefined && layers[layer]?.is_imported === true,

@@ -1,6 +1,7 @@
 /** Reads a layer's archive: a hash of it, and one of each file. */
 import { type Compression, decompress, detectLayerCompression, peek } from "../../image/compression.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
+import { tap } from "../../streams.ts";
 import type { HashedFile } from "./shared-files.ts";
 
 /** One of the largest files of a layer. */
@@ -25,7 +26,7 @@ export async function readLayer(content: AsyncIterable<Uint8Array>, name: string
   const hashed = createHashes();
   let bytes = 0;
   let largest: LargeFile[] = [];
-  const plain = tapped(await plainOf(content, name), (chunk) => whole.update(chunk));
+  const plain = tap(await plainOf(content, name), (chunk) => whole.update(chunk));
   for await (const entry of readLayerTar(plain, name)) {
     // An empty file takes no space, and another name of a file (a hard link) none of its own.
     if (entry.type !== "file" || entry.size === 0) continue;
@@ -63,16 +64,6 @@ async function plainOf(content: AsyncIterable<Uint8Array>, name: string): Promis
   const { beginning, bytes } = await peek(content);
   const compression: Compression = detectLayerCompression(beginning, name);
   return decompress(bytes, compression, name);
-}
-
-async function* tapped(
-  chunks: AsyncIterable<Uint8Array>,
-  onChunk: (chunk: Uint8Array) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    onChunk(chunk);
-    yield chunk;
-  }
 }
 
 /** The files of one layer, in 16 bytes each. */

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
+import { dockerDirectory } from "../../home-directory.ts";
 import { commandLineWords, type Term, wordsAfter } from "../../messages/wording.ts";
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
@@ -96,8 +96,8 @@ export function defaultOptions(given: ParsedValues, { environment }: Pick<Runtim
 
 /** Returns arguments of builds for the proxies of docker's `config.json`. */
 export function dockerProxies(environment: Runtime["environment"]): Record<string, string> {
-  const { DOCKER_CONFIG, DOCKER_HOST } = environment;
-  const path = join(DOCKER_CONFIG || join(homeDirectory(environment), ".docker"), "config.json");
+  const { DOCKER_HOST } = environment;
+  const path = join(dockerDirectory(environment), "config.json");
   let config: unknown;
   try {
     config = JSON.parse(readFileSync(path, "utf8"));
