@@ -31,6 +31,7 @@ const allowed: Record<string, readonly string[]> = {
     "image/digest.ts",
     "image/history.ts",
     "image/layer-header.ts",
+    "image/layer-table.ts",
     "image/layer-writer.ts",
     "image/platform.ts",
     "image/tree-entry.ts",

@@ -185,4 +185,6 @@ export const migrations: readonly string[] = [
      UPDATE layers SET heir = OLD.heir, heir_bytes = iif(OLD.heir IS NULL, NULL, min(heir_bytes, OLD.heir_bytes))
        WHERE heir = OLD.id;
    END;`,
+  // Where the blob of a layer has a table of contents; see `records/layer-listings.ts`.
+  "ALTER TABLE absent_layers ADD COLUMN contents_table TEXT;",
 ];

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../lock-file.ts";
+import { createSingleFlight } from "../once.ts";
 import { isInUserNamespace } from "../own-path.ts";
 import type { EngineCore } from "./core.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
@@ -134,6 +135,7 @@ function openState(
     unreachable: new UnreachablePlaces(clock),
     fetches: new Map(),
     trees: new Map(),
+    listings: createSingleFlight(),
     openBlobSource: options.openBlobSource ?? openStore,
     hasChanged: false,
     running: new Map(),

@@ -24,6 +24,8 @@ export interface Layout {
   database: string;
   /** `<layer name>/`: one overlay directory per layer. Every mount has this as its working directory, to keep names short. */
   layers: string;
+  /** `<layer name>/`: what a layer has whose files are not here; see `records/layer-listings.ts`. */
+  listings: string;
   /** `<layer name>/`: the blobs of an imported layer, as they were downloaded or read. */
   blobs: string;
   /** `<first two digits>/<sha256>`: uploaded contents. */
@@ -65,6 +67,7 @@ export function makeLayout(directory: string): Layout {
   const owner = `${bootId() ?? "boot"}.${crypto.randomUUID()}`;
   const folders = {
     layers: join(real, "layers"),
+    listings: join(real, "listings"),
     blobs: join(real, "blobs"),
     files: join(real, "files"),
     operations: join(real, "operations"),

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
+import type { SingleFlight } from "../once.ts";
 import type { BlobSource } from "../registry/blob-store.ts";
 import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
@@ -27,6 +28,8 @@ export interface EngineState extends SandboxHost {
   trees: Map<number, LayerTree>;
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;
+  /** Listings that are being made, by layer. */
+  listings: SingleFlight<boolean>;
   openBlobSource: OpenBlobSource;
   /** True if clients may be on other machines; see `EngineOptions`. */
   isServer: boolean;

@@ -42,6 +42,12 @@ export interface BlobStore {
     signal: AbortSignal,
     checks?: BlobChecks,
   ): Promise<AsyncIterable<Uint8Array>>;
+  /** Returns a part of a blob, which the caller verifies; `undefined` if the store has no such blob or sends only whole ones. */
+  readPart?(
+    blob: Pick<Descriptor, "digest">,
+    part: { start: number; size: number },
+    signal: AbortSignal,
+  ): Promise<Uint8Array | undefined>;
   /** Sends a blob that the store lacks. `open` may be called again for another attempt. */
   putBlob(
     blob: Pick<Descriptor, "digest" | "size">,
@@ -60,7 +66,10 @@ export const cheapWriteMilliseconds = 15_000;
 export type BlobChecks = "digest" | "size";
 
 /** A store from which images are read. */
-export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "findDigest" | "hasBlob" | "openBlob">;
+export type BlobSource = Pick<
+  BlobStore,
+  "address" | "getManifest" | "findDigest" | "hasBlob" | "openBlob" | "readPart"
+>;
 
 /** Returns the media type that a manifest gives itself. */
 export function typeOfManifest(bytes: Uint8Array): string {

@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
-import { tap } from "../streams.ts";
+import { readAtMost, tap } from "../streams.ts";
 import { type BlobChecks, MissingBlobError, verified } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { RegistryError } from "./registry-error.ts";
@@ -126,6 +126,27 @@ async function openFrom(
   }
   const isRest = status === 206 && answered.get("content-range")?.startsWith(`bytes ${start}-`) === true;
   return start === 0 || isRest ? body : without(start, body);
+}
+
+/** Reads a part of a blob. Returns `undefined` if the registry lacks the blob, or sends only whole ones. */
+export async function downloadPart(
+  client: RegistryClient,
+  { digest }: Pick<Descriptor, "digest">,
+  { start, size }: { start: number; size: number },
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const scopes = [`repository:${client.repository.name}:pull`];
+  const headers = { range: `bytes=${start}-${start + size - 1}` };
+  const request = { method: "GET", path: `blobs/${digest}`, scopes, headers, handles: [404, 416] } as const;
+  return client.repeat(async () => {
+    const { status, headers: answered, body } = await client.open(request, signal);
+    if (status !== 206 || answered.get("content-range")?.startsWith(`bytes ${start}-`) !== true) {
+      await body.cancel();
+      return undefined;
+    }
+    const { bytes, isWhole } = await readAtMost(size, body);
+    return isWhole && bytes.byteLength === size ? bytes : undefined;
+  }, signal);
 }
 
 async function* without(count: number, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

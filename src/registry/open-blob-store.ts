@@ -114,7 +114,7 @@ interface MirroredPlace extends Pick<Place, "reads"> {
   store: Asked;
 }
 
-type Asked = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob">;
+type Asked = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob" | "readPart">;
 
 /**
  * Creates a source that asks mirrors before the repository itself. One that lacks something is asked for other things later; one
@@ -178,6 +178,8 @@ function createMirroredSource(
       const asksOne = async (store: Asked) => ((await store.hasBlob(blob, signal)) ? true : undefined);
       return (await ask("digests", asksOne, signal)) === true;
     },
+    readPart: (blob, part, signal) =>
+      ask("digests", async (store) => store.readPart?.(blob, part, signal), signal),
     async openBlob(blob, signal, checks) {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;

@@ -2,7 +2,7 @@ import { digestOf, isDigest } from "../image/digest.ts";
 import { manifestTypes } from "../image/oci-layout.ts";
 import { type BlobStore, cheapWriteMilliseconds, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
-import { downloadBlob } from "./download.ts";
+import { downloadBlob, downloadPart } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
 import { RegistryError, WrongDigestError, WrongManifestError } from "./registry-error.ts";
 import { isDowngrade } from "./repository.ts";
@@ -97,6 +97,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
     },
     lock: async () => undefined,
     openBlob: (blob, signal, checks) => downloadBlob([client], blob, { signal, checks }),
+    readPart: (blob, part, signal) => downloadPart(client, blob, part, signal),
     async putBlob({ digest, size }, open, signal) {
       const held = size <= maxHeldBytes ? await collect(open(), size) : undefined;
       await client.repeat(async () => {

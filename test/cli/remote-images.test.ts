@@ -75,7 +75,11 @@ test("a build makes a layer again that can't be fetched", async () => {
   const digest = `sha256:${"0".repeat(64)}`;
   for (const { id } of layers) {
     rmSync(join(directory, "layers", id.toString(36)), { recursive: true });
-    database.run("INSERT INTO absent_layers VALUES (?, 0, 'dir:/none', 'x', ?, 1, ?)", [id, digest, digest]);
+    database.run("INSERT INTO absent_layers VALUES (?, 0, 'dir:/none', 'x', ?, 1, ?, NULL)", [
+      id,
+      digest,
+      digest,
+    ]);
   }
   database.close();
   writeFiles(workingDirectory, { Dockerfile: dockerfile("cat /one /two") });

@@ -1,13 +1,16 @@
 /** Images that only add configuration to a base of the registry that they are pushed to: nothing of the base is fetched. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startFront } from "../scopes/registry/front.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { chunkLayers } from "../support/chunked-layers.ts";
 import { writeFiles } from "../support/files.ts";
+import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 import { Registry } from "../support/registry.ts";
+import { makeUserBough } from "../support/user-bough.ts";
 
 setDefaultTimeout(120_000);
 
@@ -17,16 +20,19 @@ const layerBytes = 8 * 1024 * 1024;
 const thinBytes = 32 * 1024;
 const configuration = 'ARG V=1\nENV A=$V PATH=/opt:$PATH\nLABEL a=b\nUSER 1000\nEXPOSE 80\nCMD ["x"]\n';
 
+const makeLarge = (root: string) => writeFileSync(join(root, "large"), randomBytes(layerBytes));
+
 let registry: Registry;
 let other: Registry;
 let layer: string;
 beforeAll(async () => {
   [registry, other] = [await Registry.start(), await Registry.start()];
-  const prepare = (root: string) => writeFileSync(join(root, "large"), randomBytes(layerBytes));
+  const prepare = makeLarge;
   registry.push(await makeBusyboxLayout(temporaryDirectory(), { prepare }), "base:1");
   layer = (await manifestOf("base")).layers[0].digest;
   const architectures = ["amd64", "arm64"];
   registry.push(await makeBusyboxLayout(temporaryDirectory(), { prepare, architectures }), "both:1");
+  await makeChunked();
   const OnBuild = ["RUN wc -c /large"];
   registry.push(
     await makeBusyboxLayout(temporaryDirectory(), { prepare, configuration: { OnBuild } }),
@@ -34,6 +40,40 @@ beforeAll(async () => {
   );
 });
 afterAll(() => Promise.all([registry.stop(), other.stop()]));
+
+/** Pushes a base whose layers have tables of contents. */
+async function makeChunked(): Promise<void> {
+  [directory, home] = [temporaryDirectory(), temporaryDirectory()];
+  const lines = [
+    `FROM ${registry.host}/base:1`,
+    "RUN mkdir -p /opt/odd /opt/real/sub /gone/x /emptied/sub /tree/of && ln -s real /opt/link && ln -s /opt/real /absolute",
+    "RUN echo old > /opt/real/old && echo file > /file && chown 1000:7 /opt/odd && chmod 2750 /opt/odd",
+    "RUN touch -d @1000000 /opt/odd /opt/real && ln /file /opt/hard",
+    "RUN rm -r /gone /emptied /opt/real/old /tree/of && mkdir /emptied && echo f > /tree/of",
+  ];
+  const made = await build(lines.join("\n"), "-o", "type=oci,dest=layout,tar=false");
+  if (made.exitCode !== 0) throw new Error(made.stderr);
+  const layout = join(directory, "layout");
+  cpSync(layout, join(directory, "gzip"), { recursive: true });
+  await chunkLayers(layout);
+  registry.push(`oci:${layout}`, "chunked:1");
+  for (const [name, edit] of damages) {
+    const copy = join(directory, name);
+    cpSync(join(directory, "gzip"), copy, { recursive: true });
+    await chunkLayers(copy, edit);
+    registry.push(`oci:${copy}`, `${name}:1`);
+  }
+}
+
+/** What the tables of bases are that can't be used. */
+const damages: [string, (table: string) => string][] = [
+  ["forged", (table) => table.replace('"opt/odd/","mode":1512', '"opt/odd/","mode":511')],
+  ["no-json", (table) => table.slice(1)],
+  ["no-entries", () => "{}"],
+  ["lost-name", (table) => table.replace("/opt", "/\uFFFD")],
+  ["unknown-type", (table) => table.replace('"dir"', '"door"')],
+  ["no-time", (table) => table.replace(/"modtime":"[^"]*"/, '"modtime":"yesterday"')],
+];
 
 let directory: string;
 let home: string;
@@ -47,7 +87,7 @@ beforeEach(() => {
 
 interface Manifest {
   config: { digest: string };
-  layers: [{ digest: string }];
+  layers: [{ digest: string }, ...{ digest: string }[]];
 }
 
 async function manifestOf(name: string): Promise<Manifest> {
@@ -67,10 +107,13 @@ async function bough(...words: string[]) {
 }
 
 function build(dockerfile: string, ...words: string[]) {
-  writeFiles(directory, { Dockerfile: dockerfile, file: "content" });
+  writeFiles(directory, { Dockerfile: dockerfile, file: "content", "tree/sub/a": "a", "tree/b": "b" });
   return bough("build", "--docker", ".", "-f", "Dockerfile", "--format", "json", ...words);
 }
 
+/** Returns the error of a build. */
+const errorIn = ({ stderr }: { stderr: string }) =>
+  JSON.parse(/^\{"error".*/m.exec(stderr)?.[0].replace(/ \(operation \S+\)/, "") ?? "{}");
 const pushTo = (...places: string[]) => [...places.flatMap((place) => ["--tag", `${place}:1`]), "--push"];
 
 /** Returns what the images of the home have left in registries. */
@@ -105,6 +148,146 @@ test("bases of several platforms are not fetched either", async () => {
   const thin = await build(`FROM ${registry.host}/both:1\n${configuration}`, ...platforms, ...pushTo(app));
   expect(thin.exitCode, thin.stderr).toBe(0);
   expect(thin.bytes).toBeLessThan(thinBytes);
+});
+
+test.each([
+  ["a new directory", "COPY file /new/at/root/\nCOPY tree /new"],
+  ["a new file", "COPY file /opt/new"],
+  ["directories with attributes", "COPY file /opt/odd/new\nCOPY tree /opt/odd"],
+  ["links", "COPY file /opt/link/sub/\nCOPY tree /absolute"],
+  ["an existing file", "COPY file /file"],
+  ["what upper layers deleted", "COPY tree /gone/x\nCOPY file /emptied/sub/\nCOPY file /opt/real/old"],
+  ["owners", "COPY --chown=1000:7 --chmod=640 tree /opt/owned"],
+  ["WORKDIR", "WORKDIR /opt/link/sub\nWORKDIR new\nCOPY file ."],
+  ["WORKDIR that is there", "WORKDIR /opt/odd"],
+  ["ADD", "ADD file /opt/odd/"],
+  ["several stages", `CMD x\nFROM scratch\nFROM HOST/chunked:1\nCOPY file /x`],
+])("where layers have tables of contents, these are all that is fetched for %s", async (_, instructions) => {
+  const dockerfile = `FROM ${registry.host}/chunked:1\n${instructions.replace("HOST", registry.host)}\n`;
+  const output = (place: string) => `type=registry,name=${place}:1,rewrite-timestamp=true`;
+  const epoch = ["--build-arg", "SOURCE_DATE_EPOCH=1000000000"];
+  const thin = await build(dockerfile, ...epoch, "-o", output(app));
+  expect(thin.exitCode, thin.stderr).toBe(0);
+  expect(thin.bytes).toBeLessThan(thinBytes);
+  expect(await missingLayers()).toBeGreaterThan(0);
+
+  home = temporaryDirectory();
+  const imported = await bough("images", "import", `${registry.host}/chunked:1`);
+  expect(imported.exitCode, imported.stderr).toBe(0);
+  const whole = await build(dockerfile, ...epoch, "-o", output(`${registry.host}/whole`));
+  expect(JSON.parse(thin.stdout).digest, whole.stderr).toBe(JSON.parse(whole.stdout).digest);
+});
+
+test("what such an image lacks here comes when a RUN, a name or an export needs it", async () => {
+  const copied = `FROM ${registry.host}/chunked:1\nCOPY file /opt/odd/\n`;
+  expect((await build(copied, ...pushTo(app))).exitCode).toBe(0);
+  const fetched = await missingLayers();
+  const ran = await build(`${copied}RUN cat /opt/odd/file /opt/hard && wc -c /large\n`);
+  expect(ran.stderr).toContain("COPY file /opt/odd/");
+  expect(ran.stderr).toContain(`content`);
+  expect([fetched > 0, await missingLayers()], ran.stderr).toEqual([true, 0]);
+
+  home = temporaryDirectory();
+  const named = await build(copied.replace("COPY", "COPY --chown=nobody"), ...pushTo(app));
+  expect([named.exitCode, await missingLayers()], named.stderr).toEqual([0, 0]);
+});
+
+test.each([[["forged", "chunked"]], [["chunked", "forged"]], [["base-only", "forged", "chunked"]]])(
+  "a table counts only while all images with the layer have the same: %p",
+  async (names) => {
+    const place = `${app.slice(registry.host.length + 1)}`;
+    const output = (name: string) => ["-o", `type=registry,name=${app}/${name}:1,rewrite-timestamp=true`];
+    const epoch = ["--build-arg", "SOURCE_DATE_EPOCH=1000000000"];
+    const filesIn = (name: string) => (name === "forged" ? "tree" : "file");
+    const dockerfile = (name: string) => `FROM ${registry.host}/${name}:1\nCOPY ${filesIn(name)} /opt/odd/\n`;
+    await bough("images", "import", `${registry.host}/chunked:1`);
+    expect((await build(dockerfile("chunked"), ...epoch, ...output("whole"))).exitCode).toBe(0);
+    home = temporaryDirectory();
+    for (const name of names) {
+      // A build that only configures the base learns of its tables, too.
+      const configured = `FROM ${registry.host}/chunked:1\nENV A=1\n`;
+      const text = name === "base-only" ? configured : dockerfile(name);
+      const built = await build(text, ...epoch, ...output(name));
+      expect(built.exitCode, built.stderr).toBe(0);
+    }
+    const added = async (name: string) => (await manifestOf(`${place}/${name}`)).layers.at(-1)?.digest;
+    expect(await added("chunked")).toBe(await added("whole"));
+  },
+);
+
+test("a base that was only configured is not fetched for files either", async () => {
+  const from = `FROM ${registry.host}/chunked:1\n`;
+  expect((await build(`${from}ENV A=1\n`, ...pushTo(app))).exitCode).toBe(0);
+  const built = await build(`${from}COPY file /opt/odd/\n`, ...pushTo(app));
+  expect(built.exitCode, built.stderr).toBe(0);
+  expect(built.bytes).toBeLessThan(thinBytes);
+});
+
+test("as an ordinary user, too, and the image is the same", async () => {
+  const user = makeOrdinaryUser();
+  const commands = makeUserBough(user);
+  try {
+    const dockerfile = `FROM ${registry.host}/chunked:1\nCOPY --chmod=600 tree /opt/odd/new/\nWORKDIR /opt/odd\n`;
+    const output = (place: string) => ["-o", `type=registry,name=${place}:1,rewrite-timestamp=true`];
+    const epoch = ["--build-arg", "SOURCE_DATE_EPOCH=1000000000"];
+    const own = await build(dockerfile, ...epoch, ...output(app));
+    const context = user.give(directory, "context");
+    const words = ["--local", "build", "--docker", context, "--format", "json", ...epoch];
+    const thin = await commands.run([...words, ...output(`${app}-user`)], {
+      workingDirectory: user.home,
+      environment: { BOUGH_HOME: join(user.home, "state") },
+    });
+    expect(thin.exitCode, thin.stderr).toBe(0);
+    expect(thin.stderr).not.toContain("importing");
+    expect(JSON.parse(thin.stdout).digest).toBe(JSON.parse(own.stdout).digest);
+  } finally {
+    commands.close();
+    user.remove();
+  }
+});
+
+test("an error of a COPY is the same", async () => {
+  const dockerfile = `FROM ${registry.host}/chunked:1\nCOPY file /opt/hard/below\n`;
+  const thin = await build(dockerfile, ...pushTo(app));
+  await bough("images", "import", `${registry.host}/chunked:1`);
+  const whole = await build(dockerfile, ...pushTo(app));
+  expect([thin.exitCode, errorIn(thin)]).toEqual([1, errorIn(whole)]);
+  expect(errorIn(thin).error.message).toContain("/opt/hard");
+});
+
+test.each([...damages.slice(1).map(([name]) => name), "a registry without ranges"])(
+  "a base with tables that can't be used is imported: %s",
+  async (name) => {
+    await using front = startFront(registry, (request) => {
+      if (!request.headers.has("range") || name.includes("-")) return undefined;
+      request.headers.delete("range");
+      return front.forward(request);
+    });
+    const base = `${front.host}/${name.includes("-") ? name : "chunked"}:1`;
+    const built = await build(`FROM ${base}\nCOPY file /opt/odd/\n`, ...pushTo(`${front.host}/app${count}`));
+    expect([built.exitCode, await missingLayers()], built.stderr).toEqual([0, 0]);
+  },
+);
+
+test("twenty targets with files of their own fetch only tables, once, and a prune leaves nothing of these", async () => {
+  const names = Array.from({ length: 20 }, (_, index) => `t${index}`);
+  const targetOf = (name: string) => ({
+    "dockerfile-inline": `FROM ${registry.host}/chunked:1\nCOPY <<EOF /opt/odd/${name}\n${name}\nEOF\nWORKDIR /new\n`,
+    tags: [`${app}/${name}:1`],
+  });
+  const target = Object.fromEntries(names.map((name) => [name, targetOf(name)]));
+  writeFiles(directory, { "docker-bake.json": JSON.stringify({ target }) });
+  const baked = await bough("bake", ...names, "--push", "--drop-pushed");
+  expect(baked.exitCode, baked.stderr).toBe(0);
+  expect(baked.bytes).toBeLessThan(20 * thinBytes);
+  const { layers } = await manifestOf("chunked");
+  const gets = layers.map(({ digest }) => `GET /v2/chunked/blobs/${digest}`);
+  expect(baked.requests.filter((request) => gets.includes(request)).sort()).toEqual(gets.sort());
+  const listings = () => readdirSync(join(home, "engine/listings")).length;
+  expect(listings()).toBe(layers.length);
+  await bough("rmi", `${registry.host}/chunked:1`);
+  expect((await bough("engine", "prune", "--all", "--yes")).exitCode).toBe(0);
+  expect(listings()).toBe(0);
 });
 
 test.each([

@@ -1,4 +1,5 @@
 import { isDigest } from "../../image/digest.ts";
+import { findTable } from "../../image/layer-table.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
@@ -15,6 +16,8 @@ interface RemoteBasesOptions {
   openSource(address: string): BlobSource;
   /** The host of the registry whose images are declared; by default, those of every registry. */
   registry?: string;
+  /** Set if the service is told of tables of contents. `areRequired`: only images are declared of which all layers have one. */
+  tables?: { areRequired: boolean };
   /** Called with each declared image. */
   onDeclared?(image: string, diffIds: readonly string[]): void;
   signal: AbortSignal;
@@ -27,6 +30,7 @@ export function createRemoteBases({
   service,
   openSource,
   registry,
+  tables,
   onDeclared,
   signal,
 }: RemoteBasesOptions): RemoteBases {
@@ -40,14 +44,17 @@ export function createRemoteBases({
       const wanted = platform === undefined ? await platformOf(supportOf(service)) : parsePlatform(platform);
       const found = await readImage(store, reference, wanted, signal);
       if (found === undefined) return undefined;
+      const { configuration, layers } = found;
+      if (tables?.areRequired === true && layers.some(({ table }) => table === undefined)) return undefined;
       const { image } = await service.declareImage({
         source: address,
-        ...found.request,
+        configuration,
+        layers: tables !== undefined ? layers : layers.map(({ table: _, ...layer }) => layer),
         ...(tag !== undefined && { tag }),
       });
       onDeclared?.(
         image,
-        found.request.layers.map(({ diff_id }) => diff_id),
+        layers.map(({ diff_id }) => diff_id),
       );
       return image;
     },
@@ -59,7 +66,7 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const manifest = top && (await manifestFor(top, platform, store, signal));
   const record = manifest && parseRecord(manifest.bytes);
   const config = readDescriptor(record?.config);
-  const blobs = Array.isArray(record?.layers) ? record.layers.map(readDescriptor) : undefined;
+  const blobs = Array.isArray(record?.layers) ? record.layers.map(readLayer) : undefined;
   if (config === undefined || blobs === undefined || config.size > maxConfigBytes) return undefined;
   const { bytes } = await readAtMost(maxConfigBytes, await store.openBlob(config, signal));
   const configuration = bytes.toString();
@@ -73,9 +80,23 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
     const diffId: unknown = diffIds[at];
     return blob === undefined || !isDigest(diffId)
       ? []
-      : [{ media_type: blob.mediaType, digest: blob.digest, size: blob.size, diff_id: diffId }];
+      : [
+          {
+            media_type: blob.mediaType,
+            digest: blob.digest,
+            size: blob.size,
+            diff_id: diffId,
+            table: blob.table,
+          },
+        ];
   });
-  return layers.length === blobs.length ? { request: { configuration, layers } } : undefined;
+  return layers.length === blobs.length ? { configuration, layers } : undefined;
+}
+
+/** Reads the descriptor of a layer, with the place of its table of contents. */
+function readLayer(value: unknown) {
+  const blob = readDescriptor(value);
+  return blob && { ...blob, table: findTable(asRecord(value)?.annotations, blob.size) };
 }
 
 /** Returns the manifest itself, or that of the platform if it is an index of several. */

@@ -1,7 +1,7 @@
 /** Prepares a build for each of its services. */
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import { createCompanions } from "../../builder/build.ts";
-import { createImageFacts } from "../../builder/cache/image-facts.ts";
+import { createImageFacts, withoutKeeping } from "../../builder/cache/image-facts.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
 import type { AskedBuild, BuildServices, Companions, ServiceBuild, SourceFiles } from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
@@ -123,7 +123,9 @@ export async function prepareBuild(
     const choice = { sharing, shared, session, cacheRealm, companions: sessions, log };
     const cache = await openBuildCache(connection, choice, inputs, invocation);
     const { store, layers, memory, carriedCaches } = cache;
-    const remoteBases = cache.remoteBases ?? (await openThinBases(build, each, invocation));
+    const thinBases =
+      cache.remoteBases === undefined ? await openThinBases(build, each, invocation) : undefined;
+    const remoteBases = cache.remoteBases ?? thinBases;
     const emit: Emit = (event) => build.emit(each, event);
     const own: ServiceBuild = {
       asked: {
@@ -141,7 +143,12 @@ export async function prepareBuild(
       services: {
         ...{ ...common, service, supports, store, layers, memory, remoteBases, carriedCaches },
         daemonImages: isEmbedded(runtime, globals) ? common.daemonImages : undefined,
-        facts: createImageFacts(service, supports, store.facts),
+        // What a table of contents says is true of this build only.
+        facts: createImageFacts(
+          service,
+          supports,
+          thinBases === undefined ? store.facts : withoutKeeping(store.facts),
+        ),
         ...machineOf(runtime),
       },
       source,

@@ -1,5 +1,5 @@
 import type { RemoteBases } from "../../builder/job.ts";
-import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { registryHost } from "../../registry/repository.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { AttestationOptions } from "../export/attestation-options.ts";
@@ -14,32 +14,39 @@ interface AskedImage {
 }
 
 /**
- * Has the engine only note what bases are made of, for a build that is pushed to their registry, goes nowhere else, and needs none
- * of their files: their layers are mounted there. Any other build imports its bases.
+ * Has the engine only note what bases are made of, for a build that is pushed to their registry, goes nowhere else, and needs no
+ * contents of their files: their layers are mounted there. Any other build imports its bases.
  */
 export async function openThinBases(
   build: AskedImage,
   { connection: { service }, supports }: Pick<BuildService, "connection" | "supports">,
   { runtime: { fetch, clock, environment, signal } }: Invocation,
 ): Promise<RemoteBases | undefined> {
-  const registry = needsFiles(build) ? undefined : onlyRegistry(build);
+  const registry = needsContents(build) ? undefined : onlyRegistry(build);
   if (registry === undefined || !supports.isInThisProcess || !(await supports.remoteLayers()))
     return undefined;
   const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
   const { openBlobSource } = await import("../../registry/open-blob-store.ts");
   return createRemoteBases({
     ...{ service, registry, signal },
+    tables: { areRequired: build.needed.instructions.some(looksUpPaths) },
     openSource: (address) => openBlobSource(address, { fetch, clock, environment }),
   });
 }
 
-/** True for instructions that look at the files of an image: a COPY follows its links, and keeps the owners of its directories. */
-function needsFiles({ needed, outputs, options }: AskedImage): boolean {
+function needsContents({ needed, outputs, options }: AskedImage): boolean {
   return (
-    needed.instructions.some(({ name }) => ["RUN", "COPY", "ADD", "WORKDIR"].includes(name)) ||
+    needed.instructions.some(
+      (each) => each.name === "RUN" || (each.name === "COPY" && each.from !== undefined),
+    ) ||
     outputs.some(({ recompresses }) => recompresses) ||
     options.attestations?.sbom !== undefined
   );
+}
+
+/** True for an instruction that follows links of the image, and keeps the attributes of its directories. */
+function looksUpPaths({ name }: Instruction): boolean {
+  return ["COPY", "ADD", "WORKDIR"].includes(name);
 }
 
 /** Returns the host of the registry that the image is pushed to, if it has no other destination. */

@@ -1,7 +1,9 @@
 import { createPace } from "../../pace.ts";
 import type { HostFile } from "../../service/wire/file.ts";
+import { absentLayersOf } from "../records/absent-layers.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import type { LayerFileDigests } from "../records/layer-file-digests.ts";
+import { lookupDirectory } from "../records/layer-listings.ts";
 import { EarlySync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { imageTreeOf, LayerTree } from "../sandbox/root/layer-tree.ts";
@@ -83,11 +85,13 @@ export async function fillUpper(
 /** The number of trees that are kept, the latest ones, each with those below that it was made from. */
 const maxTrees = 8;
 
-/** Returns the tree of an image whose layers are here. */
-export function openLayerTree(
-  { database, layout, inUserNamespace, trees }: EngineState,
-  image: Image,
-): LayerTree {
+/** Returns the tree of an image whose layers are here, or listed: one that is not kept, since its files come later. */
+export function openLayerTree(state: EngineState, image: Image): LayerTree {
+  const { database, layout, inUserNamespace, trees } = state;
+  if (absentLayersOf(database, image.layer).length > 0) {
+    const listed = layersOf(database, image).map((layer) => ({ layer, path: lookupDirectory(state, layer) }));
+    return new LayerTree(listed, inUserNamespace);
+  }
   const known = trees.get(image.layer);
   trees.delete(image.layer);
   const layers =

@@ -4,6 +4,7 @@ import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { RequestError } from "../http/answers.ts";
 import { type Image, layersOf } from "../records/images.ts";
+import { lookupDirectory } from "../records/layer-listings.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { LayerTree } from "../sandbox/root/layer-tree.ts";
 import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
@@ -30,10 +31,10 @@ export interface UnmountedView extends Pick<ImageView, "image" | "root"> {
   locate: Locate;
 }
 
-/** The layers of the image have to be here. */
+/** The layers of the image have to be here; to look up paths, their listings. */
 export function viewLayers(state: EngineState, image: Image): UnmountedView {
   const tree = openLayerTree(state, image);
-  const root = layerDirectory(state.layout, layersOf(state.database, image)[0]);
+  const root = lookupDirectory(state, layersOf(state.database, image)[0]);
   const locate: Locate = (names) => {
     const name = names.at(-1);
     if (name === undefined) return root;

@@ -8,8 +8,9 @@ import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Filled } from "../copies/fill-upper.ts";
 import { addImage, type Image } from "../records/images.ts";
+import { lookupDirectory } from "../records/layer-listings.ts";
 import { countMarks, noMarks } from "../records/layer-marks.ts";
-import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
+import { addLayer, findLayer } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { countedSize } from "../sandbox/limits/watchers.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
@@ -55,7 +56,7 @@ export async function keepChanges(
   const unchanged = isUnchanged(upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
-  if (!unchanged) describeUpper(upper, layerDirectory(state.layout, image.layer));
+  if (!unchanged) describeUpper(upper, lookupDirectory(state, image.layer));
   const hasMarks = spec.exitCode !== undefined && !unchanged;
   // The error of a failed command is the one to report.
   const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;

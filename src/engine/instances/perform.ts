@@ -15,7 +15,7 @@ import { ProcessEvents } from "../processes/process-events.ts";
 import type { EventData } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { type Image, layersOf } from "../records/images.ts";
-import { layerDirectory } from "../records/layers.ts";
+import { lookupDirectory } from "../records/layer-listings.ts";
 import { findOperation, type Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownHierarchies, ownMemoryLimit } from "../sandbox/limits/controllers.ts";
@@ -28,6 +28,7 @@ import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { ensureImages } from "../unpack/ensure-layers.ts";
+import { ensureListed } from "../unpack/ensure-listed.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { type Instance, workingDirectoryOf } from "./spec.ts";
 
@@ -43,7 +44,7 @@ export async function performInstance(
   const append = (spid: number, type: string, data: EventData) =>
     state.events.append(run.uuid, spid, type, data);
   const report = (message: string) => append(sandboxSpid, "progress", { message });
-  await ensureImages(state, imagesOf(instance), { signal: run.signal, report });
+  await ensureImages(state, await imagesOf(state, instance), { signal: run.signal, report });
   if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, append, instance.spec.terminal);
   state.instances.set(run.uuid, processes);
@@ -57,9 +58,10 @@ export async function performInstance(
   }
 }
 
-/** Returns the images whose files the instance needs. */
-function imagesOf({ image, copies, mounts }: Instance): Image[] {
-  return [image, ...[...copies, ...mounts].flatMap((other) => other.image ?? [])];
+/** Returns the images whose files the instance needs. To add files to one, a listing of it is enough. */
+async function imagesOf(state: EngineState, { image, spec, copies, mounts }: Instance): Promise<Image[]> {
+  const others = [...copies, ...mounts].flatMap((other) => other.image ?? []);
+  return spec.command === "" && (await ensureListed(state, image)) ? others : [image, ...others];
 }
 
 async function runCommand(
@@ -173,7 +175,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   const { image, spec } = instance;
   const startedAt = steadyTime(state.clock);
   const upper = join(run.directory, "upper");
-  makeUpper(upper, layerDirectory(state.layout, image.layer));
+  makeUpper(upper, lookupDirectory(state, image.layer));
   let filled: Filled;
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies were not in place");
   try {

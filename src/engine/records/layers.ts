@@ -232,16 +232,16 @@ export function overlayOptions(
   return [...options, `upperdir=${work}/upper`, `workdir=${work}/work`, ...features].join(",");
 }
 
-/** Removes directories of layers and blobs whose transaction did not commit. */
+/** Removes directories of layers, listings and blobs whose transaction did not commit. */
 export async function removeOrphanedLayers(records: Records): Promise<void> {
   for (const path of takeUnrecorded(records, orphanedLayers))
     await rm(path, { recursive: true, force: true });
 }
 
-/** Returns the directories of layers and blobs that no record names. */
+/** Returns the directories of layers, listings and blobs that no record names. */
 export function orphanedLayers({ database, layout }: Records): string[] {
   const known = new Set(layerNames(database));
-  return [layout.layers, layout.blobs].flatMap((directory) =>
+  return [layout.layers, layout.listings, layout.blobs].flatMap((directory) =>
     readdirSync(directory)
       .filter((name) => !known.has(name))
       .map((name) => join(directory, name)),

@@ -35,11 +35,14 @@ type ImageFiles = Pick<
 /** Files of images, read without starting anything. */
 export function createImageFiles(state: EngineState, { read }: Calls, signal: AbortSignal): ImageFiles {
   /** Rejects with the error of an image that is gone. */
-  const ensure = (image: string) =>
-    ensureImage(state, image, signal).catch(unlessMissing(() => lostImage(image)));
+  const ensure = (image: string, options?: { forLookup: boolean }) =>
+    ensureImage(state, image, signal, options).catch(unlessMissing(() => lostImage(image)));
 
-  async function find(image: string, path: string): Promise<ReturnType<typeof findInImage> | undefined> {
-    const ensured = await ensure(image);
+  async function find(
+    image: Promise<Image>,
+    path: string,
+  ): Promise<ReturnType<typeof findInImage> | undefined> {
+    const ensured = await image;
     try {
       return findInImage(state, ensured, path);
     } catch (error) {
@@ -51,14 +54,14 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
   return {
     pathType: (image, path) =>
       read(async () => {
-        const stats = (await find(image, path))?.found.stats;
+        const stats = (await find(ensure(image, { forLookup: true }), path))?.found.stats;
         if (stats === undefined) return undefined;
         return stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other";
       }),
 
     listEntries: (image, directory) =>
       read(async () => {
-        const place = await find(image, directory);
+        const place = await find(ensure(image, { forLookup: true }), directory);
         if (place === undefined) return undefined;
         const { view, found } = place;
         const entries = entriesAt(view, found);
@@ -69,7 +72,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     readFile: (image, path) =>
       read(async () => {
-        const file = (await find(image, path))?.found;
+        const file = (await find(ensure(image), path))?.found;
         if (!file?.stats.isFile()) return undefined;
         if (file.stats.size > maxFileBytes)
           throw new ExcessiveAnswerError(
@@ -80,7 +83,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     listFiles: (image, path) =>
       read(async () => {
-        const place = await find(image, path);
+        const place = await find(ensure(image), path);
         if (place === undefined) throw noSuchFile(image, path);
         return describeEntries(place.view, place.found).map(toFile);
       }),
@@ -96,7 +99,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     openFile: (image, path) =>
       read(async () => {
-        const place = await find(image, path);
+        const place = await find(ensure(image), path);
         if (place === undefined) throw noSuchFile(image, path);
         return place.found.stats.isFile() ? interruptible(streamFile(place.found.path), signal) : undefined;
       }),

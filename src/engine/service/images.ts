@@ -9,6 +9,7 @@ import { findImage, removeTags, requireImage } from "../records/images.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
 import type { EngineState } from "../state.ts";
 import { ensureImages } from "../unpack/ensure-layers.ts";
+import { ensureListed } from "../unpack/ensure-listed.ts";
 import { type Calls, parseTime } from "./calls.ts";
 
 type Images = Pick<
@@ -97,14 +98,20 @@ function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): Im
   return operation == null ? record : { ...record, operation_uuid: operation };
 }
 
-/** Returns an image, once all of its layers are here. */
-export async function ensureImage(state: EngineState, uuid: string, signal: AbortSignal) {
+/** Returns an image, once all of its layers are here. `forLookup`: to look up paths and types of entries, listings are enough. */
+export async function ensureImage(
+  state: EngineState,
+  uuid: string,
+  signal: AbortSignal,
+  { forLookup = false } = {},
+) {
   // A build asks for many files of its newest image.
   const image = requireImage(
     state,
     uuid,
     (layer) => state.trees.has(layer) || createLayerCheck(state)(layer),
   );
+  if (forLookup && (await ensureListed(state, image))) return image;
   await ensureImages(state, [image], { signal, report: () => undefined });
   return image;
 }

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
+import type { LayerTable } from "../../image/layer-table.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Layout } from "../layout.ts";
 import {
@@ -12,6 +13,7 @@ import {
   unreachableReason,
 } from "../records/absent-layers.ts";
 import { addImage, findImportedImage, setTag, UnusableImageError } from "../records/images.ts";
+import { forgetOtherTable, noteTable } from "../records/layer-listings.ts";
 import { noMarks } from "../records/layer-marks.ts";
 import { addAbsentLayer, addLayer, disownContent, type LayerRecord, maxDepth } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
@@ -21,6 +23,8 @@ import { type LayerGroup, planLayers } from "./layer-plan.ts";
 /** The blob of a layer, and the time at which the layer was made, if it is known. */
 export interface DeclaredLayer extends AbsentBlob {
   createdAt: number | undefined;
+  /** Where the blob has a table of contents, if that is known. */
+  table: LayerTable | undefined;
 }
 
 /** An image whose layers can be fetched when they are needed. */
@@ -73,7 +77,8 @@ function addMissing(
   let top: LayerRecord | undefined;
   let isOnNew = false;
   for (const { existing, content, from, to } of groups) {
-    const own = layers.slice(from, to).map(({ createdAt: _, ...blob }) => blob);
+    const own = layers.slice(from, to).map(({ createdAt: _, table: __, ...blob }) => blob);
+    const table = own.length === 1 ? layers[from]?.table : undefined;
     const createdAt = layers[to - 1]?.createdAt ?? now;
     const stands = existing !== undefined && !isOnNew && (existing.isWhole || existing.isAbsent === true);
     if (stands) {
@@ -83,6 +88,7 @@ function addMissing(
         // unless the others have failed.
         const isFirst = !isServer || unreachableReason(state, [existing.id]) !== undefined;
         addPlaces(database, existing.id, own, { isFirst });
+        forgetOtherTable(database, existing.id, table);
       }
       continue;
     }
@@ -94,6 +100,7 @@ function addMissing(
       own.length === 0
         ? addLayer(database, layout, { ...layer, directory: makeEmpty(layout), marks: noMarks })
         : addAbsentLayer(database, layer, own);
+    noteTable(database, top.id, table);
     isOnNew = true;
   }
   if (top === undefined) throw new Error("an image has no layer");

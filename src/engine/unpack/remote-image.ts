@@ -51,7 +51,7 @@ function checkLayers({ source, layers }: RemoteImageRequest, maxBytes: number): 
     if (Number.isNaN(createdAt)) return refuse(`${name}.created_at`, "is not a time");
     requireDigest(digest, `${name}.digest`);
     requireDigest(diffId, `${name}.diff_id`);
-    return { source, mediaType, digest, size, diffId, createdAt };
+    return { source, mediaType, digest, size, diffId, createdAt, table: layer.table };
   });
 }
 

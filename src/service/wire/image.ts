@@ -1,5 +1,6 @@
 import type { ImageConfig } from "../../image/config.ts";
 import type { HistoryLine, ImageOrigin } from "../../image/history.ts";
+import type { LayerTable } from "../../image/layer-table.ts";
 
 const maxTagLength = 256;
 
@@ -48,7 +49,11 @@ export interface RemoteImageRequest {
   tag?: string;
 }
 
-type RemoteLayer = NonNullable<ImageLayer["blob"]> & { created_at?: string };
+type RemoteLayer = NonNullable<ImageLayer["blob"]> & {
+  created_at?: string;
+  /** From a client in the same process: where the blob has its table of contents, by which files are placed without the others. */
+  table?: LayerTable | undefined;
+};
 
 /** The response: `missing` is the number of layers that are not here. */
 export interface DeclaredImage {

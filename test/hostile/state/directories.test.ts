@@ -74,7 +74,18 @@ const refused: readonly (readonly [name: string, attack: (place: Place) => void,
     ({ engine }) => chmodSync(join(engine, "layers"), 0o770),
     "can be written to by others",
   ],
-  ...["layers", "files", "operations", "events", "containers", "scratch", "root", "skeleton", "empty"].map(
+  ...[
+    "layers",
+    "listings",
+    "files",
+    "operations",
+    "events",
+    "containers",
+    "scratch",
+    "root",
+    "skeleton",
+    "empty",
+  ].map(
     (name) =>
       [`a link to a canary as ${name}`, linked(`engine/${name}`, "path"), "is a symbolic link"] as const,
   ),
