@@ -1,18 +1,11 @@
 import type { NetworkPolicy } from "../builder/commands/network.ts";
-import {
-  edgesByInstruction,
-  overrideStages,
-  reachableFrom,
-  stagesAmong,
-  triggersByFrom,
-  unknownUncachedStages,
-} from "../builder/graph/build-graph.ts";
+import { overrideStages, unknownUncachedStages } from "../builder/graph/build-graph.ts";
+import { linkStages } from "../builder/graph/linked-stages.ts";
 import {
   findBadReferences,
   graphOf,
   mistypedStages,
   neededPart,
-  requireTarget,
   staticGlobals,
 } from "../builder/graph/stage-references.ts";
 import { interpretFrom, interpretInStage, startGlobals } from "../builder/interpreter/interpret.ts";
@@ -240,17 +233,12 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
     globals = await attempt(instruction, globals, async () =>
       declareGlobals(instruction, globals, { buildArgs, escape }),
     );
-  const graph = graphOf(dockerfile, globals, options.contexts);
+  const { graph, sourcesOf, triggersOf, ...links } = linkStages(dockerfile, globals, options);
+  const needed = new Set(links.needed);
   const ends: DryStage[] = [];
-  const edges = edgesByInstruction(graph);
-  const baseOf = (from: FromInstruction) => ends[stagesAmong(edges.get(from))[0] ?? -1];
-  const triggers = triggersByFrom(graph);
-  const triggersOf = (from: FromInstruction) => triggers.get(from) ?? [];
-  const needed = new Set(
-    dialect.buildsNeededStages ? reachableFrom(graph, requireTarget(dockerfile, options.target)) : [],
-  );
+  const baseOf = (from: FromInstruction) => ends[sourcesOf(from)[0] ?? -1];
   for (const { index, from, instructions } of dockerfile.stages) {
-    const isNeeded = !dialect.buildsNeededStages || needed.has(index);
+    const isNeeded = needed.has(index);
     // Docker checks all stages. Of one that is not built only what its rules find counts.
     const notes = isNeeded ? plan : emptyPlan();
     const world = createDryWorld({ ...options, baseOf, triggersOf, opensContexts: isNeeded }, escape, notes);

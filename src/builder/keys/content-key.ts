@@ -1,20 +1,9 @@
-import type {
-  Dockerfile,
-  FromInstruction,
-  Instruction,
-  RunInstruction,
-} from "../../dockerfile/instruction.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { createPace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
-import {
-  edgesByInstruction,
-  overrideStages,
-  reachableFrom,
-  stagesAmong,
-  triggersByFrom,
-} from "../graph/build-graph.ts";
-import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { overrideStages } from "../graph/build-graph.ts";
+import { linkStages } from "../graph/linked-stages.ts";
 import { interpretFrom, interpretInStage, startGlobals } from "../interpreter/interpret.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import { withLocation } from "../location.ts";
@@ -73,37 +62,27 @@ async function findStage(
   layers: Map<number, string>,
 ): Promise<StageState> {
   const { asked, platforms, signal } = job;
-  const { buildArgs, dialect, contexts } = asked;
+  const { buildArgs } = asked;
   const { escape } = dockerfile;
   let globals = startGlobals({ platforms, stage: targetStageName(dockerfile, asked.target) }, buildArgs);
   for (const instruction of dockerfile.globals)
     globals = await withLocation(asked, instruction, async () =>
       declareGlobals(instruction, globals, { buildArgs, escape }),
     );
-  const graph = graphOf(dockerfile, globals, contexts);
-  const target = requireTarget(dockerfile, asked.target);
-  const needed = new Set(
-    dialect.buildsNeededStages ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index),
-  );
-  const edges = edgesByInstruction(graph);
-  const triggers = triggersByFrom(graph);
+  const links = linkStages(dockerfile, globals, asked);
   const ends = new Map<number, StageState>();
   const stageOf = (index: number | undefined) => (index === undefined ? undefined : ends.get(index));
   const world = createKeyWorld(job, {
-    baseOf: (from: FromInstruction) => stageOf(stagesAmong(edges.get(from))[0]),
-    sourceOf: (instruction: Instruction) => stageOf(stagesAmong(edges.get(instruction))[0]),
-    mountedStage: (run: RunInstruction, from: string) =>
-      stageOf(stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from))[0]),
-    triggersOf: (from: FromInstruction) => triggers.get(from) ?? [],
-    noteTrigger(trigger, from) {
-      const node = graph.nodes.find(({ stage }) => stage.from === from);
-      if (node !== undefined && !edges.has(trigger)) edges.set(trigger, graph.edgesOf(node.stage, trigger));
-    },
+    baseOf: (from) => stageOf(links.sourcesOf(from)[0]),
+    sourceOf: (instruction) => stageOf(links.sourcesOf(instruction)[0]),
+    mountedStage: (run, from) => stageOf(links.mountedStage(run, from)),
+    triggersOf: links.triggersOf,
+    noteTrigger: links.noteTrigger,
   });
   const pace = createPace(signal);
   const numbers = new Map(stepsOf(dockerfile).map(({ instruction, step }) => [instruction, step]));
-  for (const { index, from, instructions } of dockerfile.stages) {
-    if (!needed.has(index)) continue;
+  const needed = new Set(links.needed);
+  for (const { index, from, instructions } of dockerfile.stages.filter((each) => needed.has(each.index))) {
     let state = await withLocation(asked, from, () => interpretFrom(from, globals, world));
     for (const instruction of instructions) {
       const pause = pace.step();
@@ -116,7 +95,7 @@ async function findStage(
     }
     ends.set(index, state);
   }
-  const end = ends.get(target);
+  const end = ends.get(links.target);
   if (end === undefined) throw new Error("the target is among the stages that it needs");
   return end;
 }

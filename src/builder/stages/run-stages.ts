@@ -1,17 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { BoughError } from "../../errors.ts";
 import { platformsOf, requireBase, scratch } from "../bases/base.ts";
 import { explainDirectoryBase } from "../contexts/named-context.ts";
 import { AbandonedError } from "../events.ts";
-import {
-  type BuildGraph,
-  edgesByInstruction,
-  reachableFrom,
-  stagesAmong,
-  triggersByFrom,
-  uncachedStages,
-} from "../graph/build-graph.ts";
-import { findProblem, graphOf, requireTarget } from "../graph/stage-references.ts";
+import { type BuildGraph, reachableFrom, uncachedStages } from "../graph/build-graph.ts";
+import { linkStages } from "../graph/linked-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import { withLocation } from "../location.ts";
@@ -49,17 +41,9 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     if (step.stage !== null || step.instruction.name !== "ARG") break;
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
   }
-  const graph = graphOf(dockerfile, globals, running.asked.contexts);
-  const target = requireTarget(dockerfile, running.asked.target);
-  const needed = dialect.buildsNeededStages
-    ? reachableFrom(graph, target)
-    : dockerfile.stages.map(({ index }) => index);
+  const links = linkStages(dockerfile, globals, running.asked);
+  const { graph, target, needed, triggersOf } = links;
   await requireBases(graph, needed, running);
-
-  const edges = edgesByInstruction(graph);
-  const stagesOf = (instruction: Instruction) => stagesAmong(edges.get(instruction));
-  const triggers = triggersByFrom(graph);
-  const triggersOf = (instruction: Instruction) => triggers.get(instruction) ?? [];
   const failures = watchStages(running);
   const stateOf = once((index) => {
     const state = runStage(index, stages);
@@ -68,7 +52,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   });
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
-    stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
+    links.sourcesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
   const { slots } = running.shared;
   // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
   const layerOf = (index: number | undefined) =>
@@ -83,7 +67,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     feedOf(index) {
       // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.
       const from = dockerfile.stages[index]?.from;
-      const [base] = from === undefined ? [] : stagesOf(from);
+      const [base] = from === undefined ? [] : links.sourcesOf(from);
       return feeds.getOrInsertComputed(
         index,
         () => (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running, contents),
@@ -92,21 +76,9 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     results: {
       baseOf: (from) => sourcesOf(from)[0],
       triggersOf,
-      noteTrigger(trigger, from) {
-        if (edges.has(trigger)) return;
-        const node = graph.nodes.find(({ stage }) => stage.from === from);
-        if (node === undefined) return;
-        const found = graph.edgesOf(node.stage, trigger);
-        for (const edge of found) {
-          const problem = findProblem(edge, node.stage.index, graph);
-          if (problem !== undefined)
-            throw new BoughError(problem.message, { kind: "usage", hint: `Expected ${problem.expected}.` });
-        }
-        edges.set(trigger, found);
-      },
-      sourceOf: (copy) => layerOf(stagesOf(copy)[0]),
-      mountedStage: (run, from) =>
-        layerOf(stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from))[0]),
+      noteTrigger: links.noteTrigger,
+      sourceOf: (copy) => layerOf(links.sourcesOf(copy)[0]),
+      mountedStage: (run, from) => layerOf(links.mountedStage(run, from)),
     },
     waitFor: (instruction) =>
       Promise.all(
@@ -116,7 +88,9 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
             ? sourcesOf(instruction)
             : [],
       ),
-    needsOf: (instruction) => [...new Set([instruction, ...triggersOf(instruction)].flatMap(stagesOf))],
+    needsOf: (instruction) => [
+      ...new Set([instruction, ...triggersOf(instruction)].flatMap(links.sourcesOf)),
+    ],
     takeSlot: slots.take,
     areMany: () => dialect.buildsNeededStages && Math.max(needed.length, stateOf.begun.size) > 1,
   };
