@@ -38,6 +38,9 @@ interface Signature {
   logIndex: string | undefined;
 }
 
+/** Milliseconds in which a log enters a signature. */
+const expiryMargin = 60_000;
+
 /** A signature beside its image. */
 export interface AttachedSignature extends Signature, AttachedBundle {}
 
@@ -75,11 +78,17 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
     const created = new Date(dependencies.clock.now()).toISOString();
     const stored = await attachBundle(referrers, subject, { bundle, created }, signal);
     if (options.hasCosignTag) {
-      const payload = simplePayload(name, digest);
-      const made = await simple(`${name}@${digest}`, () => signing.signSimple(payload, signal));
+      const made = await simple(`${name}@${digest}`, () => signSimple(signing, name, digest, signal));
       await attachSimple(referrers, digest, made, signal);
     }
     return { ...signature, ...stored };
+  }
+
+  async function signSimple(first: Signing, name: string, digest: string, signal: AbortSignal) {
+    // The push to another repository may have taken longer than the certificate is valid.
+    const isValid = first.expiresAt - expiryMargin > dependencies.clock.now();
+    const signing = isValid ? first : await openSigning(services, dependencies, signal);
+    return signing.signSimple(simplePayload(name, digest), signal);
   }
 
   return {
@@ -124,6 +133,8 @@ type Proposal = (signature: Uint8Array, verifier: string) => Parameters<typeof e
 /** A key with what vouches for it. */
 interface Signing {
   material: SignerMaterial;
+  /** Milliseconds since the epoch. What is signed later counts no more. */
+  expiresAt: number;
   identity: string | undefined;
   /** @param propose what is entered into the log */
   sign(bytes: Uint8Array, propose: Proposal, signal: AbortSignal): Promise<Made>;
@@ -151,6 +162,7 @@ async function openSigning(
   };
   return {
     material: certified === undefined ? { keyHint: key.hint } : { certificate: certified.certificate.raw },
+    expiresAt: certified?.certificate.validToDate.getTime() ?? Number.POSITIVE_INFINITY,
     identity: certified && identityOf(certified.certificate),
     sign,
     async signSimple(payload, signal) {

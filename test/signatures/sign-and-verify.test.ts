@@ -731,10 +731,12 @@ test("a signature that can't be stored is stored by the next attempt, and entere
   await push(keyless());
   const { digest } = JSON.parse((await verify(app)).stdout);
   const repository = `${registry.host}/team/again`;
+  let later = 0;
+  const clock = { ...systemClock, now: () => systemClock.now() + later };
   const bytes = [...registry.manifests].find(([name]) => name.endsWith(`@${digest}`))?.[1].text ?? "";
   const subject = { mediaType: mediaTypes.manifest, digest, size: Buffer.byteLength(bytes) };
   registry.manifests.set(`team/again@${digest}`, { mediaType: mediaTypes.manifest, text: bytes });
-  const access = { clock: systemClock, environment: { BOUGH_RETRY: "0" } };
+  const access = { clock, environment: { BOUGH_RETRY: "0" } };
   const signer = createSigner(
     {
       by: { token: { kind: "given", token: Secret.of(token) }, authority: sigstore.authority },
@@ -743,7 +745,7 @@ test("a signature that can't be stored is stored by the next attempt, and entere
     { fetch, ...access },
   );
   /** Refuses manifests whose path matches. */
-  const sign = (refused: RegExp) => {
+  const sign = (refused: RegExp, name = repository) => {
     const refusing = Object.assign(
       async (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) =>
         init?.method === "PUT" && refused.test(String(input))
@@ -751,10 +753,10 @@ test("a signature that can't be stored is stored by the next attempt, and entere
           : await fetch(input, init),
       { preconnect: fetch.preconnect },
     );
-    const referrers = openReferrers(`docker://${repository}`, {
+    const referrers = openReferrers(`docker://${name}`, {
       ...{ fetch: refusing, ...access, credentials: undefined },
     });
-    return signer.sign(subject, repository, referrers, new AbortController().signal);
+    return signer.sign(subject, name, referrers, new AbortController().signal);
   };
   const entries = () => sigstore.requests.filter((request) => /^POST \/log\//.test(request)).length;
   const before = entries();
@@ -765,6 +767,14 @@ test("a signature that can't be stored is stored by the next attempt, and entere
   // One for the bundle, and one for the signature under cosign's tag.
   expect(entries() - before).toBe(2);
   expect((await verify(`${repository}@${digest}`)).exitCode).toBe(0);
+
+  // A certificate is valid for minutes, and the push to another repository takes an hour.
+  later = 3_600_000;
+  sigstore.now = () => new Date(clock.now());
+  await sign(/^$/, `${registry.host}/team/later`);
+  registry.manifests.set(`team/later@${digest}`, { mediaType: mediaTypes.manifest, text: bytes });
+  const { signatures } = JSON.parse((await verify(`${registry.host}/team/later@${digest}`)).stdout);
+  expect(signatures.map(({ kind }: { kind: string }) => kind)).toEqual(["bundle", "tag"]);
 });
 
 describe("a push that can't be signed leaves the tag as it was", () => {
