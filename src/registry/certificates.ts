@@ -1,8 +1,9 @@
 /** Certificates of registries and of this user, where docker and skopeo look for them. */
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import { findDockerDirectory, inHome } from "../home-directory.ts";
+import { reasonOf } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
 import { filesIn, machineSettings } from "./registries-conf.ts";
 
@@ -125,7 +126,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new BoughError(`the certificate ${path} cannot be read: ${messageOf(error)}`);
+    throw new BoughError(`the certificate ${path} cannot be read: ${reasonOf(error)}`);
   }
 }
 

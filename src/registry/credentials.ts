@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import { findDockerDirectory, inHome } from "../home-directory.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
-import { errorCode } from "../system-error.ts";
+import { errorCode, reasonOf } from "../system-error.ts";
 import type { Repository } from "./repository.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -72,7 +72,7 @@ function readJson(path: string): JsonRecord | undefined {
     text = readFileSync(path, "utf8");
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return undefined;
-    throw new BoughError(`the credentials in ${path} cannot be read: ${messageOf(error)}`);
+    throw new BoughError(`the credentials in ${path} cannot be read: ${reasonOf(error)}`);
   }
   // The reason of a parser may quote the text.
   try {

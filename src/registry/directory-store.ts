@@ -5,12 +5,12 @@ import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { systemClock } from "../clock.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
 import { tryLock } from "../lock-file.ts";
 import { renameOver } from "../paths/rename-over.ts";
-import { errorCode } from "../system-error.ts";
+import { errorCode, reasonOf } from "../system-error.ts";
 import {
   type BlobStore,
   cheapWriteMilliseconds,
@@ -130,7 +130,7 @@ function createFiles(address: string) {
   function named(error: unknown): BoughError {
     return error instanceof BoughError
       ? error
-      : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+      : new BoughError(`${address}: ${reasonOf(error)}`, { cause: error });
   }
 
   /** Writes a file that nobody sees before it is complete and on the disk. */

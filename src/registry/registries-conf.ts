@@ -1,10 +1,10 @@
 /** What the machine and its user say about registries: https://github.com/containers/image/blob/main/docs/containers-registries.conf.5.md */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import { inHome } from "../home-directory.ts";
 import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
-import { errorCode } from "../system-error.ts";
+import { errorCode, reasonOf } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
 import { hub, parseMirror, parseRepository, type Repository, verifiesTls } from "./repository.ts";
 
@@ -148,6 +148,6 @@ function readToml(path: string): JsonRecord | undefined {
     return asRecord(Bun.TOML.parse(readFileSync(path, "utf8")));
   } catch (error) {
     if (["ENOENT", "EACCES"].includes(errorCode(error) ?? "")) return undefined;
-    throw new BoughError(`the configuration of registries in ${path} cannot be read: ${messageOf(error)}`);
+    throw new BoughError(`the configuration of registries in ${path} cannot be read: ${reasonOf(error)}`);
   }
 }

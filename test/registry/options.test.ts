@@ -48,6 +48,19 @@ test("a push, an import and FROM use the given credentials, and fail without the
   expect(built).toMatchObject({ exitCode: 0 });
 });
 
+test.each([
+  ["none.json", "no such file or directory"],
+  ["state", "it is a directory"],
+])("--authfile %s is refused before anything is sent", async (file, reason) => {
+  const expected = { exitCode: 2, stderr: expect.stringContaining(`--authfile ${file}: ${reason}`) };
+  for (const words of [
+    ["push", "base:1", `${registry.host}/three:1`],
+    ["build", "--docker", "context"],
+    ["bake", "--print"],
+  ])
+    expect(await bough(...words, "--authfile", file)).toMatchObject(expected);
+});
+
 test("a registry with a certificate of its own is used with --tls-verify=false, and not with --tls-verify=true", async () => {
   const secured = await Registry.start(credentials, undefined, { hasTls: true });
   try {

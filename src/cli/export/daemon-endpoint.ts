@@ -1,12 +1,12 @@
 /** Where docker's daemon is, as docker's command line finds it. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { dockerDirectory, homeDirectory } from "../../home-directory.ts";
 import type { Tls } from "../../registry/certificates.ts";
 import { asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
-import { errorCode } from "../../system-error.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 export interface Endpoint {
@@ -101,7 +101,7 @@ function readJson(path: string): JsonRecord {
     return recordOf(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
     if (errorCode(error) === "ENOENT") return {};
-    throw new BoughError(`cannot read docker's ${path}: ${messageOf(error)}`, { cause: error });
+    throw new BoughError(`cannot read docker's ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
 

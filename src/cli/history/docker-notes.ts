@@ -1,9 +1,9 @@
 /** Notes about builds for docker's action for GitHub, which a build makes and `history rm` removes. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import { dockerDirectory } from "../../home-directory.ts";
-import { errorCode } from "../../system-error.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** Returns the directory in which docker buildx notes builds, by builder and node. */
@@ -20,7 +20,7 @@ export function removeNotes(builds: readonly string[], runtime: Pick<Runtime, "e
       for (const node of directoriesIn(builder))
         for (const id of builds) rmSync(join(node, id), { force: true });
   } catch (error) {
-    throw new BoughError(`the notes for docker in ${directory} can't be removed: ${messageOf(error)}`, {
+    throw new BoughError(`the notes for docker in ${directory} can't be removed: ${reasonOf(error)}`, {
       hint: "The builds are no longer in the history.",
       cause: error,
     });

@@ -1,10 +1,12 @@
 /** Reads the options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
 
+import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { usageError } from "../../errors.ts";
 import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { parseMirror } from "../../registry/repository.ts";
 import { Secret } from "../../secret.ts";
+import { reasonOf } from "../../system-error.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { withVariables } from "../process/environment.ts";
@@ -15,7 +17,9 @@ export function withRegistryOptions(
   values: Values,
   { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
 ): Runtime["environment"] {
-  const authfile = values.text("authfile");
+  const given = values.text("authfile");
+  const authfile = given === undefined ? undefined : resolve(workingDirectory, given);
+  if (authfile !== undefined) requireReadable(authfile, `--authfile ${given}`);
   const verifies = values.text("tls-verify");
   if (verifies !== undefined && verifies !== "true" && verifies !== "false")
     throw usageError(
@@ -33,10 +37,23 @@ export function withRegistryOptions(
       );
   return withVariables(environment, {
     ...(mirrors.length > 0 && { BOUGH_REGISTRY_MIRROR: mirrors.join(" ") }),
-    ...(authfile !== undefined && { REGISTRY_AUTH_FILE: resolve(workingDirectory, authfile) }),
+    ...(authfile !== undefined && { REGISTRY_AUTH_FILE: authfile }),
     ...(verifies !== undefined && { BOUGH_TLS_VERIFY: verifies }),
     ...(retries !== undefined && { BOUGH_RETRY: String(retries) }),
   });
+}
+
+/** Files of a variable may be missing, as in skopeo; one that an option names may not. */
+function requireReadable(path: string, given: string): void {
+  const refuse = (reason: string) => usageError(`${given}: ${reason}`, "`docker login` writes such a file.");
+  let isDirectory: boolean;
+  try {
+    accessSync(path, constants.R_OK);
+    isDirectory = statSync(path).isDirectory();
+  } catch (error) {
+    throw refuse(reasonOf(error));
+  }
+  if (isDirectory) throw refuse("it is a directory");
 }
 
 /** Reads `--creds USER:PASSWORD`. */

@@ -1,6 +1,7 @@
 /** Reads what options of signatures name: keys, tokens, roots. */
 import { resolve } from "node:path";
-import { messageOf, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** All of it is small. */
@@ -25,6 +26,6 @@ export async function readSmallFile(
     return await inputs.read(resolve(workingDirectory, place), { maxBytes, signal });
   } catch (error) {
     signal.throwIfAborted();
-    throw usageError(`${given} can't be read: ${messageOf(error)}`);
+    throw usageError(`${given} can't be read: ${reasonOf(error)}`);
   }
 }
