@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { build } from "../../src/cli/builds/build.ts";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import { argumentsOf } from "../../src/cli/command-line/help.ts";
+import { entriesIn } from "../../src/cli/entries/build-entries.ts";
 import { readAttestationOptions } from "../../src/cli/export/attestation-options.ts";
 import { readBuildOutputs } from "../../src/cli/export/build-outputs.ts";
 import { epochOf, sourceDateEpoch } from "../../src/cli/export/times.ts";
@@ -50,7 +51,7 @@ test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
     { provenance: { ...max, isInlineOnly: true }, sbom: undefined },
   ],
 ])("build %s", (line, options) =>
-  expect(readAttestationOptions(valuesOf(line), { environment: {} })).toEqual(options),
+  expect(readAttestationOptions(entriesIn(valuesOf(line), {}), { environment: {} })).toEqual(options),
 );
 
 test.each([
@@ -62,7 +63,7 @@ test.each([
   ["--provenance=yes", "takes true, false or KEY=VALUE"],
   ["--provenance=colour=red", "unknown field colour"],
 ])("build %s is refused", (line, message) => {
-  expect(() => readAttestationOptions(valuesOf(line), { environment: {} })).toThrow(message);
+  expect(() => readAttestationOptions(entriesIn(valuesOf(line), {}), { environment: {} })).toThrow(message);
 });
 
 const inline = { hasArguments: false, builderId: undefined, isInlineOnly: true };
@@ -77,12 +78,14 @@ test.each([
   ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "false" }, { provenance: inline, sbom: undefined }],
   ["--provenance", { BUILDX_NO_DEFAULT_ATTESTATIONS: "true" }, { provenance: max, sbom: undefined }],
 ])("docker build %s with %j", (line, environment, options) =>
-  expect(readAttestationOptions(valuesOf(line), { isPlugin: true, environment })).toEqual(options),
+  expect(readAttestationOptions(entriesIn(valuesOf(line), {}), { isPlugin: true, environment })).toEqual(
+    options,
+  ),
 );
 
 test("a word in BUILDX_NO_DEFAULT_ATTESTATIONS that is no boolean is refused, as by buildx", () => {
   const runtime = { isPlugin: true, environment: { BUILDX_NO_DEFAULT_ATTESTATIONS: "yes" } };
-  expect(() => readAttestationOptions(valuesOf(""), runtime)).toThrow(
+  expect(() => readAttestationOptions(entriesIn(valuesOf(""), {}), runtime)).toThrow(
     'invalid BUILDX_NO_DEFAULT_ATTESTATIONS: strconv.ParseBool: parsing "yes": invalid syntax',
   );
 });

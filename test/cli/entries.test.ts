@@ -8,6 +8,7 @@ import {
   type TargetSecret,
 } from "../../src/cli/bake/entries.ts";
 import { agentOf, parseAgent } from "../../src/cli/entries/agent.ts";
+import { attestationOf, parseAttestation, parseAttestationOf } from "../../src/cli/entries/attestation.ts";
 import { cacheOf, parseCaches, parseWrittenCaches, writtenCacheOf } from "../../src/cli/entries/cache.ts";
 import { contextOf, parseContext } from "../../src/cli/entries/context.ts";
 import { parseSecret, secretOf } from "../../src/cli/entries/secret.ts";
@@ -121,5 +122,25 @@ describe("--cache-from and --cache-to", () => {
   test("an object's path may have a comma", () => {
     const fields = fieldsOf(inBakeFile<Entry>("cache-from", { type: "local", src: "a,b" }));
     expect(cacheOf(fields, "--cache-from")).toEqual({ kind: "local", path: "a,b", tag: undefined });
+  });
+});
+
+describe("--attest", () => {
+  const provenance = { hasArguments: false, builderId: undefined, isInlineOnly: false };
+  test.each([
+    ["type=provenance,mode=min", "mode=min", { kind: "provenance", options: provenance }],
+    ["type=provenance,disabled=true", "false", { kind: "provenance", options: undefined }],
+    ["type=sbom", "true", { kind: "sbom", options: { generator: undefined } }],
+    [
+      "type=sbom,generator=scanner:1,DEPTH=2",
+      "generator=scanner:1,DEPTH=2",
+      { kind: "sbom", options: { generator: { image: "scanner:1", variables: { DEPTH: "2" } } } },
+    ],
+  ] as const)("%s", (text, own, entry) => {
+    expect(parseAttestation(text)).toEqual(entry as ReturnType<typeof parseAttestation>);
+    expect(parseAttestationOf(entry.kind, own)).toEqual(parseAttestation(text));
+    // A bake file's names of fields are in lower case, as in buildx.
+    const fields = fieldsOf(inBakeFile<Entry>("attest", text));
+    expect(attestationOf(fields, text)).toEqual(parseAttestation(text.toLowerCase()));
   });
 });

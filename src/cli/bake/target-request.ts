@@ -11,6 +11,8 @@ import type { Invocation } from "../command-line/command.ts";
 import { pairs } from "../command-line/request.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import { agentOf } from "../entries/agent.ts";
+import { attestationOf } from "../entries/attestation.ts";
+import type { BuildEntries } from "../entries/build-entries.ts";
 import { cacheOf, writtenCacheOf } from "../entries/cache.ts";
 import { contextOf, fetchedContext, imageContext } from "../entries/context.ts";
 import { secretOf } from "../entries/secret.ts";
@@ -103,6 +105,7 @@ function requestFor(
   const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
   const secrets = fields.secret?.map(({ id }) => id) ?? [];
   const forGit = gitSecrets(environment).filter(([id]) => isElsewhere && !secrets.includes(id));
+  const beside = besideImage(fields, outputs, values.text("sign"), asPushed);
   return {
     context,
     target: name,
@@ -115,7 +118,7 @@ function requestFor(
       tag: isLinked ? [] : fields.tags,
       "build-arg": pairs({ ...defaultBuildArgs, ...fields.args }),
       label: pairs(fields.labels),
-      ...optionsBesideImage(fields, outputs, values.text("sign"), asPushed),
+      ...beside.options,
       target: fields.target || undefined,
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
@@ -140,6 +143,7 @@ function requestFor(
       ],
       agents: fields.ssh?.map(agentOf) ?? [],
       contexts,
+      attestations: beside.attestations,
       cacheFrom: caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
       cacheTo: caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
     },
@@ -150,18 +154,22 @@ function requestFor(
 }
 
 /** Returns what is written with the image, as far as an output keeps it. */
-function optionsBesideImage(
+function besideImage(
   { annotations, attest = [] }: ResolvedTarget["fields"],
   outputs: readonly Entry[],
   sign: string | undefined,
   asPushed: boolean,
-): Pick<BuildRequest["options"], "annotation" | "attest" | "sign"> {
+): Pick<BuildEntries, "attestations"> & { options: Pick<BuildRequest["options"], "annotation" | "sign"> } {
   const hasIndex =
     asPushed || outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   return {
-    annotation: asPushed || outputs.length > 0 ? annotations : [],
-    attest: attest.filter(({ disabled }) => disabled === true || hasIndex).map(entryText),
-    sign: asPushed || outputs.some(isPush) ? sign : undefined,
+    options: {
+      annotation: asPushed || outputs.length > 0 ? annotations : [],
+      sign: asPushed || outputs.some(isPush) ? sign : undefined,
+    },
+    attestations: attest
+      .filter(({ disabled }) => disabled === true || hasIndex)
+      .map((entry) => attestationOf(fieldsOf(entry), entryText(entry))),
   };
 }
 

@@ -101,7 +101,7 @@ async function printReport(report: CheckReport, invocation: Invocation): Promise
 
 /** Reads the options that only a build uses, so that an invalid value is the same error as in a build. */
 function readOptions(
-  invocation: Invocation,
+  invocation: BuildInvocation,
 ): Pick<ReturnType<typeof readBuildOptions>, "annotatedPlatforms"> {
   const { values, runtime } = invocation;
   readOnError(values);

@@ -3,6 +3,7 @@ import { once } from "../../once.ts";
 import { wholeName } from "../../registry/repository.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { type AgentEntry, parseAgent } from "./agent.ts";
+import { type AttestationEntry, parseAttestation, parseAttestationOf } from "./attestation.ts";
 import { type CacheEntry, parseCaches, parseWrittenCaches, type WrittenCacheEntry } from "./cache.ts";
 import { type ContextEntry, parseContext } from "./context.ts";
 import { parseSecret, type SecretEntry } from "./secret.ts";
@@ -16,14 +17,31 @@ export interface BuildEntries {
   cacheFrom: readonly CacheEntry[];
   /** `--cache-to` */
   cacheTo: readonly WrittenCacheEntry[];
+  /** `--attest`, `--provenance` and `--sbom`. A later one replaces an earlier one of its kind. */
+  attestations: readonly AttestationEntry[];
   /** `--build-context` */
   contexts: readonly ContextEntry[];
 }
 
 /** The names of the options that are entries. */
-export type EntryOption = "secret" | "ssh" | "build-context" | "cache-from" | "cache-to";
+export type EntryOption =
+  | "secret"
+  | "ssh"
+  | "build-context"
+  | "cache-from"
+  | "cache-to"
+  | "attest"
+  | "provenance"
+  | "sbom";
 
-export const noEntries: BuildEntries = { secrets: [], agents: [], contexts: [], cacheFrom: [], cacheTo: [] };
+export const noEntries: BuildEntries = {
+  secrets: [],
+  agents: [],
+  contexts: [],
+  cacheFrom: [],
+  cacheTo: [],
+  attestations: [],
+};
 
 /**
  * Parses the options of a command line, each when a build asks for it: its errors come in the order in which it reads its options.
@@ -43,6 +61,12 @@ export function entriesIn(
     isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${wholeName(text)}` : text;
   const cacheFrom = parsed("cache-from", (text) => parseCaches(asInDocker(text), "--cache-from"));
   const cacheTo = parsed("cache-to", (text) => parseWrittenCaches(asInDocker(text), "--cache-to"));
+  const attestations = once(() => [
+    ...values.list("attest").map(parseAttestation),
+    ...(["provenance", "sbom"] as const).flatMap((kind) =>
+      values.list(kind).map((text) => parseAttestationOf(kind, text)),
+    ),
+  ]);
   return {
     get secrets() {
       return secrets();
@@ -58,6 +82,9 @@ export function entriesIn(
     },
     get cacheTo() {
       return cacheTo();
+    },
+    get attestations() {
+      return attestations();
     },
   };
 }

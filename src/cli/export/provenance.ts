@@ -11,7 +11,7 @@ import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import { version } from "../../version.ts";
-import type { ProvenanceOptions } from "./attestation-options.ts";
+import type { ProvenanceOptions } from "../entries/attestation.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
 interface Provenance {

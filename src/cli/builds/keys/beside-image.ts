@@ -1,11 +1,11 @@
 import { canonicalJson } from "../../../builder/keys/canonical-json.ts";
 import { asksForPlatforms } from "../../../builder/state/platform.ts";
 import { formatPlatform } from "../../../image/platform.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { type Annotation, parseAnnotation } from "../../export/annotations.ts";
 import { readAttestationOptions } from "../../export/attestation-options.ts";
 import { readOutputForms } from "../../export/output-forms.ts";
 import { readSignOption } from "../../signing/sign-option.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /**
  * Returns what a content key covers beside the image itself: the form in which it is written, and what is written with it. `undefined`
@@ -13,7 +13,7 @@ import { readSignOption } from "../../signing/sign-option.ts";
  * written if the image were pushed, so that the key is the same before.
  */
 export function besideImage(
-  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+  { values, entries, runtime }: Pick<BuildInvocation, "values" | "entries" | "runtime">,
   buildArgs: ReadonlyMap<string, string>,
 ): string | undefined {
   const common = values.list("annotation");
@@ -27,7 +27,7 @@ export function besideImage(
       ...annotationsIn([...givenAnnotations, ...common]),
     }),
   );
-  const attestations = readAttestationOptions(values, runtime);
+  const attestations = readAttestationOptions(entries, runtime);
   const signature = readSignOption(values);
   const { provenance } = attestations ?? {};
   const beside = canonicalJson({

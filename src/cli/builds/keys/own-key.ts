@@ -1,7 +1,6 @@
 import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import type { Values } from "../../command-line/arguments.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import type { ServiceWatcher } from "../../service/connection.ts";
 import { openConnections } from "../../service/connections.ts";
@@ -54,7 +53,7 @@ export async function findOwnKey(
   return { key, existing: undefined, invocation: { ...own, keyed } };
 }
 
-function requireSkippable(invocation: Invocation, key: string) {
+function requireSkippable(invocation: BuildInvocation, key: string) {
   const skippable = skippableBuild(invocation, key);
   if (skippable !== undefined || isForced(invocation.values)) return skippable;
   throw usageError(

@@ -1,5 +1,5 @@
-import type { Invocation } from "../../command-line/command.ts";
 import { readBuildOptions } from "../options/build-options.ts";
+import type { BuildInvocation } from "../request.ts";
 import { keyAnnotation, type Place, registryPlaces } from "./existing-image.ts";
 import type { KeyedBuild } from "./keyed-build.ts";
 
@@ -11,7 +11,7 @@ export interface SkippableBuild {
 }
 
 /** Returns `undefined` for a build that somebody asks to be done, or that makes something else than images of registries. */
-export function skippableBuild(invocation: Invocation, key: string): SkippableBuild | undefined {
+export function skippableBuild(invocation: BuildInvocation, key: string): SkippableBuild | undefined {
   const { values } = invocation;
   if (values.flag("no-cache") || values.list("no-cache-filter").length > 0) return undefined;
   const places = registryPlaces(readBuildOptions(invocation).outputs);

@@ -19,6 +19,7 @@ import {
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { defaultJobs, isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /** The options of `bough build` that do not name what is built. */
 export interface BuildOptions
@@ -36,7 +37,7 @@ export interface BuildOptions
 }
 
 /** @throws BoughError of kind `usage` for an invalid value, or for options that exclude each other */
-export function readBuildOptions(invocation: Invocation): BuildOptions {
+export function readBuildOptions(invocation: BuildInvocation): BuildOptions {
   const { values, runtime, globals } = invocation;
   // The -t of docker build is a tag.
   const [tag = "NAME:TAG"] = /^[a-z].*/is.exec(values.text("timeout") ?? "") ?? [];
@@ -61,7 +62,7 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       "--digest-file needs an image that is written or pushed",
       "Give --push, or -o type=oci,dest=PATH.",
     );
-  const asked = readAttestationOptions(values, runtime);
+  const asked = readAttestationOptions(invocation.entries, runtime);
   const isLeftOut = asked?.provenance?.isInlineOnly === true && !isAnyInline(given);
   const withoutProvenance = asked?.sbom && { ...asked, provenance: undefined };
   const attestations = isLeftOut ? withoutProvenance : asked;
