@@ -89,6 +89,8 @@ export interface PutRequest {
   /** Blobs that the index names, which the place has; and the digests of those that it is known to keep. */
   blobs: readonly Descriptor[];
   kept: ReadonlySet<string>;
+  /** True if nobody else can have written since `found` was read. */
+  isLocked: boolean;
   /** Images with a shell, for a service that can't make an image without a command. */
   bases: ReadonlySet<string>;
 }

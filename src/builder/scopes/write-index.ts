@@ -71,7 +71,9 @@ export async function writeIndex(
     const header = { scope: place.name, by: version, at: now, merged: staying(found) };
     const files = encodeIndex(index, header, sign);
     const blobs = blobsOf(index, bounds.stored);
-    const put = await place.put(files, { found, blobs, kept: bounds.kept, bases });
+    const put = await place.put(files, {
+      ...{ found, blobs, kept: bounds.kept, isLocked: lock !== undefined, bases },
+    });
     if (put === undefined) continue;
     const decoded: DecodedIndex = {
       ...{ header, index, isSigned: sign !== undefined, verifiedKey: undefined },

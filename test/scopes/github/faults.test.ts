@@ -30,25 +30,26 @@ const flip = (entry: GithubEntry, start: number) => {
 };
 const remove = (entry: GithubEntry) => cache.entries.splice(cache.entries.indexOf(entry), 1);
 
-test.each<[string, () => void]>([
-  ["index is cut in its head", () => cut(index(), 20)],
-  ["index is cut in its directory", () => cut(index(), 300)],
-  ["index is cut behind its directory", () => cut(index(), 1000)],
-  ["index is something else", () => flip(index(), 0)],
-  ["index has another directory", () => flip(index(), 60)],
-  ["index is gone", () => remove(index())],
-  ["pack is cut", () => cut(pack(), 1000)],
-  ["pack is empty", () => cut(pack(), 0)],
-  ["pack has other bytes", () => flip(pack(), 100)],
-  ["pack is gone", () => remove(pack())],
+test.each<[string, () => void, string]>([
+  ["index is cut in its head", () => cut(index(), 20), "is not used: it is damaged"],
+  ["index is cut in its directory", () => cut(index(), 300), "is not used: it is damaged"],
+  ["index is cut behind its directory", () => cut(index(), 1000), "is not used: it is damaged"],
+  ["index is something else", () => flip(index(), 0), "is not used: it is damaged"],
+  ["index has another directory", () => flip(index(), 60), "is not used: it is damaged"],
+  ["index is gone", () => remove(index()), "is empty"],
+  ["pack is cut", () => cut(pack(), 1000), "is gone: building it again"],
+  ["pack is empty", () => cut(pack(), 0), "is gone: building it again"],
+  ["pack has other bytes", () => flip(pack(), 100), "is gone: building it again"],
+  ["pack is gone", () => remove(pack()), "is gone: building it again"],
 ])(
   "a cache whose %s is a miss, and is written again",
-  async (_, damage) => {
+  async (_, damage, says) => {
     await build(cache, steps);
     damage();
     const built = await build(cache, more);
     expect(built.exitCode, built.stderr).toBe(0);
     expect(built.runs.length).toBeGreaterThan(1);
+    expect(built.stderr).toContain(says);
     const later = `${more}RUN test "$(cat /one)" = one && test -s /two\n`;
     const found = await build(cache, later);
     expect([found.exitCode, found.runs.length], found.stderr).toEqual([0, 1]);

@@ -78,6 +78,7 @@ test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
   ["whose index is damaged", (directory, { layers: [index] }) => damaged(directory, index), 1],
   ["whose inputs of steps are damaged", (directory, { layers: [, inputs] }) => damaged(directory, inputs), 0],
   ["whose manifest is damaged", (directory) => writeFileSync(fileOf(directory, topOf(directory)), "{}"), 1],
+  ["whose manifest is lost", (directory) => rmSync(fileOf(directory, topOf(directory))), 1],
   ["in the first form", writeFirstForm, 0],
 ])(
   "a cache %s is written again",

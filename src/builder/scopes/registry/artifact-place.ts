@@ -18,6 +18,9 @@ interface PlaceOptions {
   signal: AbortSignal;
 }
 
+/** The id of a manifest whose bytes don't have the digest that their store says. */
+const noDigest = "damaged";
+
 /** The longest wait for other writers, in milliseconds. */
 const maxWait = 2000;
 
@@ -43,12 +46,14 @@ export function createArtifactPlace(
     }
   }
 
-  async function damagedPart(error: WrongBlobError): Promise<IndexPart[]> {
-    const id = await store.findDigest(tag, signal);
-    const problem = new UnusableIndexError(`it is damaged: ${error.message}`);
-    return id === undefined
-      ? []
-      : [{ id, label, isMain: true, staysListed: false, kept: new Set(), problem }];
+  function damagedPart({ message }: WrongBlobError): IndexPart {
+    const problem = new UnusableIndexError(`it is damaged: ${message}`);
+    return { id: noDigest, label, isMain: true, staysListed: false, kept: new Set(), problem };
+  }
+
+  /** Returns true if the tag names what it did when it was read. What was damaged then is replaced, whatever digest it has. */
+  async function isUnchanged(before: IndexPart | undefined): Promise<boolean> {
+    return before?.id === noDigest || (await store.findDigest(tag, signal)) === before?.id;
   }
 
   /** What was written stays written if the store does not respond any more. */
@@ -72,7 +77,7 @@ export function createArtifactPlace(
         const manifest = await store.getManifest(tag, signal);
         return manifest === undefined ? [] : [partOf(manifest)];
       } catch (error) {
-        if (error instanceof WrongBlobError) return damagedPart(error);
+        if (error instanceof WrongBlobError) return [damagedPart(error)];
         throw error;
       }
     },
@@ -82,10 +87,10 @@ export function createArtifactPlace(
       return blob && readFile(store, blob, signal);
     },
 
-    async put(files, { found, blobs, kept }): Promise<PutIndex | undefined> {
+    async put(files, { found, blobs, kept, isLocked }): Promise<PutIndex | undefined> {
       const manifest = await prepareArtifact(store, files, { blobs, kept }, signal);
       const since = steadyTime(clock);
-      if ((await store.findDigest(tag, signal)) !== found.parts[0]?.id) return undefined;
+      if (!isLocked && !(await isUnchanged(found.parts[0]))) return undefined;
       try {
         await store.putManifest(tag, manifest, signal);
       } catch (error) {

@@ -53,12 +53,12 @@ export async function prepareArtifact(
     ...(await put(fileType, await Bun.zstdCompress(text, { level: levelFor(text) }))),
     annotations: { [annotation]: file },
   });
-  const config = await put(mediaTypes.config, configuration);
-  const layers = [
-    await putFile("index", index),
-    await putFile("steps", steps),
-    ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
-  ];
+  const [config, ...files] = await Promise.all([
+    put(mediaTypes.config, configuration),
+    putFile("index", index),
+    putFile("steps", steps),
+  ]);
+  const layers = [...files, ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size }))];
   const { manifest: mediaType } = mediaTypes;
   const content = { schemaVersion: 2, mediaType, config, layers, annotations: { [annotation]: "v1" } };
   const bytes = Buffer.from(JSON.stringify(content));
