@@ -65,6 +65,42 @@ test("prune says what it would remove, removes it with -y, and keeps everything 
   expect(facts()).toEqual([]);
 });
 
+test("prune --archives removes what imported layers were unpacked from; the image can be used, exported and imported again", async () => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const context = temporaryDirectory();
+  const bough = (line: string) =>
+    runBough(["--local", ...line.split(" ")], { workingDirectory: context, environment });
+  const archives = async () => JSON.parse((await bough("-f json engine df")).stdout).blobs;
+  const layout = await makeBusyboxLayout(temporaryDirectory());
+  await bough(`images import ${layout} --tag busybox:1`);
+  writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN echo built > /built\n" });
+  const image = (await bough("build -q")).stdout;
+
+  const before = await archives();
+  expect(before).toMatchObject({ count: 1, reclaimableBytes: 0 });
+  expect((await bough("engine prune")).stdout).not.toContain("archive");
+  expect((await bough("engine prune --archives")).stdout).toContain("would remove 1 archive: ");
+  expect(await archives()).toEqual(before);
+  expect((await bough("engine prune --archives --keep 1GB")).stderr).toContain(
+    "--archives and --keep cannot be used together",
+  );
+  const removed = JSON.parse((await bough("-f json engine prune --archives -y")).stdout);
+  expect(removed.archives).toEqual({ count: 1, bytes: before.bytes });
+  expect(await archives()).toMatchObject({ count: 0, bytes: 0 });
+
+  expect((await bough("build -q")).stdout).toBe(image);
+  expect((await bough(`run ${image.trim()} -- cat /built`)).stdout).toBe("built\n");
+  expect((await bough(`images export busybox:1 oci:${context}/layout:1`)).exitCode).toBe(0);
+  const other = { BOUGH_HOME: temporaryDirectory() };
+  const again = await runBough(["--local", "images", "import", `oci:${context}/layout:1`], {
+    workingDirectory: context,
+    environment: other,
+  });
+  expect(again).toMatchObject({ exitCode: 0 });
+  await bough(`images import ${layout} --tag busybox:1`);
+  expect(await archives()).toEqual(before);
+});
+
 test("prune removes layers that later builds have superseded, then the least recently used, then sessions", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const contexts = [temporaryDirectory(), temporaryDirectory()];

@@ -61,7 +61,11 @@ function rowsOf(
       owner,
       owner.kind === "session" ? (contexts.get(owner.name) ?? kindOf(owner)) : "",
     ]),
-    ["archives", blobs, "of imported layers, as pushes send them; they go with the images"],
+    [
+      "archives",
+      blobs,
+      "of imported layers, as pushes send them; `bough engine prune --archives` frees them",
+    ],
     ["uploaded files", files, ""],
     ["caches", caches, "of RUN --mount=type=cache"],
     ["operation logs", operations, ""],

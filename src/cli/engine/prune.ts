@@ -30,6 +30,11 @@ const pruneArguments: ArgumentDefinitions = {
     type: "boolean",
     description: "Also remove sessions, with the layers of their builds; images with a tag stay",
   },
+  archives: {
+    type: "boolean",
+    description:
+      "Also remove the archives that layers were imported from: a push packs such layers again, with other digests",
+  },
   auto: {
     type: "boolean",
     description:
@@ -108,21 +113,22 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   });
 }
 
-function bytesOf({ layers, files, operations, caches, history }: PlanWithHistory): number {
-  return layers.bytes + files.bytes + operations.bytes + caches.bytes + history.bytes;
+function bytesOf({ layers, files, operations, caches, archives, history }: PlanWithHistory): number {
+  return [layers, files, operations, caches, archives, history].reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 type PlanWithHistory = PrunePlan & { history: PrunePlan["layers"] };
 type Pruned = PlanWithHistory & { leftoverBytes: number; sessions: readonly string[] };
 
 function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, isDone: boolean): string {
-  const { images, layers, files, operations, caches, history } = plan;
+  const { images, layers, files, operations, caches, archives, history } = plan;
   const amounts: [count: number, noun: string][] = [
     [images.length, "image"],
     [layers.count, "layer"],
     [files.count, "uploaded file"],
     [operations.count, "finished operation"],
     [caches.count, "cache"],
+    [archives.count, "archive"],
     [history.count, "past build"],
   ];
   const counts = amounts.flatMap(([count, noun]) => (count === 0 ? [] : formatCount(count, noun))).join(", ");
@@ -154,12 +160,16 @@ function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<PruneSel
   const all = values.flag("all");
   const kept = values.text("keep");
   const keepBytes = kept === undefined ? undefined : parseKept(kept, "--keep");
-  if (all && keepBytes !== undefined) throw usageError("--all and --keep cannot be used together");
-  const others = ["keep", "sessions", "all"].filter((name) => values.names.includes(name));
+  for (const other of ["all", "archives"])
+    if (values.flag(other) && keepBytes !== undefined)
+      throw usageError(`--${other} and --keep cannot be used together`);
+  const others = ["keep", "sessions", "archives", "all"].filter((name) => values.names.includes(name));
   if (values.flag("auto") && others.length > 0)
     throw usageError(`--auto and --${others[0]} cannot be used together`);
   return {
-    ...{ all, sessions: values.flag("sessions"), keepBytes, usedBefore },
+    ...{ all, keepBytes, usedBefore },
+    sessions: values.flag("sessions"),
+    archives: values.flag("archives"),
     logsBefore: usedBefore ?? chosen.logsBefore,
   };
 }

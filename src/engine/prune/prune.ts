@@ -29,6 +29,8 @@ export interface PrunePlan {
   files: Amount;
   operations: Amount;
   caches: Amount;
+  /** Blobs of imported layers that stay. */
+  archives: Amount;
 }
 
 export interface Amount {
@@ -97,7 +99,8 @@ function pruneRecorded(
     });
     // Files go after their records: a record without its file is damage, a file without a record is removed at the next start.
     const paths = pathsOf(layout, selected);
-    for (const path of [...paths.layers, ...paths.caches]) await rm(path, { recursive: true, force: true });
+    for (const path of [...paths.layers, ...paths.caches, ...paths.archives])
+      await rm(path, { recursive: true, force: true });
     for (const path of paths.operations) rmSync(path, { force: true });
     inTransaction(database, () => {
       const kept = new Set(readInventory({ database, layout }).files.map(({ name }) => name));
@@ -124,6 +127,7 @@ function choose(
     files: amount(paths.files.length, paths.files),
     operations: amount(selected.operations.length, paths.operations),
     caches: amount(selected.caches.length, paths.caches),
+    archives: amount(paths.archives.length, paths.archives),
   };
   return { selected, plan };
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { isSha256 } from "../../sha256.ts";
 import type { Layout } from "../layout.ts";
 import { cacheDirectory } from "../records/caches.ts";
@@ -29,6 +30,8 @@ export interface PruneSelection {
   all: boolean;
   /** True to remove images of sessions too. */
   sessions: boolean;
+  /** True to remove the blobs of imported layers that stay. */
+  archives?: boolean | undefined;
   /** Milliseconds since the epoch: things used later stay. */
   usedBefore?: number | undefined;
   /** The same for records of operations. */
@@ -57,6 +60,8 @@ export interface Selected {
   files: string[];
   operations: string[];
   caches: string[];
+  /** Layers that stay without the blobs that they were imported from. */
+  archives: number[];
 }
 
 /** Bytes of files. */
@@ -117,6 +122,9 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     files: namesOf(chosenFiles),
     operations: namesOf(operations),
     caches: namesOf(chosenCaches),
+    archives: inventory.layers
+      .filter(({ id, isImported }) => selection.archives === true && isImported && !layers.isUnused(id))
+      .map(({ id }) => id),
   });
   const used = makeRoom === undefined && selection.keepBytes === undefined ? 0 : sizes.total();
   const keepBytes = makeRoom?.bytesToKeep(used) ?? selection.keepBytes;
@@ -257,13 +265,14 @@ export function createSizes(records: Records, inventory: Inventory): Sizes {
 }
 
 /** Returns the paths of everything selected. Leaves out malformed names, which can't be on disk. */
-export function pathsOf(layout: Layout, { layers, files, operations, caches }: Selected) {
+export function pathsOf(layout: Layout, { layers, files, operations, caches, archives }: Selected) {
   return {
     // Layers' directories, and the blobs of imported ones.
     layers: layers.flatMap((id) => [layerDirectory(layout, id), blobsDirectory(layout, id)]),
     files: filePaths(layout, files),
     operations: eventPaths(layout, operations),
     caches: caches.map((name) => cacheDirectory(layout, name)),
+    archives: archives.map((id) => blobsDirectory(layout, id)).filter((path) => existsSync(path)),
   };
 }
 
