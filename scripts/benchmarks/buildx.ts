@@ -1,12 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench } from "./bench.ts";
-import { run } from "./measure.ts";
+import { run, treeSeconds } from "./measure.ts";
 
 /** A Docker with buildx, whose builds can use caches in registries. */
 export interface Buildx {
   /** Returns the milliseconds of a build of a Dockerfile without a context. */
   build(dockerfile: string, ...options: string[]): Promise<number>;
+  /** Returns the time of a bake of a file, and the processor time of the daemon and its children meanwhile. */
+  bake(file: string, ...options: string[]): Promise<{ milliseconds: number; processorSeconds: number }>;
   /** Removes all images and caches. */
   empty(): Promise<void>;
 }
@@ -47,7 +49,8 @@ export async function startBuildx(bench: Bench): Promise<Buildx | undefined> {
   const log = Bun.file(join(directory, "log"));
   const daemon = Bun.spawn(
     words("dockerd", ...places, ...network, "--pidfile=/mnt/pid", "--host=unix:///mnt/socket"),
-    { stdin: "ignore", stdout: log, stderr: log },
+    // In a session of its own, as what is measured beside it.
+    { stdin: "ignore", stdout: log, stderr: log, detached: true },
   );
   bench.atEnd(async () => {
     daemon.kill("SIGTERM");
@@ -62,6 +65,14 @@ export async function startBuildx(bench: Bench): Promise<Buildx | undefined> {
     async build(dockerfile, ...options) {
       writeFileSync(join(context, "Dockerfile"), dockerfile);
       return (await docker("buildx", "build", "--network=host", ...options, "/mnt/context")).milliseconds;
+    },
+    async bake(file, ...options) {
+      writeFileSync(join(context, "docker-bake.json"), file);
+      const before = treeSeconds(daemon.pid);
+      const { milliseconds, processorSeconds } = await run({
+        words: words("docker", "buildx", "bake", "--file=/mnt/context/docker-bake.json", ...options),
+      });
+      return { milliseconds, processorSeconds: processorSeconds + treeSeconds(daemon.pid) - before };
     },
     async empty() {
       await docker("image", "prune", "--all", "--force");

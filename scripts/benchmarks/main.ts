@@ -23,6 +23,7 @@ import {
 import { measureImport } from "./cases/import.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
+import { measurePushedTargets } from "./cases/pushed-targets.ts";
 import { measureRegistryCache } from "./cases/registry-cache.ts";
 import { measureScopes } from "./cases/scopes.ts";
 import {
@@ -79,6 +80,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   export: measureExport,
   push: measureUnchangedPush,
   "registry-cache": measureRegistryCache,
+  "pushed-targets": measurePushedTargets,
   ignored: measureIgnoredTree,
   memory: measureMemory,
   "growing-steps": measureGrowingSteps,
