@@ -100,6 +100,17 @@ test("a bake that fails writes what its targets have made", async () => {
   expect(again.stderr).not.toMatch(/spawned op=\S+ RUN echo made/);
 }, 180_000);
 
+test("a cache that can't be used is reported once for all targets of a bake", async () => {
+  front.intercept = () => undefined;
+  const image = `type=registry,ref=${front.host}/base:1`;
+  const made = await bake(bakeFile(3, { from: image, to: () => image }));
+  expect(made.exitCode, made.stderr).toBe(0);
+  expect(made.stderr.match(/\[WARN\] cache: .*/g)).toEqual([
+    `[WARN] cache: ${front.host}/base:1 is not used: it is an image or another artifact, no cache of bough`,
+    `[WARN] cache: nothing is written to ${front.host}/base:1: it is an image or another artifact, no cache of bough`,
+  ]);
+}, 180_000);
+
 test("processes that write a cache in one directory at the same time lose nothing", async () => {
   const directory = join(temporaryDirectory(), "cache");
   const source = temporaryDirectory();

@@ -28,8 +28,6 @@ export interface LayerSender extends Disposable {
   describe(image: string): Promise<{ id: string; createdAt: number; blob: LayerBlob | undefined }[]>;
   /** Sends the archive of a cache mount, unless the store has it. Rejects if it is larger than `maxBytes`, compressed. */
   sendCache(key: string, maxBytes: number): Promise<LayerBlob>;
-  /** The number of bytes sent. */
-  readonly sentBytes: number;
 }
 
 /** Layers in progress at once: one is packed while the others are sent. */
@@ -44,7 +42,6 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   const sent = new Map<string, Promise<LayerBlob>>();
   const packed = createPackedLayers(options);
   const question = `layer blob ${compression}`;
-  let sentBytes = 0;
 
   function knownBlob({ id, blob }: ImageLayer): LayerBlob | undefined {
     if (blob !== undefined)
@@ -98,7 +95,6 @@ export function createLayerSender(options: SenderOptions): LayerSender {
 
   async function put(blob: LayerBlob, content: () => AsyncIterable<Uint8Array>): Promise<LayerBlob> {
     await store.putBlob(blob, content, signal);
-    sentBytes += blob.size;
     return blob;
   }
 
@@ -130,9 +126,6 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       } finally {
         give();
       }
-    },
-    get sentBytes() {
-      return sentBytes;
     },
     [Symbol.dispose]() {
       packed[Symbol.dispose]();
