@@ -1,6 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { Service } from "../../service/client.ts";
 import type { ServiceNotice } from "../../service/http/attempt.ts";
+import { withDeadline } from "../../service/http/deadline.ts";
 import { importError } from "../../service/images/import-error.ts";
 import { withRequestId } from "../../service/operations/request-id.ts";
 import { reportSilence } from "../../service/operations/silence.ts";
@@ -64,23 +65,20 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
 
   /** Works after an interruption, when the signal of the other calls is aborted. */
   async function cancel(uuid: string): Promise<boolean> {
-    const over = new AbortController();
+    const never = new AbortController().signal;
     try {
       await core.prepare();
       const operation = await requireOperation(state, uuid);
       if (operation.finishedAt === null) {
         cancelOperation(state, operation);
-        const late = clock.sleep(cancelMilliseconds, over.signal).then(() => "late" as const);
-        late.catch(() => undefined);
-        if ((await Promise.race([untilEnded(state, uuid, over.signal), late])) === "late") return false;
+        const limit = { clock, milliseconds: cancelMilliseconds, parent: never };
+        await withDeadline(limit, (signal) => untilEnded(state, uuid, signal));
       }
       running.delete(operationName(uuid));
       return true;
     } catch {
       // The caller is told that the operation may still run. The reason would not help it.
       return false;
-    } finally {
-      over.abort();
     }
   }
 
