@@ -155,6 +155,7 @@ async function configureTarget({ stage: built, ...rest }: BuiltTarget): Promise<
 async function requireLayers(layer: BuiltTarget["stage"]["layer"], job: BuildJob): Promise<void> {
   const { service, supports, remoteBases } = job.services;
   // A service elsewhere fetches layers only for builds with such a cache. It would be a request of each cached build.
+  if (remoteBases?.isOnlyPushed === true) return;
   if (!layer.cached || !(supports.isInThisProcess || remoteBases !== undefined)) return;
   if (!(await supports.remoteLayers())) return;
   const isThere = await detectLoss(layer, job.services, () => service.probeImage(layer.image));

@@ -257,6 +257,8 @@ export interface BaseImage extends FoundImage {
 
 /** Declares images of registries to the service, without fetching their layers. */
 export interface RemoteBases {
+  /** True if the result goes to registries only: a push finds out whether its layers are there. */
+  isOnlyPushed?: boolean;
   /**
    * @param url `docker://HOST/NAME:TAG` or `docker://HOST/NAME@DIGEST`
    * @param platform set for another one than the service's own

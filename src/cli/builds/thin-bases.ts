@@ -27,11 +27,12 @@ export async function openThinBases(
     return undefined;
   const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
   const { openBlobSource } = await import("../../registry/open-blob-store.ts");
-  return createRemoteBases({
+  const bases = createRemoteBases({
     ...{ service, registry, signal },
     tables: { areRequired: build.needed.instructions.some(looksUpPaths) },
     openSource: (address) => openBlobSource(address, { fetch, clock, environment }),
   });
+  return { ...bases, isOnlyPushed: true };
 }
 
 function needsContents({ needed, outputs, options }: AskedImage): boolean {
