@@ -32,7 +32,13 @@ const bakeFile = (target: object, group: readonly string[] = Object.keys(target)
 interface Line {
   target: string;
   status: string;
-  error: { message: string; file: string | null; line: number | null; output: string | null } | null;
+  error: {
+    message: string;
+    hint: string | null;
+    file: string | null;
+    line: number | null;
+    output: string | null;
+  } | null;
   [key: string]: unknown;
 }
 
@@ -95,10 +101,13 @@ describe("with --keep-going", () => {
       expect.stringMatching(/^target split \(.*:4: the command failed with exit code 5/),
       "not built: child (needs bad), grandchild (needs child)",
     ]);
+    const results = resultsIn(directory);
+    const hints = [...results.values()].flatMap(({ error }) => error?.hint ?? []);
+    expect(hints).not.toEqual([]);
+    expect(error.hint.split("\n").toSorted()).toEqual([...new Set(hints)].toSorted());
     // A command that two targets share fails once.
     expect(stderr.match(/spawned op=\S+ RUN echo shared failure/g)).toHaveLength(1);
 
-    const results = resultsIn(directory);
     expect(Object.fromEntries([...results].map(([name, { status }]) => [name, status]))).toEqual({
       ...{
         good: "built",

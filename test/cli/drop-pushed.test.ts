@@ -127,6 +127,21 @@ test("keeps what others are made of until they are built, and what is not only p
   expect(run).toMatchObject({ exitCode: 0, stdout: "shared\nlower\nhidden\n" });
 });
 
+test("--jobs bounds how many targets are there at a time", async () => {
+  const names = ["a", "b", "c", "d", "e", "f"];
+  writeBake(envs(names));
+  const { exitCode, stderr } = await bough("bake", ...names, "--push", "--drop-pushed", "--jobs", "1");
+  expect(exitCode).toBe(0);
+  const events = stderr.split("\n").flatMap((line) => {
+    if (/RUN spawned op=\S+ RUN echo \w > /.test(line)) return "run";
+    return line.includes(" exported to ") ? "pushed" : [];
+  });
+  const count = (kind: string, end: number) => events.slice(0, end).filter((each) => each === kind).length;
+  expect(count("pushed", events.length)).toBe(names.length);
+  for (const end of events.keys())
+    expect(count("run", end + 1) - count("pushed", end + 1)).toBeLessThanOrEqual(2);
+});
+
 test("keeps images and layers that another command has tagged, or a session works on", async () => {
   writeBake(envs(["a", "b"]));
   writeFiles(directory, { Dockerfile: `FROM ${registry.host}/base:1\nRUN echo shared > /shared\n` });

@@ -35,6 +35,8 @@ export interface BuildAll {
 /** More would only wait for each other, and each holds its files, its events and a row of the display. */
 const minTargetsAtOnce = 16;
 const targetsPerJob = 4;
+/** One is built while another is pushed: what is pushed is to leave the disk before more comes. */
+const droppedTargetsPerJob = 2;
 
 /**
  * Builds each target once those that it needs are built. The first failure stops the others, and is thrown, or, with `keepsGoing`,
@@ -54,13 +56,17 @@ export async function buildAll(
   const { signal, stop } = together.connections;
   const displayOf = displaysFor(targets, progress, invocation);
   const ends = new Map<string, TargetEnd>();
-  const places = createSlots(Math.max(minTargetsAtOnce, targetsPerJob * (jobs ?? availableParallelism())));
   const lastOutput = createLastOutput();
   const imageOf = (name: string) => {
     const end = ends.get(name);
     return end?.status === "built" ? end.result : placeholder;
   };
   const requests = await prepareRequests(targets, { imageOf, together, log: progress.log }, invocation);
+  const places = createSlots(
+    requests.dropped !== undefined && jobs !== undefined
+      ? droppedTargetsPerJob * jobs
+      : Math.max(minTargetsAtOnce, targetsPerJob * (jobs ?? availableParallelism())),
+  );
   const builds = { requests, together, lastOutput, keepsSteps, keepsGoing };
 
   function end(ended: EndedTarget): void {

@@ -1,13 +1,14 @@
 import { BoughError } from "../../../errors.ts";
-import { type Message, wording } from "../../../messages/wording.ts";
+import { lines, type Message, wording } from "../../../messages/wording.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import { formatCount } from "../../../terminal/quantity.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-request.ts";
-import type { TargetEnds } from "./target-end.ts";
+import { hintOf, type TargetEnds } from "./target-end.ts";
 
 /** More errors than anybody reads. */
 const maxShown = 100;
+const maxHints = 5;
 
 /** Returns the error of a bake that was to go on after failures: all of them, in the order of the file; `undefined` if there is none. */
 export function failureOfAll(
@@ -16,7 +17,7 @@ export function failureOfAll(
 ): BoughError | undefined {
   const ended = [...targets.values()].map((target) => ({ target, end: ends.get(target.name) }));
   const own = ended.flatMap(({ target, end }) =>
-    end?.status === "failed" ? [failureOf(withTarget(end.error, target)).message] : [],
+    end?.status === "failed" ? [failureOf(withTarget(end.error, target))] : [],
   );
   const blocked = ended.flatMap(({ target, end }) =>
     end?.status === "blocked" ? [`${target.name} (needs ${end.needs.join(", ")})`] : [],
@@ -28,19 +29,27 @@ export function failureOfAll(
     `${own.length} of ${formatCount(targets.size, "target")} failed`,
     ...(blocked.length === 0 ? [] : [`${blocked.length} not built, since they need one that is not built`]),
   ];
-  const message = [
+  const message = lines([
     parts.join(", "),
-    ...shown,
+    ...shown.map(({ wording }) => wording),
     ...(left > 0 ? [`... and ${left} more`] : []),
     ...(blocked.length === 0 ? [] : [`not built: ${listed(blocked)}`]),
-  ].join("\n");
-  return new BoughError(message, { hint: hintFor(left + blocked.length > maxShown) });
+  ]);
+  return new BoughError(message ?? "", { hint: hintFor(shown, left + blocked.length > maxShown) });
 }
 
-function hintFor(isCut: boolean): Message | undefined {
-  return isCut
-    ? wording`${{ option: "results", value: "FILE.jsonl" }} writes a line for each target.`
-    : undefined;
+/** What several failures have as advice is said once. */
+function hintFor(failures: readonly BoughError[], isCut: boolean): Message | undefined {
+  const hints = new Map(
+    failures.flatMap((failure) => {
+      const hint = hintOf(failure);
+      return hint === undefined ? [] : [[`${hint}`, hint]];
+    }),
+  );
+  return lines([
+    ...[...hints.values()].slice(0, maxHints),
+    isCut ? wording`${{ option: "results", value: "FILE.jsonl" }} writes a line for each target.` : undefined,
+  ]);
 }
 
 /** Returns names in one line, which stays readable for thousands. */

@@ -3,6 +3,7 @@ import { FailedStepError } from "../../../builder/operations/failed-step.ts";
 import { DockerfileError } from "../../../dockerfile/problems/problem.ts";
 import { causeOf } from "../../../errors.ts";
 import { type BuildRecord, countCached } from "../../../history/build-record.ts";
+import type { Message } from "../../../messages/wording.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Performed } from "../../builds/perform-build.ts";
 import { tagsOf } from "../keys/key-use.ts";
@@ -75,8 +76,7 @@ function describeError(
   const place = causeOf(error, DockerfileError);
   const [problem] = place?.problems ?? [];
   const step = causeOf(error, FailedStepError);
-  // The advice of a failed step is about the latest one of its session.
-  const { hint } = step ?? failureOf(error);
+  const hint = hintOf(error);
   return {
     code: kind,
     message: mask(message),
@@ -85,4 +85,10 @@ function describeError(
     line: problem?.culprit?.line ?? problem?.range.start ?? null,
     output: (step && outputOf(step.operation)) ?? null,
   };
+}
+
+/** Returns the advice of one of several failures: without that of a failed step's session, which has the latest of them. */
+export function hintOf(error: unknown): Message | undefined {
+  const { hint } = causeOf(error, FailedStepError) ?? failureOf(error);
+  return hint;
 }
