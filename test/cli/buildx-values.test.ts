@@ -95,8 +95,12 @@ const runtime = {
   environment: {},
   stdout: { isTerminal: false },
 } as unknown as Runtime;
+const givenOf = (line: string) => {
+  const values = valuesOf(line);
+  return { values, entries: entriesIn(values, {}), runtime };
+};
 const outputOf = (text: string, tag = "app:1") =>
-  readBuildOutputs({ values: valuesOf(`-o ${text} --tag ${tag}`), runtime }, [tag])[0];
+  readBuildOutputs(givenOf(`-o ${text} --tag ${tag}`), [tag])[0];
 
 test("-o type=image keeps the image with the service, under further names", () => {
   expect(outputOf('type=image,"name=b:1,c",push=false,unpack=true')).toMatchObject({
@@ -125,8 +129,8 @@ test.each([
 ])("-o %s", (text, fields) => expect(outputOf(text, "localhost:5000/app:1")).toMatchObject(fields));
 
 test("in the place of docker's builder unknown fields are left out, with a word", () => {
-  const values = valuesOf("-o type=docker,push=true,colour=red");
-  const [output] = readBuildOutputs({ values, runtime: { ...runtime, isPlugin: true } }, []);
+  const given = givenOf("-o type=docker,push=true,colour=red");
+  const [output] = readBuildOutputs({ ...given, runtime: { ...runtime, isPlugin: true } }, []);
   expect(output?.ignored).toEqual([
     "--output: push is ignored: it is not known here",
     "--output: colour is ignored: it is not known here",

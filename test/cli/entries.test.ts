@@ -11,6 +11,7 @@ import { agentOf, parseAgent } from "../../src/cli/entries/agent.ts";
 import { attestationOf, parseAttestation, parseAttestationOf } from "../../src/cli/entries/attestation.ts";
 import { cacheOf, parseCaches, parseWrittenCaches, writtenCacheOf } from "../../src/cli/entries/cache.ts";
 import { contextOf, parseContext } from "../../src/cli/entries/context.ts";
+import { outputOf, parseOutput } from "../../src/cli/entries/output.ts";
 import { parseSecret, secretOf } from "../../src/cli/entries/secret.ts";
 
 function inBakeFile<Fields>(field: string, value: unknown): Fields {
@@ -142,5 +143,21 @@ describe("--attest", () => {
     // A bake file's names of fields are in lower case, as in buildx.
     const fields = fieldsOf(inBakeFile<Entry>("attest", text));
     expect(attestationOf(fields, text)).toEqual(parseAttestation(text.toLowerCase()));
+  });
+});
+
+describe("--output", () => {
+  test.each([
+    ["out", { type: "local", dest: "out" }],
+    ["-", { type: "tar", dest: "-" }],
+    ["type=oci,dest=a.tar,compression=zstd", { type: "oci", dest: "a.tar", compression: "zstd" }],
+    ['type=image,"name=a:1,b:2",push=true', { type: "image", names: ["a:1", "b:2"], isPushed: true }],
+    ["type=registry,push-by-digest=true", { type: "registry", byDigest: true, names: undefined }],
+    ["type=local,dest=d,platform-split=false", { type: "local", splitsPlatforms: false }],
+    ["type=oci,dest=x,annotation.a=b", { givenAnnotations: ["manifest:a=b"], unknown: [] }],
+    ["type=oci,dest=x,color=red", { unknown: ["color"] }],
+  ])("%s", (text, entry) => {
+    expect(parseOutput(text)).toMatchObject(entry);
+    expect(outputOf(fieldsOf(inBakeFile<Entry>("output", text)), text)).toEqual(parseOutput(text));
   });
 });

@@ -15,6 +15,7 @@ import { attestationOf } from "../entries/attestation.ts";
 import type { BuildEntries } from "../entries/build-entries.ts";
 import { cacheOf, writtenCacheOf } from "../entries/cache.ts";
 import { contextOf, fetchedContext, imageContext } from "../entries/context.ts";
+import { outputOf } from "../entries/output.ts";
 import { secretOf } from "../entries/secret.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type Entry, entryText, fieldsOf, isPush } from "./entries.ts";
@@ -41,7 +42,7 @@ export function buildOf(
 ): BuildInvocation {
   return inTarget(target, () => {
     const own = invocationOf(requestFor(target, imageOf, invocation, asPushed), invocation);
-    return { ...own, values: withKey(own.values, target.key ?? placeholderKey, invocation.runtime) };
+    return withKey(own, target.key ?? placeholderKey);
   });
 }
 
@@ -122,7 +123,6 @@ function requestFor(
       target: fields.target || undefined,
       platform: fields.platforms?.join(",") || undefined,
       "platform-service": servicesOf({ fields }, values),
-      output: outputs.map(entryText),
       pull: fields.pull,
       "no-cache": fields["no-cache"],
       "no-cache-filter": fields["no-cache-filter"],
@@ -144,6 +144,7 @@ function requestFor(
       agents: fields.ssh?.map(agentOf) ?? [],
       contexts,
       attestations: beside.attestations,
+      outputs: outputs.map((entry) => outputOf(fieldsOf(entry), entryText(entry))),
       cacheFrom: caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
       cacheTo: caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
     },

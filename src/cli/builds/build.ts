@@ -77,8 +77,7 @@ async function buildOrCheck(given: Invocation): Promise<number> {
   // docker's -q leaves out the progress only.
   const { globals, runtime } = invocation;
   const shown = runtime.isPlugin === true ? { ...globals, quiet: false } : globals;
-  const values = withKey(invocation.values, placeholderKey, runtime);
-  const own = { ...invocation, globals: shown, values };
+  const own = withKey({ ...invocation, globals: shown }, placeholderKey);
   if (method === "check") return (await import("./check.ts")).runCheckCommand(call, own);
   return (await import("./describe-dockerfile.ts")).describeDockerfile({ ...call, method }, own);
 }

@@ -88,7 +88,7 @@ async function withKey(
   progress: Progress,
   files: ResultFiles,
 ): Promise<BuildInvocation | "skipped" | undefined> {
-  if (!usesKey(given.values, given.runtime) && !given.values.flag("skip-existing")) return undefined;
+  if (!usesKey(given) && !given.values.flag("skip-existing")) return undefined;
   const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
   const own = await findOwnKey({ ...given, log: progress.log }, measures);
   if (own.existing === undefined) return { ...own.invocation, log: given.log };

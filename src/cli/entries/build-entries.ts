@@ -6,6 +6,7 @@ import { type AgentEntry, parseAgent } from "./agent.ts";
 import { type AttestationEntry, parseAttestation, parseAttestationOf } from "./attestation.ts";
 import { type CacheEntry, parseCaches, parseWrittenCaches, type WrittenCacheEntry } from "./cache.ts";
 import { type ContextEntry, parseContext } from "./context.ts";
+import { type OutputEntry, parseOutput } from "./output.ts";
 import { parseSecret, type SecretEntry } from "./secret.ts";
 
 export interface BuildEntries {
@@ -19,12 +20,15 @@ export interface BuildEntries {
   cacheTo: readonly WrittenCacheEntry[];
   /** `--attest`, `--provenance` and `--sbom`. A later one replaces an earlier one of its kind. */
   attestations: readonly AttestationEntry[];
+  /** `--output`, `--push` and `--load` */
+  outputs: readonly OutputEntry[];
   /** `--build-context` */
   contexts: readonly ContextEntry[];
 }
 
 /** The names of the options that are entries. */
 export type EntryOption =
+  | "output"
   | "secret"
   | "ssh"
   | "build-context"
@@ -41,6 +45,7 @@ export const noEntries: BuildEntries = {
   cacheFrom: [],
   cacheTo: [],
   attestations: [],
+  outputs: [],
 };
 
 /**
@@ -48,7 +53,7 @@ export const noEntries: BuildEntries = {
  * `isPlugin`: the words are docker's, for which a name is one of an image.
  */
 export function entriesIn(
-  values: Pick<Values, "list">,
+  values: Pick<Values, "list" | "flag">,
   { isPlugin = false }: { isPlugin?: boolean | undefined },
 ): BuildEntries {
   const parsed = <Entry>(option: EntryOption, parse: (text: string) => Entry | readonly Entry[]) =>
@@ -66,6 +71,11 @@ export function entriesIn(
     ...(["provenance", "sbom"] as const).flatMap((kind) =>
       values.list(kind).map((text) => parseAttestationOf(kind, text)),
     ),
+  ]);
+  const outputs = once(() => [
+    ...values.list("output").map(parseOutput),
+    ...(values.flag("push") ? [parseOutput("type=registry")] : []),
+    ...(values.flag("load") ? [parseOutput("type=docker")] : []),
   ]);
   return {
     get secrets() {
@@ -85,6 +95,9 @@ export function entriesIn(
     },
     get attestations() {
       return attestations();
+    },
+    get outputs() {
+      return outputs();
     },
   };
 }

@@ -5,6 +5,8 @@ import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { BuildEntries } from "../entries/build-entries.ts";
+import { type ImageForm, type OutputEntry, unusable } from "../entries/output.ts";
 import type { Annotation } from "./annotations.ts";
 import {
   type Destination,
@@ -14,16 +16,18 @@ import {
   pushDestination,
   refuseTerminal,
 } from "./destination.ts";
-import { type OutputFields, readFields, unusable } from "./output-fields.ts";
-import { askedOutputs, type OutputForm, readForm } from "./output-forms.ts";
+import type { TimeOptions } from "./image-source.ts";
 import { requirePlaces } from "./output-places.ts";
+import { readTimes } from "./times.ts";
+
+/** How an output writes the image. */
+export interface OutputForm extends Omit<ImageForm, "rewritesTimestamps"> {
+  times: TimeOptions;
+}
 
 /** One `--output` of a build, or its `--push`. */
-export interface BuildOutput extends OutputForm {
+export interface BuildOutput extends OutputForm, Pick<OutputEntry, "splitsPlatforms" | "isInsecure"> {
   destinations: readonly OutputDestination[];
-  isInsecure: boolean;
-  /** `platform-split`: true if files get a directory for each platform. Default: if there are several. */
-  splitsPlatforms: boolean | undefined;
   /** Further tags of the image. */
   tags: readonly string[];
   annotations: readonly Annotation[];
@@ -31,49 +35,60 @@ export interface BuildOutput extends OutputForm {
   ignored: readonly string[];
 }
 
+type Given = Pick<Invocation, "values" | "runtime"> & { entries: Pick<BuildEntries, "outputs"> };
+
 /**
  * Reads `-o/--output` and `--push`, which are those of docker buildx build. Throws before the build if one is impossible.
  * https://docs.docker.com/reference/cli/docker/buildx/build/#output
  */
-export function readBuildOutputs(
-  { values, runtime }: Pick<Invocation, "values" | "runtime">,
-  tags: readonly string[],
-): BuildOutput[] {
-  const outputs = askedOutputs(values).map((text) => readOutput(readFields(text), tags, { values, runtime }));
+export function readBuildOutputs(given: Given, tags: readonly string[]): BuildOutput[] {
+  const outputs = given.entries.outputs.map((entry) => readOutput(entry, tags, given));
   if (standardOutputs(outputs) > 1)
     throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
   requirePlaces(outputs.flatMap(({ destinations }) => destinations));
   return outputs;
 }
 
-function readOutput(
-  fields: OutputFields,
-  tags: readonly string[],
-  { values, runtime }: Pick<Invocation, "values" | "runtime">,
-): BuildOutput {
-  const { text, take, isTrue } = fields;
-  const type = take("type") ?? "";
-  const [dest, name] = [take("dest"), take("name")];
-  const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
-  const byDigest = isTrue("push-by-digest");
-  // Asks for what is so in any case: an image is found by its digest.
-  isTrue("name-canonical");
+/**
+ * Returns how the outputs write the image that a registry or a layout gets. Whether that is possible here, and whether it is pushed
+ * now, makes no difference.
+ */
+export function readOutputForms(given: Given): OutputForm[] {
+  return given.entries.outputs
+    .filter(({ type }) => ["oci", "image", "registry"].includes(type))
+    .map((entry) => formOf(entry, given));
+}
+
+function formOf(
+  { compression, recompresses, hasDockersTypes, givenAnnotations, rewritesTimestamps }: ImageForm,
+  given: Given,
+): OutputForm {
+  const times = readTimes(rewritesTimestamps, given);
+  return { compression, recompresses, hasDockersTypes, givenAnnotations, times };
+}
+
+function readOutput(entry: OutputEntry, tags: readonly string[], given: Given): BuildOutput {
+  const { text, type, dest, byDigest, splitsPlatforms, isInsecure, unknown } = entry;
+  const { values, runtime } = given;
   // A push by digest needs the names as they are given: none has a tag.
-  const given = name?.split(",") ?? (byDigest ? values.list("tag") : tags);
+  const named = entry.names ?? (byDigest ? values.list("tag") : tags);
   // Where users write docker's command line, a name without a host is one of Docker Hub.
   const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
-  const names = isForHub ? given.map(wholeName) : given;
-  const place = { type, path, names, dest, byDigest, isArchive: isTrue("tar", true) };
+  const names = isForHub ? named.map(wholeName) : named;
+  const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
   const output = {
-    splitsPlatforms: fields.flag("platform-split"),
+    ...{ splitsPlatforms, isInsecure, annotations: [] },
     // The name of an image that is pushed by its digest is that of a repository.
-    tags: type === "image" && !byDigest ? given.map(parseTag) : [],
-    destinations: destinationsOf(place, text, isTrue),
-    ...readForm(fields, { values, runtime }),
-    isInsecure: isTrue("registry.insecure"),
-    annotations: [],
-    ignored: fields.ignored({ ignoresUnknown: runtime.isPlugin === true }),
+    tags: type === "image" && !byDigest ? named.map(parseTag) : [],
+    destinations: destinationsOf(entry, path, names),
+    ...formOf(entry, given),
+    // As docker does, in its place.
+    ignored: [
+      ...entry.ignored,
+      ...unknown.map((field) => `--output: ${field} is ignored: it is not known here`),
+    ],
   };
+  if (unknown.length > 0 && runtime.isPlugin !== true) throw unusable(text, `unknown field ${unknown[0]}`);
   for (const destination of output.destinations) {
     if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
   }
@@ -165,19 +180,10 @@ function standardOutputs(outputs: readonly BuildOutput[]): number {
     .filter((destination) => destination.kind !== "local" && goesToStandardOutput(destination)).length;
 }
 
-interface Place {
-  type: string;
-  path: string | undefined;
-  names: readonly string[];
-  dest: string | undefined;
-  byDigest: boolean;
-  isArchive: boolean;
-}
-
 function destinationsOf(
-  { type, path, names, dest, byDigest, isArchive }: Place,
-  text: string,
-  isTrue: (name: string) => boolean,
+  { text, type, dest, isPushed, byDigest, isArchive }: OutputEntry,
+  path: string | undefined,
+  names: readonly string[],
 ): BuildOutput["destinations"] {
   const pathNeeded = () => {
     if (path !== undefined) return path;
@@ -208,12 +214,9 @@ function destinationsOf(
     case "cacheonly":
       return [];
     case "image":
-      if (!isTrue("push")) return [];
-      return registries(names, byDigest, text);
+      return isPushed ? registries(names, byDigest, text) : [];
     case "registry":
       return registries(names, byDigest, text);
-    default:
-      throw unusable(text, "type must be oci, docker, tar, local, image or registry");
   }
 }
 

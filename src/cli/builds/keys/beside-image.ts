@@ -3,7 +3,7 @@ import { asksForPlatforms } from "../../../builder/state/platform.ts";
 import { formatPlatform } from "../../../image/platform.ts";
 import { type Annotation, parseAnnotation } from "../../export/annotations.ts";
 import { readAttestationOptions } from "../../export/attestation-options.ts";
-import { readOutputForms } from "../../export/output-forms.ts";
+import { readOutputForms } from "../../export/build-outputs.ts";
 import { readSignOption } from "../../signing/sign-option.ts";
 import type { BuildInvocation } from "../request.ts";
 
@@ -17,7 +17,7 @@ export function besideImage(
   buildArgs: ReadonlyMap<string, string>,
 ): string | undefined {
   const common = values.list("annotation");
-  const given = readOutputForms({ values, runtime });
+  const given = readOutputForms({ values, entries, runtime });
   const forms = given.map(({ compression, times, recompresses, hasDockersTypes, givenAnnotations }) =>
     canonicalJson({
       ...(compression !== "gzip" && { compression }),

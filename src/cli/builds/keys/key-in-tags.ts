@@ -1,5 +1,6 @@
-import type { Values } from "../../command-line/arguments.ts";
+import type { OutputEntry } from "../../entries/output.ts";
 import type { Runtime } from "../../process/runtime.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /** Stands for a target's content key in a tag: `-t registry.example/env:{key}`. */
 const mark = "{key}";
@@ -16,20 +17,34 @@ export function replaceKeyMark(text: string, key: string): string {
   return text.replaceAll(mark, key);
 }
 
+type Keyed = Pick<BuildInvocation, "values" | "entries"> & { runtime: Pick<Runtime, "isPlugin"> };
+
 /** True if a tag, or the name of an output, has a place for the key. In the place of docker's builder none has: there it is no tag. */
-export function usesKey(values: Pick<Values, "list">, { isPlugin }: Pick<Runtime, "isPlugin">): boolean {
-  return isPlugin !== true && keyed.some((name) => values.list(name).some(hasKeyMark));
+export function usesKey({ values, entries, runtime }: Keyed): boolean {
+  if (runtime.isPlugin === true) return false;
+  return values.list("tag").some(hasKeyMark) || entries.outputs.some(({ text }) => hasKeyMark(text));
 }
 
-const keyed = ["tag", "output"] as const;
-
-type Door = Pick<Runtime, "isPlugin">;
-
-/** Returns the options with a key where tags and outputs have a place for it. */
-export function withKey(values: Values, key: string, door: Door): Values {
-  if (!usesKey(values, door)) return values;
-  const isKeyed = (name: string) => keyed.some((each) => each === name);
+/** Returns the request with a key where tags and outputs have a place for it. */
+export function withKey<Given extends Keyed>(given: Given, key: string): Given {
+  if (!usesKey(given)) return given;
+  const { values, entries } = given;
   const list = (name: string) =>
-    isKeyed(name) ? values.list(name).map((text) => replaceKeyMark(text, key)) : values.list(name);
-  return { ...values, list, text: (name) => (isKeyed(name) ? list(name).at(-1) : values.text(name)) };
+    name === "tag" ? values.list(name).map((text) => replaceKeyMark(text, key)) : values.list(name);
+  return {
+    ...given,
+    values: { ...values, list, text: (name) => (name === "tag" ? list(name).at(-1) : values.text(name)) },
+    entries: { ...entries, outputs: entries.outputs.map((output) => outputWithKey(output, key)) },
+  };
+}
+
+function outputWithKey(output: OutputEntry, key: string): OutputEntry {
+  const replaced = (text: string) => replaceKeyMark(text, key);
+  return {
+    ...output,
+    text: replaced(output.text),
+    dest: output.dest && replaced(output.dest),
+    names: output.names?.map(replaced),
+    givenAnnotations: output.givenAnnotations.map(replaced),
+  };
 }

@@ -26,14 +26,14 @@ export async function findOwnKey(
 ): Promise<OwnKey> {
   const { values, runtime } = invocation;
   // An invalid option is the same error as without a key.
-  readBuildOptions({ ...invocation, values: withKey(values, placeholderKey, runtime) });
+  readBuildOptions(withKey(invocation, placeholderKey));
   const finder = createKeyFinder(runtime.signal);
   await using holder = new AsyncDisposableStack();
   const connections = holder.use(openConnections(invocation, watcher));
   const find = () => finder.find(invocation, connections);
   const found = await find();
   finder.save();
-  const own = { ...invocation, values: withKey(values, found.key, runtime) };
+  const own = withKey(invocation, found.key);
   const skippable = values.flag("skip-existing") ? requireSkippable(own, found.key) : undefined;
   const existing =
     skippable === undefined || values.flag("no-cache")

@@ -8,7 +8,7 @@ import { placeholderKey, replaceKeyMark, withKey } from "./key-in-tags.ts";
 /** `bough build --print-key`: prints the content key, and builds nothing. Returns the exit code. */
 export async function printKey(invocation: BuildInvocation): Promise<number> {
   // An invalid option is the same error as in a build.
-  readBuildOptions({ ...invocation, values: withKey(invocation.values, placeholderKey, invocation.runtime) });
+  readBuildOptions(withKey(invocation, placeholderKey));
   await using connections = openConnections(invocation);
   const finder = createKeyFinder(invocation.runtime.signal);
   const { key } = await finder.find(invocation, connections);
