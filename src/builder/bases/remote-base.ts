@@ -3,10 +3,11 @@ import { findTable } from "../../image/layer-table.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
 import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
+import { readConfig } from "../../registry/image-config.ts";
 import { registryHost } from "../../registry/repository.ts";
 import type { Service } from "../../service/client.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
-import { readAtMost } from "../../streams.ts";
+import { parseReference } from "../../service/images/reference.ts";
 import type { RemoteBases } from "../job.ts";
 import { supportOf } from "../service-support.ts";
 import { platformOf } from "./base.ts";
@@ -23,9 +24,6 @@ interface RemoteBasesOptions {
   signal: AbortSignal;
 }
 
-/** The size limit of a configuration, as of imports. */
-const maxConfigBytes = 8 * 1024 * 1024;
-
 export function createRemoteBases({
   service,
   openSource,
@@ -36,8 +34,9 @@ export function createRemoteBases({
 }: RemoteBasesOptions): RemoteBases {
   return {
     async declare(url, tag, platform) {
-      const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
-      if (address === undefined || reference === undefined) return undefined;
+      const parsed = parseReference(url);
+      if (parsed.kind !== "registry") return undefined;
+      const { address, reference } = parsed;
       if (registry !== undefined && registryHost(address.slice("docker://".length)) !== registry)
         return undefined;
       const store = openSource(address);
@@ -65,12 +64,11 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const top = await store.getManifest(reference, signal);
   const manifest = top && (await manifestFor(top, platform, store, signal));
   const record = manifest && parseRecord(manifest.bytes);
-  const config = readDescriptor(record?.config);
+  const config = manifest && (await readConfig(manifest, store, signal));
   const blobs = Array.isArray(record?.layers) ? record.layers.map(readLayer) : undefined;
-  if (config === undefined || blobs === undefined || config.size > maxConfigBytes) return undefined;
-  const { bytes } = await readAtMost(maxConfigBytes, await store.openBlob(config, signal));
-  const configuration = bytes.toString();
-  const described = parseRecord(bytes);
+  if (config === undefined || blobs === undefined) return undefined;
+  const configuration = config.bytes.toString();
+  const described = parseRecord(config.bytes);
   // An import says which platform the image is for.
   const own = readPlatform(described);
   if (own === undefined || !isFor(own, platform)) return undefined;

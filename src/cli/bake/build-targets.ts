@@ -9,6 +9,7 @@ import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { type BuildAll, buildAll } from "./sets/build-all.ts";
 import { checkTarget, warnOfCaches } from "./sets/check-target.ts";
 import { metadataText, printTargets } from "./sets/print-targets.ts";
+import { requireServices, requireSigned } from "./sets/require-options.ts";
 import {
   refuseInputs,
   refuseSameFile,
@@ -17,7 +18,6 @@ import {
 } from "./sets/result-conflicts.ts";
 import { openResults, readResultsPlace } from "./sets/results-file.ts";
 import { resultOf, type TargetEnds } from "./sets/target-end.ts";
-import { requireServices, requireSigned } from "./target-request.ts";
 
 /**
  * Builds all targets: each as `bough build --docker` would, at the same time, as far as they do not need each other. They share
