@@ -5,7 +5,10 @@ export type Expand = Readonly<Record<string, (argument: string | undefined, zone
 
 /** Replaces `{{name}}` and `{{name 'argument' tz='Europe/Berlin'}}`. @throws BoughError of kind `usage` for unknown names */
 export function expandText(text: string, names: Expand, option: string): string {
-  return text.replace(/\{\{\{?\s*(.*?)\s*\}?\}\}/g, (whole, inside: string) => {
+  const expression = /\{\{\{?\s*(.*?)\s*\}?\}\}/g;
+  if (text.replace(expression, "").includes("{{"))
+    throw usageError(`${option}: ${text} has {{ without }}`, "Write {{version}}, for example.");
+  return text.replace(expression, (whole, inside: string) => {
     const [, name = "", quoted, , zone = "UTC"] =
       /^(\w+)(?:\s+(?:'([^']*)'|"([^"]*)"))?(?:\s+tz=['"]([^'"]*)['"])?$/.exec(inside) ?? [];
     const found = Object.hasOwn(names, name) ? names[name] : undefined;

@@ -1,6 +1,8 @@
 /** The rules of `--tag-from`, which are those of docker/metadata-action: https://github.com/docker/metadata-action#tags-input */
 import { usageError } from "../../../errors.ts";
+import { wording } from "../../../messages/wording.ts";
 import { oneOf, splitCsv, splitPair } from "../../command-line/option-values.ts";
+import { hasKeyMark } from "../keys/key-in-tags.ts";
 
 interface TypeDefinition {
   /** Of several rules, the one with the highest comes first. */
@@ -68,6 +70,11 @@ export function readTagRules(texts: readonly string[]): TagRules {
   };
   const rules: TagRule[] = [];
   for (const text of texts) {
+    if (hasKeyMark(text))
+      throw usageError(
+        wording`${{ option: "tag-from" }} ${text}: a tag of a rule has no content key`,
+        wording`Give a further ${{ option: "tag", value: "NAME:{key}" }}.`,
+      );
     const fields = splitCsv(text).map((field) => splitPair(field.trim()));
     const [[first = "", value] = []] = fields;
     if (first === "auto" && value === undefined && fields.length === 1) rules.push(...defaults.map(readRule));
