@@ -4,7 +4,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, utimesSync, writeFileSyn
 import { join } from "node:path";
 import { openScratch } from "../../src/cli/process/scratch.ts";
 import { lockFile } from "../../src/lock-file.ts";
-import { temporaryDirectory } from "../support/bough.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
 
 const id = crypto.randomUUID();
 const program = `import { openScratch } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/process/scratch.ts"))};
@@ -80,4 +80,22 @@ test("where /var/tmp cannot be written to, the place is in bough's own directory
   const own = join(temporaryDirectory(), "state");
   using scratch = openScratch("push", { BOUGH_HOME: own }, "/none");
   expect(scratch.path.startsWith(`${own}/bough-push-`)).toBe(true);
+});
+
+test.each([
+  ["none", "no such file or directory"],
+  ["file", "a part of the path is not a directory"],
+])("a TMPDIR that is %s is named in the error of a push", async (name, reason) => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, "file"), "");
+  const environment = { BOUGH_HOME: join(directory, "state"), TMPDIR: join(directory, name) };
+  const bough = (...words: string[]) =>
+    runBough(["--local", ...words], { workingDirectory: directory, environment });
+  writeFileSync(join(directory, "Dockerfile"), "FROM scratch\nLABEL a=b\nCOPY Dockerfile /\n");
+  expect(await bough("build", "--docker", "--tag", "127.0.0.1:1/app:1", "--push")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining(
+      `cannot make a temporary directory in ${environment.TMPDIR}: ${reason}\nTMPDIR=DIRECTORY names another place`,
+    ),
+  });
 });

@@ -28,7 +28,7 @@ export function openScratch(
 ): Scratch {
   const parent = environment.TMPDIR || (isWritable(usual) ? usual : ownDirectory(environment));
   for (const name of namesIn(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
-  const { directory, lock } = makeDirectory(join(parent, `bough-${purpose}-${crypto.randomUUID()}`));
+  const { directory, lock } = makeDirectory(parent, purpose);
   return {
     path: join(directory, "files"),
     [Symbol.dispose]: () => removeDirectory(directory, lock),
@@ -39,10 +39,12 @@ export function openScratch(
 export function withScratchHint(error: unknown, { path }: Scratch): unknown {
   if (!meansDiskFull(error)) return error;
   return new BoughError(`cannot write ${path}: ${reasonOf(error)}`, {
-    hint: "TMPDIR=DIRECTORY names another place for temporary files.",
+    hint: placeHint,
     cause: error,
   });
 }
+
+const placeHint = "TMPDIR=DIRECTORY names another place for temporary files.";
 
 /** Windows has one for each user. */
 function usualPlace({ TEMP }: Readonly<Record<string, string | undefined>>): string {
@@ -66,9 +68,17 @@ function ownDirectory(environment: Readonly<Record<string, string | undefined>>)
 }
 
 /** Without its lock a directory is empty: it has just been made, or is about to be removed. Another process may do that. */
-function makeDirectory(directory: string): { directory: string; lock: Disposable } {
+function makeDirectory(parent: string, purpose: Purpose): { directory: string; lock: Disposable } {
+  const directory = join(parent, `bough-${purpose}-${crypto.randomUUID()}`);
   for (;;) {
-    mkdirSync(directory, { mode: 0o700 });
+    try {
+      mkdirSync(directory, { mode: 0o700 });
+    } catch (error) {
+      throw new BoughError(`cannot make a temporary directory in ${parent}: ${reasonOf(error)}`, {
+        hint: placeHint,
+        cause: error,
+      });
+    }
     try {
       return { directory, lock: lockFile(join(directory, "lock")) };
     } catch (error) {
