@@ -29,6 +29,9 @@ export function createTargetKeys(
   const standIns = new Map<string, string>();
   const standIn = (name: string) => standIns.getOrInsertComputed(name, () => crypto.randomUUID());
   const found = new Map<string, Promise<BuildKey>>();
+  const needed = new Set(targets.values().flatMap(({ needs }) => needs));
+  // The layers of thousands of targets would fill the memory.
+  const isReused = ({ name }: ResolvedTarget) => needed.has(name) || invocation.values.flag("drop-pushed");
 
   async function find(target: ResolvedTarget): Promise<BuildKey> {
     const linked = new Map<string, BuildKey>();
@@ -38,7 +41,8 @@ export function createTargetKeys(
     }
     try {
       const own = buildOf(target, (name) => ({ image: standIn(name) }), invocation, { asPushed: true });
-      return await finder.find(own, { connectTo, linked });
+      const key = await finder.find(own, { connectTo, linked });
+      return isReused(target) ? key : { ...key, platforms: [] };
     } catch (error) {
       throw withTarget(error, target);
     }
