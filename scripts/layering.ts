@@ -253,7 +253,8 @@ const shared = [
   "visible.ts",
 ];
 
-const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
+/** `exceptDefinitions`: the examples, notes and descriptions of commands are the command line's own. */
+const rules: { pattern: RegExp; meaning: string; except: RegExp; exceptDefinitions?: true }[] = [
   { pattern: /process\.exit\b/, meaning: "only src/main.ts exits", except: /^main\.ts$/ },
   {
     pattern: /process\.env\b|Bun\.env\b/,
@@ -266,11 +267,14 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
     except: /^(main|start)\.ts$/,
   },
   {
-    pattern: /\\`bough |"[^"]*`bough |\bbough (run|shell|-S|build)\b/,
+    // A literal that is only a command, or begins with `bough run: `, names what has failed.
+    pattern: /\\`bough |"[^"]*`bough |(?<!["`])\bbough (run|shell|-S|build)\b/,
     meaning:
       "a message names a command as data (messages/wording.ts), for all doors to say in their own words",
+    // Two lines of the log, which takes text.
     except:
-      /^(?!builder|service|context|image|store|check|registry|terminal|cli\/(builds|references|contexts|run|service|sessions))|^cli\/builds\/(annotate|build|build-services|daemon-output|failed-result|measures|run-build)\.ts$|^cli\/contexts\/fetch-archive\.ts$|^cli\/run\/(input|lines|request|run|shell)\.ts$|^cli\/service\/make-room\.ts$|^cli\/sessions\/(branch|cd|list|show)\.ts$|^builder\/bases\/daemon-base\.ts$/,
+      /^(?!builder|service|context|image|store|check|registry|terminal|cli\/(builds|references|contexts|run|service|sessions))|^cli\/(builds\/daemon-output|service\/make-room)\.ts$/,
+    exceptDefinitions: true,
   },
   {
     pattern: /Bun\.spawn|child_process/,
@@ -373,16 +377,32 @@ function doorProblems(file: string): string[] {
 }
 
 function ruleProblems(file: string): string[] {
-  const lines = readFileSync(join("src", file), "utf8").split("\n");
-  return rules.flatMap((rule) =>
-    rule.except.test(file)
-      ? []
-      : lines.flatMap((line, index) =>
-          rule.pattern.test(line) && !/^\s*(\*|\/\/|\/\*)/.test(line)
-            ? [`src/${file}:${index + 1}: ${rule.meaning}`]
-            : [],
-        ),
-  );
+  const source = readFileSync(join("src", file), "utf8");
+  return rules.flatMap((rule) => {
+    if (rule.except.test(file)) return [];
+    const found = source
+      .split("\n")
+      .flatMap((line, index) =>
+        rule.pattern.test(line) && !/^\s*(\*|\/\/|\/\*)/.test(line) ? [index + 1] : [],
+      );
+    const definitions = rule.exceptDefinitions && found.length > 0 ? definitionsIn(source) : new Set();
+    return found
+      .filter((line) => !definitions.has(line))
+      .map((line) => `src/${file}:${line}: ${rule.meaning}`);
+  });
+}
+
+/** Returns the numbers of the lines that say in help what commands and options are: a field, and what is indented below it. */
+function definitionsIn(source: string): Set<number> {
+  const numbers = new Set<number>();
+  let indent: number | undefined;
+  for (const [index, line] of source.split("\n").entries()) {
+    const own = line.search(/\S/);
+    if (indent !== undefined && own <= indent) indent = undefined;
+    if (/^\s*(description|agentNote|examples):/.test(line)) indent = own;
+    if (indent !== undefined) numbers.add(index + 1);
+  }
+  return numbers;
 }
 
 /** The map names a folder by its path, or by its name in the item of its top folder, and a file by its path or the path's end. */

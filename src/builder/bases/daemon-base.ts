@@ -159,7 +159,7 @@ async function withOtherImage(error: unknown, wanted: WantedImage, build: BuildJ
       ? wording`Without ${{ option: "pull" }} an image of that name that docker has is taken.`
       : own === undefined || own === "unsupported"
         ? undefined
-        : `bough's own store has an image of that name, and docker has none: \`bough images export ${reference} docker-archive:- | docker load\` gives it to docker.`,
+        : wording`bough's own store has an image of that name, and docker has none: \`${{ command: "images export", words: [reference, "docker-archive:-"], isLine: true }} | docker load\` gives it to docker.`,
   ];
   return new BoughError(error.wording, {
     kind: error.kind,

@@ -8,7 +8,6 @@ import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { usageError, withPrefix } from "../../errors.ts";
 import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
-import { quote } from "../../programs/quote.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -161,12 +160,12 @@ async function adviseOn(
   if (error instanceof RefusedTokenError)
     return usageError(
       error.message,
-      `\`bough -p ${quote(profile)} auth\` saves another token with the profile.`,
+      wording`${{ command: "auth", service: ["-p", profile] }} saves another token with the profile.`,
     );
   if (error instanceof OtherPlatformError && (await supports.platform()) === undefined)
     return usageError(
       error.message,
-      `It does not say which platform it runs, and is taken for ${defaultPlatform}. If it wants another token, \`bough -p ${quote(profile)} auth\` saves one with the profile.`,
+      wording`It does not say which platform it runs, and is taken for ${defaultPlatform}. ${wording`If it wants another token, ${{ command: "auth", service: ["-p", profile] }} saves one with the profile.`}`,
     );
   return error;
 }

@@ -5,6 +5,7 @@ import { fetchContent, sourceFault, watched, withRetries } from "../../builder/r
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
@@ -67,7 +68,7 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
   if (!stdin.isPiped)
     throw usageError(
       "the build context is read from standard input, and nothing is piped in",
-      "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
+      wording`Pipe in a tar archive of the context or a Dockerfile: ${{ command: "build", words: ["-"], isLine: true }} < context.tar`,
     );
   const content = interruptible(inputs.takeStandardInput("the build context"), signal);
   const place = resolve(workingDirectory, "-");

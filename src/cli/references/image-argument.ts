@@ -32,7 +32,7 @@ type Known = Pick<Connection, "service" | "store">;
 export async function resolveImageArgument(
   connection: Known,
   reference: string,
-  otherwise?: string,
+  otherwise?: Message,
 ): Promise<string> {
   return resolve(connection, reference, { takesEqualNames: true, otherwise });
 }
@@ -48,7 +48,7 @@ export async function resolveRemovedImage(connection: Known, reference: string):
 async function resolve(
   connection: Known,
   reference: string,
-  { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: string | undefined },
+  { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: Message | undefined },
 ): Promise<string> {
   const found = await find(connection, reference, takesEqualNames);
   if (found !== undefined) return found;

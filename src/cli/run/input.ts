@@ -22,7 +22,7 @@ export async function readScript(given: string, runtime: Runtime, log: Log): Pro
     if (text !== undefined) return { words: ["sh", ...fromInput], text };
     throw usageError(
       wording`${{ option: "script" }} - reads standard input, and nothing is piped in`,
-      "For example: bough run -I - < script.sh",
+      wording`For example: ${{ command: "run", options: [{ option: "script", letter: "I", value: "-" }], isLine: true }} < script.sh`,
     );
   }
   try {

@@ -1,3 +1,4 @@
+import { wording } from "../../messages/wording.ts";
 /** Interactive commands on a service without terminals: input goes to the command line by line. */
 
 import type { ExpandedCommand } from "../../builder/commands/command.ts";
@@ -40,8 +41,8 @@ export async function runByLines(
   if (outcome !== "unsupported") return outcome;
   throw new BoughError(`${service.address} does not support input to a running command`, {
     hint: isShell
-      ? "Give commands to `bough run`, one at a time: it keeps what they change in the session."
-      : "Pipe it in: bough run ... < FILE.",
+      ? wording`Give commands to ${{ command: "run" }}, one at a time: it keeps what they change in the session.`
+      : wording`Pipe it in: ${{ command: "run", words: ["..."], isLine: true }} < FILE.`,
   });
 }
 

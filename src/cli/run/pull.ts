@@ -4,6 +4,7 @@ import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { parsePlatform } from "../../image/platform.ts";
+import type { Message } from "../../messages/wording.ts";
 import { lines, wording } from "../../messages/wording.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -23,7 +24,7 @@ const importTimeoutSeconds = 1800;
 
 interface PulledImage {
   image: string;
-  otherwise?: string;
+  otherwise?: Message;
   pull?: PullPolicy;
   /** By default the service's own. */
   platform?: string | undefined;

@@ -5,7 +5,7 @@ import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
 import type { Staged } from "../../builder/state/staged.ts";
 import { BoughError } from "../../errors.ts";
-import { wording } from "../../messages/wording.ts";
+import { type Message, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type {
@@ -53,7 +53,7 @@ export type RunPlace =
   /** The session's image. */
   | { kind: "session" }
   /** An image as the user named it. `otherwise`: the hint of the error if there is none. `pull`: `never` by default. `platform`: the service's by default. */
-  | { kind: "image"; image: string; otherwise?: string; pull?: PullPolicy; platform?: string | undefined }
+  | { kind: "image"; image: string; otherwise?: Message; pull?: PullPolicy; platform?: string | undefined }
   /** A build's failed step, which the command replaces. */
   | { kind: "step"; step: FailedStep };
 

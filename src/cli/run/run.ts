@@ -1,6 +1,5 @@
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import { quote } from "../../programs/quote.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
@@ -218,16 +217,16 @@ function readPlace(values: Values): AskedRun["place"] {
   if (use !== undefined) {
     throw usageError(
       `bough run: two images are given, ${place} and ${use}`,
-      wording`A command for the image of ${{ option: "use" }} goes after --: bough run ${{ option: "use" }} ${quote(use)} -- ${place} ...`,
+      wording`A command for the image of ${{ option: "use" }} goes after --: ${{ command: "run", options: [{ option: "use", value: use }], words: ["--", place, "..."], isLine: true }}`,
     );
   }
-  const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
+  const words = ["--", place, ...(values.rest ?? [])];
   return {
     kind: "image",
     image: place,
     pull: asked ?? "missing",
     platform,
-    otherwise: `A command for the session's image goes after --: bough run -- ${line}`,
+    otherwise: wording`A command for the session's image goes after --: ${{ command: "run", words, isLine: true }}`,
   };
 }
 

@@ -1,4 +1,5 @@
 import { usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
@@ -46,11 +47,15 @@ export const shell = command({
 
 async function openShell(invocation: Invocation): Promise<number> {
   const { values, runtime, globals, log } = invocation;
-  requireTerminal(runtime, "bough shell", "Give commands to `bough run`, such as: bough run IMAGE ls -l /");
+  requireTerminal(
+    runtime,
+    "bough shell",
+    wording`Give commands to ${{ command: "run" }}, such as: ${{ command: "run", words: ["IMAGE", "ls", "-l", "/"], isLine: true }}`,
+  );
   if (globals.format === "json") {
     throw usageError(
       "bough shell: -f json is not supported",
-      "`bough run -f json` prints the result of a command.",
+      wording`${{ command: "run", options: [{ option: "format", letter: "f", value: "json" }] }} prints the result of a command.`,
     );
   }
   const step = readFailedStep(values);

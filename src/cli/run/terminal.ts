@@ -1,11 +1,12 @@
 /** Connects the user's terminal to a command on a service. */
 import { usageError } from "../../errors.ts";
+import type { Message } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
 import type { Runtime, View } from "../process/runtime.ts";
 
 /** Throws unless input and output are terminals, as docker does. `command` is what the user wrote, for the message. */
-export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
+export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: Message): void {
   const missing = stdin.isTerminal ? "standard output" : "standard input";
   if (stdin.isTerminal && stdout.isTerminal) return;
   throw usageError(`${command} needs a terminal, but ${missing} is not one`, hint);

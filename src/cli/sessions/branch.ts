@@ -1,5 +1,5 @@
 import { BoughError, usageError } from "../../errors.ts";
-import { quote } from "../../programs/quote.ts";
+import { wording } from "../../messages/wording.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -91,7 +91,7 @@ function make(
   requireHistory(store, key);
   if (store.sessions.findBranch(key, name) !== undefined) {
     throw new BoughError(`session ${key} already has a branch ${name}`, {
-      hint: `\`bough -S ${quote(key)} session checkout ${name}\` switches to it.`,
+      hint: wording`${{ command: "session checkout", session: key, words: [name] }} switches to it.`,
     });
   }
   const start = from ?? store.branches.active(key);
@@ -109,7 +109,7 @@ function make(
 function remove(invocation: Invocation, store: Store, key: string, name: string): void {
   if (name === store.branches.active(key)) {
     throw new BoughError(`branch ${name} is the active branch of session ${key}`, {
-      hint: `Switch to another branch first: \`bough -S ${quote(key)} session checkout BRANCH\`.`,
+      hint: wording`Switch to another branch first: ${{ command: "session checkout", session: key, words: ["BRANCH"] }}.`,
     });
   }
   store.sessions.deleteBranch(key, name);

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { quote } from "../../programs/quote.ts";
 import type { Service } from "../../service/client.ts";
 import { visible } from "../../visible.ts";
@@ -59,7 +60,9 @@ async function requireDirectory(service: Service, image: string, directory: stri
   if (type === "directory" || type === "unsupported") return;
   throw new BoughError(
     `the session's image has no directory ${visible(directory)}${type === undefined ? "" : ": it is a file"}`,
-    { hint: "`bough ls` lists directories; `bough run -- mkdir -p PATH` makes one." },
+    {
+      hint: wording`${{ command: "ls" }} lists directories; ${{ command: "run", words: ["--", "mkdir", "-p", "PATH"] }} makes one.`,
+    },
   );
 }
 
