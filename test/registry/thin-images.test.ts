@@ -41,6 +41,9 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([registry.stop(), other.stop()]));
 
+/** Has the layouts of these bases. */
+let chunked: string;
+
 /** Pushes a base whose layers have tables of contents. */
 async function makeChunked(): Promise<void> {
   [directory, home] = [temporaryDirectory(), temporaryDirectory()];
@@ -53,6 +56,7 @@ async function makeChunked(): Promise<void> {
   ];
   const made = await build(lines.join("\n"), "-o", "type=oci,dest=layout,tar=false");
   if (made.exitCode !== 0) throw new Error(made.stderr);
+  chunked = directory;
   const layout = join(directory, "layout");
   cpSync(layout, join(directory, "gzip"), { recursive: true });
   await chunkLayers(layout);
@@ -221,6 +225,20 @@ test("a base that was only configured is not fetched for files either", async ()
   const built = await build(`${from}COPY file /opt/odd/\n`, ...pushTo(app));
   expect(built.exitCode, built.stderr).toBe(0);
   expect(built.bytes).toBeLessThan(thinBytes);
+});
+
+test("layers that several bases have are listed once", async () => {
+  registry.push(`oci:${join(chunked, "layout")}`, "also-chunked:1");
+  for (const name of ["chunked", "also-chunked", "chunked"]) {
+    const built = await build(
+      `FROM ${registry.host}/${name}:1\nCOPY file /opt/odd/${name}\n`,
+      ...pushTo(app),
+    );
+    expect(built.exitCode, built.stderr).toBe(0);
+    expect(built.bytes).toBeLessThan(thinBytes);
+  }
+  const { layers } = await manifestOf("chunked");
+  expect(await missingLayers()).toBeGreaterThanOrEqual(layers.length);
 });
 
 test("as an ordinary user, too, and the image is the same", async () => {

@@ -174,10 +174,13 @@ function valuesOf(layer: number, position: number, blob: AbsentBlob): PlaceValue
   return [layer, position, source, mediaType, digest, size, diffId];
 }
 
+/** What else is known of the layer stays. */
 function setFirst(database: Database, layer: number, position: number, blob: AbsentBlob): void {
   database
     .query<undefined, PlaceValues>(
-      "INSERT OR REPLACE INTO absent_layers (layer, position, source, media_type, digest, size, diff_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      `INSERT INTO absent_layers (layer, position, source, media_type, digest, size, diff_id) VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (layer, position) DO UPDATE SET source = excluded.source, media_type = excluded.media_type,
+         digest = excluded.digest, size = excluded.size, diff_id = excluded.diff_id`,
     )
     .run(...valuesOf(layer, position, blob));
 }
