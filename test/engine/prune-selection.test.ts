@@ -150,6 +150,22 @@ test("images of running operations stay, and during one all uploaded files", () 
   );
 });
 
+const ofUser: Partial<Inventory> = {
+  images: inventory.images.map((each) => ({ ...each, isInUse: each.uuid === "old2" })),
+};
+test.each<[string, Partial<PruneSelection>, Partial<Inventory>, string[]]>([
+  ["of all layers that stay", {}, {}, ["base"]],
+  ["but of none that is removed", { all: true }, {}, []],
+  ["but of none that something on it has used lately", { usedBefore: 50 }, {}, []],
+  ["also with an age", { usedBefore: 51 }, {}, ["base"]],
+  ["but of none that a running operation needs", {}, ofUser, []],
+  ["but of none unless they are asked for", { archives: false }, {}, []],
+])("archives: %s", (_, selection, from, expected) => {
+  const bare = { uses, all: false, sessions: false, archives: true, logsBefore: 3 };
+  const { archives } = select({ ...inventory, ...from }, { ...bare, ...selection }, sizes);
+  expect(archives.map((id) => layers[id - 1])).toEqual([...expected]);
+});
+
 test("the layers of a superseded build that a tagged image needs stay", () => {
   const images = inventory.images.map((each) => (each.uuid === "old2" ? { ...each, tags: ["old:1"] } : each));
   expect(outcome({}, { images })).toBe("lone; lone; file; cache; early");

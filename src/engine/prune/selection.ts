@@ -87,9 +87,8 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     if (isInUse || (!all && tags.length > 0)) return false;
     return makeRoom === undefined || use === undefined || !isSpared(use, makeRoom);
   };
-  const images = inventory.images
-    .filter(canGo)
-    .map((image) => ({ ...image, usedAt: Math.max(image.usedAt, uses.get(image.uuid)?.usedAt ?? 0) }));
+  const used = inventory.images.map((image) => ({ ...image, usedAt: lastUse(image, uses) }));
+  const images = used.filter(canGo);
   const old = images.filter(isOld);
   const gone = new Set<StoredImage>();
   const remove = (image: StoredImage) => {
@@ -110,6 +109,16 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     for (const group of replaced.values()) removeLayer(group);
   }
 
+  /** Layers whose blobs nothing has used lately, as an import or a build on them does. */
+  const oldArchives = () => {
+    const times = lastUsesOf(
+      inventory,
+      used.map((image) => (image.isInUse ? { ...image, usedAt: Number.POSITIVE_INFINITY } : image)),
+    );
+    return inventory.layers
+      .filter(({ id, isImported }) => isImported && isOld({ usedAt: times.get(id) ?? 0 }))
+      .map(({ id }) => id);
+  };
   const files = inventory.hasRunning ? [] : inventory.files.filter(isOld);
   const caches = inventory.caches.filter(isOld);
   const operations = inventory.operations.filter(({ usedAt }) => all || usedAt < selection.logsBefore);
@@ -122,12 +131,10 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     files: namesOf(chosenFiles),
     operations: namesOf(operations),
     caches: namesOf(chosenCaches),
-    archives: inventory.layers
-      .filter(({ id, isImported }) => selection.archives === true && isImported && !layers.isUnused(id))
-      .map(({ id }) => id),
+    archives: selection.archives === true ? oldArchives().filter((id) => !layers.isUnused(id)) : [],
   });
-  const used = makeRoom === undefined && selection.keepBytes === undefined ? 0 : sizes.total();
-  const keepBytes = makeRoom?.bytesToKeep(used) ?? selection.keepBytes;
+  const usedBytes = makeRoom === undefined && selection.keepBytes === undefined ? 0 : sizes.total();
+  const keepBytes = makeRoom?.bytesToKeep(usedBytes) ?? selection.keepBytes;
   if (keepBytes === undefined) return selected(files, caches);
 
   const freed = sizes.createFreed();
@@ -140,7 +147,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
         return sizeOf(item.name);
       },
     }));
-  let left = used - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), freed);
+  let left = usedBytes - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), freed);
   const lastUses = lastUsesOf(inventory, images);
   const candidates = [
     ...takeable(files, taken.files, sizes.file),
@@ -159,6 +166,11 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     left -= take();
   }
   return selected(taken.files, taken.caches);
+}
+
+/** Returns when an operation last started from an image, or a session used it. */
+function lastUse({ uuid, usedAt }: StoredImage, uses: PruneSelection["uses"]): number {
+  return Math.max(usedAt, uses.get(uuid)?.usedAt ?? 0);
 }
 
 /** Returns when each layer was last used: what is built on a layer uses it, too. */
