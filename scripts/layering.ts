@@ -310,6 +310,7 @@ const problems = [
   ...crowdedFolders(),
   ...mapProblems(),
   ...cycles(),
+  ...needlessExports(),
 ];
 for (const problem of problems) process.stderr.write(`${problem}\n`);
 if (problems.length > 0) process.exit(1);
@@ -446,4 +447,22 @@ function cycles(): string[] {
   };
   for (const file of files) visit(file, []);
   return found;
+}
+
+/** What only its own file uses is not exported: a reader need not look for others. */
+function needlessExports(): string[] {
+  const sources = ["src", "test", "scripts"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+      .map((entry) => join(entry.parentPath, entry.name)),
+  );
+  const counts = new Map<string, number>();
+  const words = sources.map((path) => new Set(readFileSync(path, "utf8").match(/\w+/g)));
+  for (const word of words.flatMap((set) => [...set])) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const exported = /^export (?:async )?(?:function\*?|(?:abstract )?class|const|interface|type) (\w+)/gm;
+  return files.flatMap((file) =>
+    [...readFileSync(join("src", file), "utf8").matchAll(exported)].flatMap(([, name = ""]) =>
+      counts.get(name) === 1 ? [`src/${file}: exports ${name}, which no other file uses`] : [],
+    ),
+  );
 }

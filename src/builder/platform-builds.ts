@@ -54,7 +54,7 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
 }
 
 /** A build for one platform of several. */
-export interface PlatformBuild {
+interface PlatformBuild {
   platform: Platform;
   /** Its companions are those of all that are built on the same service. */
   build: ServiceBuild;

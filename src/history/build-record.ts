@@ -92,7 +92,7 @@ export interface BuildStep {
   output: { length: number; kept: number } | null;
 }
 
-export interface BuildActivity {
+interface BuildActivity {
   name: string;
   start: number;
   end: number;

@@ -7,7 +7,7 @@ export interface OutputText {
   read(): KeptOutput;
 }
 
-export interface KeptOutput {
+interface KeptOutput {
   /** Whole lines of both streams, in the order of their ends. */
   text: string;
   /** The number of characters in all. */

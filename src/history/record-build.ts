@@ -19,7 +19,7 @@ export interface TimedEvent {
 }
 
 /** What is known of a build besides its events. */
-export interface KnownBuild {
+interface KnownBuild {
   id: string;
   origin: BuildOrigin;
   start: number;

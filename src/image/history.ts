@@ -100,7 +100,7 @@ export function inOneLayer(history: readonly HistoryLine[]): HistoryLine[] {
 }
 
 /** What is known of a layer that no line of a history names. */
-export type LayerLine = Required<Pick<HistoryLine, "created" | "created_by">>;
+type LayerLine = Required<Pick<HistoryLine, "created" | "created_by">>;
 
 export function layerLine(layer: { created_at: string; is_imported: boolean }): LayerLine {
   return { created: layer.created_at, created_by: layer.is_imported ? "imported" : "" };

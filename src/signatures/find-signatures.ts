@@ -22,7 +22,7 @@ export interface FoundSignature extends SignedBundle {
   manifest: string;
 }
 
-export interface FoundSignatures {
+interface FoundSignatures {
   signatures: readonly FoundSignature[];
   /** False if more is attached than is read. */
   isWhole: boolean;

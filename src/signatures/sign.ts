@@ -42,7 +42,7 @@ interface Signature {
 const expiryMargin = 60_000;
 
 /** A signature beside its image. */
-export interface AttachedSignature extends Signature, AttachedBundle {}
+interface AttachedSignature extends Signature, AttachedBundle {}
 
 export interface ImageSigner {
   /** Signs a manifest that a repository has. One that is in several repositories is signed once. @param name without a tag */

@@ -9,7 +9,7 @@ import { isLoopback } from "../registry/repository.ts";
 import { readWhole } from "../service/http/bounded-body.ts";
 import type { Fetch } from "../service/service.ts";
 
-export interface ServiceResponse {
+interface ServiceResponse {
   status: number;
   /** What a `Location` names. */
   location: URL | undefined;

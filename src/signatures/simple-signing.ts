@@ -87,7 +87,7 @@ export function addLayer(
 }
 
 /** A layer of a manifest with signatures: its payload is the blob. */
-export interface SignatureLayer {
+interface SignatureLayer {
   payload: Descriptor;
   annotations: Readonly<Record<string, unknown>>;
 }

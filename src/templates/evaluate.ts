@@ -16,7 +16,7 @@ interface Variable {
   value: Value;
 }
 
-export interface Evaluator {
+interface Evaluator {
   /** @param binds false for the pipeline of a range, whose variables are those of each item */
   evaluate(pipe: Pipe, dot: Value, binds?: boolean): Value;
   bind(name: string, value: Value, pipe: Pick<Pipe, "assigns">): void;

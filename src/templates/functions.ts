@@ -4,7 +4,7 @@ import { isEqual, isLess } from "./compare.ts";
 import { sprint, sprintf } from "./printf.ts";
 import { GoMap, GoNil, GoText, isTrue, lengthOf, typeOf, type Value } from "./values.ts";
 
-export interface TemplateFunction {
+interface TemplateFunction {
   /** The number of arguments; `min` alone: just as many. */
   min: number;
   max?: number;
@@ -28,7 +28,7 @@ export function requireText(value: Value): string {
   throw new CallError(`wrong type for value; expected string; got ${typeOf(value)}`);
 }
 
-export function requireInteger(value: Value): number {
+function requireInteger(value: Value): number {
   if (typeof value === "bigint") return Number(value);
   throw new CallError(`cannot index slice/array with type ${typeOf(value)}`);
 }

@@ -1,7 +1,7 @@
 /** Splits the inside of an action into tokens. */
 import type { TemplateError } from "./template-error.ts";
 
-export type TokenKind =
+type TokenKind =
   | "space"
   | "field"
   | "dot"

@@ -37,7 +37,7 @@ export interface StagedItems {
 }
 
 /** What directories get that have to be made. */
-export interface MadeDirectories {
+interface MadeDirectories {
   owner: Owner;
   line: number;
   /** `undefined`: the usual one. */

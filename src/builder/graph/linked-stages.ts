@@ -12,7 +12,7 @@ import {
 import { findProblem, graphOf, requireTarget } from "./stage-references.ts";
 
 /** The stages of a Dockerfile for a target, and what their instructions take from each other. Stages are named by their indexes. */
-export interface LinkedStages {
+interface LinkedStages {
   graph: BuildGraph;
   target: number;
   /** Those that a build interprets, in order: all that the target needs, or all without exception. */

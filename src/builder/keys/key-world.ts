@@ -21,7 +21,7 @@ import type { KeyJob } from "./key-job.ts";
 import { hashCopiedFiles, hashMounts } from "./keyed-files.ts";
 
 /** The stages whose keys are known. */
-export interface KeyedStages {
+interface KeyedStages {
   baseOf(from: FromInstruction): StageState | undefined;
   sourceOf(instruction: Instruction): StageState | undefined;
   mountedStage(run: RunInstruction, from: string): StageState | undefined;

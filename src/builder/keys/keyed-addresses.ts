@@ -8,7 +8,7 @@ import { findCommit, pinOf } from "../repositories/resolve-repository.ts";
 import type { KeyJob } from "./key-job.ts";
 
 /** What the sources of ADD are, each found once for all targets of a command. */
-export interface KeyedAddresses extends Pick<KeyJob, "hashUrl" | "findCommit"> {
+interface KeyedAddresses extends Pick<KeyJob, "hashUrl" | "findCommit"> {
   readonly pins: Pick<KeyPins, "urls" | "commits">;
 }
 

@@ -78,12 +78,12 @@ export interface CachePlace {
   put(files: IndexFiles, request: PutRequest): Promise<PutIndex | undefined>;
 }
 
-export interface LayerPlace {
+interface LayerPlace {
   /** Returns those of the blobs that the place still has. */
   stillThere(digests: ReadonlySet<string>): Promise<ReadonlySet<string>>;
 }
 
-export interface PutRequest {
+interface PutRequest {
   /** What was there. */
   found: FoundIndex;
   /** Blobs that the index names, which the place has; and the digests of those that it is known to keep. */

@@ -24,7 +24,7 @@ import { copyError, placementError } from "./faults.ts";
 import type { Step } from "./step.ts";
 
 /** What a step asks of the service, beside the stage's layer and staged files. */
-export interface LayerInstance {
+interface LayerInstance {
   command: ExpandedCommand;
   /** In the form that a request can carry; see `resolveUser`. */
   user?: string | undefined;

@@ -11,7 +11,7 @@ import { type MountedCommand, withScriptFile } from "./script-file.ts";
 import type { Step } from "./step.ts";
 
 /** A RUN as the service is to perform it. */
-export interface RunToMake extends MountedCommand {
+interface RunToMake extends MountedCommand {
   env: Readonly<Record<string, string>>;
   stage: StageState;
 }

@@ -50,7 +50,7 @@ function runStep(
 }
 
 /** What of a build a RUN's key depends on, beside its stage. */
-export type RunKeyInputs = Pick<AskedBuild, "dialect" | "buildArgs"> & {
+type RunKeyInputs = Pick<AskedBuild, "dialect" | "buildArgs"> & {
   commands: Pick<AskedBuild["commands"], "network" | "hosts">;
   dockerfile: Pick<AskedBuild["dockerfile"], "escape">;
 };

@@ -20,7 +20,7 @@ export type State =
   | { kind: "installed"; program: string; isCurrent: boolean }
   | { kind: "foreign" };
 
-export interface PluginFile {
+interface PluginFile {
   stateOf(path: string): State;
   /** Nothing may be there. */
   put(program: string, path: string): void;

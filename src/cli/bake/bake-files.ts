@@ -23,7 +23,7 @@ const defaultFiles = [
   ...["docker-bake.json", "docker-bake.hcl", "docker-bake.override.json", "docker-bake.override.hcl"],
 ];
 
-export interface ReadFile extends BakeText {
+interface ReadFile extends BakeText {
   /** False for a file that came from elsewhere. */
   isHere: boolean;
 }

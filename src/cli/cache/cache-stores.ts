@@ -78,7 +78,7 @@ function storesOf(entry: Outside<CacheEntry>, use: "read" | "write", options: Op
 }
 
 /** Parses the reference of a cache in a registry. */
-export function registryStore(reference: string, options: Pick<OpenOptions, "option">): CacheStore {
+function registryStore(reference: string, options: Pick<OpenOptions, "option">): CacheStore {
   const parsed = reference === "" ? undefined : parseReference(reference);
   if (parsed?.kind !== "registry" || parsed.digest !== undefined)
     throw wrongCache(
@@ -119,7 +119,7 @@ export function targetOf(store: CacheStore, mode: CacheTarget["mode"]): CacheTar
 }
 
 /** `path`: absolute. */
-export function directoryStore(path: string, tag = "latest"): CacheStore {
+function directoryStore(path: string, tag = "latest"): CacheStore {
   const label = tag === "latest" ? path : `${path} (${tag})`;
   // The directory may be elsewhere on the next machine.
   return { label, address: `dir:${path}`, tag, name: `directory:${tag}` };

@@ -43,7 +43,7 @@ export class DaemonError extends BoughError {
 }
 
 /** How a daemon is found, or why there is none. */
-export type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: string };
+type FoundDaemon = { daemon: Daemon } | { daemon: undefined; reason: string };
 
 const answerMilliseconds = 10_000;
 /** A busy daemon with many images is slow. */

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 /** What a request needs; other options of `fetch` make no difference here. */
-export interface PipeRequest {
+interface PipeRequest {
   method?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   body?: Blob;

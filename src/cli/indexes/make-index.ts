@@ -25,7 +25,7 @@ import {
   subjectOf,
 } from "./platform-index.ts";
 
-export interface IndexRequest {
+interface IndexRequest {
   sources: readonly IndexSource[];
   /** An image replaces those for the same platform, or only one with the same digest, as docker buildx has it. */
   replaces: "platform" | "digest";
@@ -44,7 +44,7 @@ export interface IndexSource {
   isBase?: boolean;
 }
 
-export interface MadeIndex {
+interface MadeIndex {
   manifest: Pick<StoredManifest, "mediaType" | "bytes" | "digest">;
   /** What it names; of one image without an index, the image. */
   entries: readonly FoundEntry[];

@@ -8,7 +8,7 @@ import { type LargeFile, readLayer } from "./read-layer.ts";
 import type { Comparison } from "./report.ts";
 import { createFileTable, type SharedFiles } from "./shared-files.ts";
 
-export interface ImageSetComparison extends Comparison {
+interface ImageSetComparison extends Comparison {
   /** The number of layers that are not here yet, which are not read. */
   unread: number;
 }

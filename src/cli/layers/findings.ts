@@ -21,7 +21,7 @@ export interface ComparedImage {
  * result differs, `bases` if the images begin with different bases, `rewritten` if most images have them twice, `different` if
  * several instructions made them.
  */
-export type FindingKind = "moved" | "changed" | "bases" | "rewritten" | "different";
+type FindingKind = "moved" | "changed" | "bases" | "rewritten" | "different";
 
 export interface Finding {
   kind: FindingKind;
@@ -46,7 +46,7 @@ export interface Finding {
 
 const maxLargest = 3;
 
-export interface ComparedLayers {
+interface ComparedLayers {
   images: readonly ComparedImage[];
   shared: readonly SharedFiles[];
   /** Returns the number of different archives of layers. */

@@ -9,7 +9,7 @@ export interface LargeFile extends HashedFile {
   path: string;
 }
 
-export interface ReadLayer {
+interface ReadLayer {
   /** A hash of the archive. */
   digest: string;
   files: Iterable<HashedFile>;

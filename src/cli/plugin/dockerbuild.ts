@@ -12,7 +12,7 @@ import { predicateOf } from "../builds/metadata/slsa.ts";
 import { nameOfStep } from "./history-record.ts";
 import { statusLogOf } from "./status-log.ts";
 
-export interface ExportedBuild {
+interface ExportedBuild {
   record: BuildRecord;
   /** Returns what a step has printed. */
   read(step: number): string | undefined;

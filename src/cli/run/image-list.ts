@@ -41,7 +41,7 @@ export async function readImageList(
  * Parses a list: names of images, a line each; lines of JSON, as those of `bake --results`; or what `bake --print` prints. Throws a usage
  * BoughError for a line that is none of them.
  */
-export function parseImageList(text: string, file: string): ListedImage[] {
+function parseImageList(text: string, file: string): ListedImage[] {
   const printed = targetsIn(text);
   if (printed !== undefined)
     return Object.entries(printed).map(([target, fields]) => {

@@ -19,7 +19,7 @@ import type { RunPlace } from "./request.ts";
 import { performRun } from "./to-end.ts";
 
 /** A run whose image is the list's. */
-export type RunOfEach = AskedRun & { place: Extract<RunPlace, { kind: "image" }> };
+type RunOfEach = AskedRun & { place: Extract<RunPlace, { kind: "image" }> };
 
 /** How the command ended in one image. */
 type EachEnd =

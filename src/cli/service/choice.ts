@@ -68,7 +68,7 @@ export function addressOf(
 }
 
 /** The User-Agent header of bough's requests. */
-export function userAgentOf({ platform }: Runtime): string {
+function userAgentOf({ platform }: Runtime): string {
   return `bough/${version} (${platform})`;
 }
 

@@ -15,7 +15,7 @@ import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { readCredentials } from "../service/registry-options.ts";
 import { readSmall, readSmallFile } from "../signing/small-file.ts";
 
-export interface CheckedImage {
+interface CheckedImage {
   name: string;
   digest: string;
   signatures: readonly TrustedSignature[];

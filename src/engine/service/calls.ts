@@ -79,7 +79,7 @@ export function parseTime(text: string | undefined): number | undefined {
 }
 
 /** Returns the error as the client of a server would get it, without the words about requests. */
-export function toClientError(error: unknown, layout: Layout): unknown {
+function toClientError(error: unknown, layout: Layout): unknown {
   const fault = findDiskError(error, layout);
   if (error instanceof RequestError) {
     const message = describeFault(fault, layout);

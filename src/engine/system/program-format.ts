@@ -2,7 +2,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { hasOtherFormats, runsElf } from "./emulation.ts";
 
-export type ProgramFormat =
+type ProgramFormat =
   /** A program for this machine; `interpreter`: the path of its dynamic loader. */
   | { kind: "native"; interpreter?: string }
   /** A text that begins with `#!`. */

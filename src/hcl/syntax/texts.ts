@@ -9,7 +9,7 @@ export type Ending =
   | { kind: "end" };
 
 /** A literal part, without escapes. A part of several lines is divided after each line, and before and after a `$` or `%`. */
-export interface Literal {
+interface Literal {
   text: string;
   range: Range;
 }

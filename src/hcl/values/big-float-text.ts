@@ -112,7 +112,7 @@ export function numberText(number: BigFloat): string {
   return signOf(number) + plainText(shortestDigits(number), 0);
 }
 
-export function signOf({ sign }: BigFloat): string {
+function signOf({ sign }: BigFloat): string {
   return sign < 0 ? "-" : "";
 }
 

@@ -9,7 +9,7 @@ export type Type =
   /** What HCL has for other programs, and no expression makes. */
   | { kind: "bytes" };
 
-export type CollectionType = Extract<Type, { element: Type }>;
+type CollectionType = Extract<Type, { element: Type }>;
 export type TupleType = Extract<Type, { kind: "tuple" }>;
 export type ObjectType = Extract<Type, { kind: "object" }>;
 
@@ -28,10 +28,6 @@ export function isPrimitive({ kind }: Type): boolean {
 
 export function isCollection(type: Type): type is CollectionType {
   return type.kind === "list" || type.kind === "set" || type.kind === "map";
-}
-
-export function isSequence({ kind }: Type): boolean {
-  return kind === "list" || kind === "set" || kind === "tuple";
 }
 
 /** Returns a text that only equal types share. Which attributes are optional does not matter. */

@@ -101,7 +101,7 @@ export function isMappingValue(value: Value): value is MappingValue {
 }
 
 /** What `for` goes through: a key and a value each. */
-export interface Element {
+interface Element {
   key(): Value;
   value: Value;
 }

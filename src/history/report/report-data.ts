@@ -21,7 +21,7 @@ export interface ImageSizes {
   root: DirectorySize;
 }
 
-export interface LayerOfImage {
+interface LayerOfImage {
   instruction: string;
   isBase: boolean;
   bytes: number;

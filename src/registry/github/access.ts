@@ -20,7 +20,7 @@ export const defaultWait = 120_000;
 export type AccessFields = Partial<Record<"url" | "url_v2" | "token" | "version", string>>;
 
 /** `missing`: the variables that would be needed. `outdated`: the address of a service with the first version of the protocol only. */
-export type FoundAccess =
+type FoundAccess =
   | { kind: "found"; url: string; token: Secret }
   | { kind: "missing"; missing: readonly string[] }
   | { kind: "outdated"; url: string };

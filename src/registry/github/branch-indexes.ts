@@ -14,7 +14,7 @@ import {
 import type { PackedBlobs } from "./packed-blobs.ts";
 
 /** The newest index of one branch, as it was read or written. */
-export interface BranchIndex {
+interface BranchIndex {
   key: string;
   directory: IndexDirectory;
   manifest: StoredManifest;

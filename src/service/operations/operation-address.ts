@@ -8,7 +8,7 @@ import { linksInHeaders, operationLinksIn } from "../wire/reader/links.ts";
 export type Address = Pick<RequestParts, "path" | "query">;
 
 /** `isGuess`: the service has not named it, and nothing was found in such a place yet. */
-export interface PossibleAddress extends Address {
+interface PossibleAddress extends Address {
   isGuess: boolean;
 }
 

@@ -198,7 +198,7 @@ function readOutput(record: unknown, stream: "stdout" | "stderr"): CapturedOutpu
 }
 
 /** Decodes output from the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
-export interface OutputDecoder {
+interface OutputDecoder {
   push(bytes: WireBytes): string;
   /** Returns the replacement of an unfinished character at the very end. */
   end(): string;

@@ -17,7 +17,7 @@ interface Definition {
   result: Expression;
 }
 
-export interface DefinedFunctions {
+interface DefinedFunctions {
   functionOf(name: string): HclFunction | undefined;
   names: readonly string[];
   /** Throws for a function that calls itself, and for one that uses something unknown, even if it is never called. */

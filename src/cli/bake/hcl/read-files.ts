@@ -12,7 +12,7 @@ import { readDeclarations } from "./bodies.ts";
 import { createFunctions } from "./functions.ts";
 import { createVariables, type VariableInput } from "./variables.ts";
 
-export interface BakeSource {
+interface BakeSource {
   name: string;
   text: string;
   isJson: boolean;

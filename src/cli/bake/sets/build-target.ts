@@ -13,7 +13,7 @@ import type { LastOutput } from "./last-output.ts";
 import { alone } from "./shared-builds.ts";
 import type { EndedTarget } from "./target-end.ts";
 
-export interface TargetBuilds {
+interface TargetBuilds {
   requests: TargetRequests;
   together: BuildsTogether;
   lastOutput: LastOutput;

@@ -1,5 +1,5 @@
 /** A record of a file, and the number of its first line. */
-export interface CsvRecord {
+interface CsvRecord {
   line: number;
   fields: string[];
 }

@@ -6,7 +6,7 @@ import { jsonText } from "../../../terminal/json-text.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { findPlace, type ResultPlace, unusablePlace } from "../../command-line/result.ts";
 
-export interface ResultsFile extends Disposable {
+interface ResultsFile extends Disposable {
   /** Writes a line. */
   append(result: Record<string, unknown>): void;
   /** Throws if a line could not be written. */

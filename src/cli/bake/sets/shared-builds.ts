@@ -11,7 +11,7 @@ import { defaultJobs } from "../../service/choice.ts";
 import { openConnections, profileOf } from "../../service/connections.ts";
 
 /** What the builds of a bake share: connections, caches, and a signal that ends all of them. */
-export interface SharedBuilds extends AsyncDisposable {
+interface SharedBuilds extends AsyncDisposable {
   together: BuildsTogether;
 }
 

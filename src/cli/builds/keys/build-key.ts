@@ -26,14 +26,14 @@ export interface BuildKey {
   platforms: readonly { platform: Platform; target: KeyedTarget }[];
 }
 
-export interface KeyFinding {
+interface KeyFinding {
   connectTo: Connections["connectTo"];
   /** The keys of other targets, by what stands for their images in this one's contexts. */
   linked?: ReadonlyMap<string, BuildKey>;
 }
 
 /** Finds the content keys of builds that share services and bases. */
-export interface KeyFinder {
+interface KeyFinder {
   /** Remembers the hashes of files that were read, for the next command. */
   save(): void;
   find(invocation: BuildInvocation, finding: KeyFinding): Promise<BuildKey>;

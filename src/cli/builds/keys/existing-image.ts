@@ -29,7 +29,7 @@ export interface Place {
 }
 
 /** Looks for images in the registries that they would be pushed to. */
-export interface ExistingImages {
+interface ExistingImages {
   /** Returns the digest of the image with this key that all places have; `undefined` if one has none, or another. */
   find(places: readonly Place[], key: string): Promise<string | undefined>;
 }

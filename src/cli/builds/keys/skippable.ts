@@ -4,7 +4,7 @@ import { keyAnnotation, type Place, registryPlaces } from "./existing-image.ts";
 import type { KeyedBuild } from "./keyed-build.ts";
 
 /** A build that need not be done if its places have what it would push. */
-export interface SkippableBuild {
+interface SkippableBuild {
   places: readonly Place[];
   /** By what its image is found where a tag does not have the key. */
   annotations: KeyedBuild["annotations"];

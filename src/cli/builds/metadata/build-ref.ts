@@ -1,7 +1,7 @@
 import type { Runtime } from "../../process/runtime.ts";
 
 /** The parts of the name of a build for docker buildx: a builder, its node, and the build. */
-export interface BuildRef {
+interface BuildRef {
   builder: string;
   node: string;
   id: string;

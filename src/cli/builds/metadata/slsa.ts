@@ -4,7 +4,7 @@ import { formatPlatform } from "../../../image/platform.ts";
 import { digestSet, packageUrl } from "../../export/statement.ts";
 
 /** What the provenance in a metadata file says of a build. It has no secret. */
-export interface DescribedBuild {
+interface DescribedBuild {
   id: string;
   /** Milliseconds since the epoch. */
   startedAt: number;

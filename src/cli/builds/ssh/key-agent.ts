@@ -5,7 +5,7 @@ import type { SigningKey } from "./private-key.ts";
 import { text, uint32, WireReader } from "./wire.ts";
 
 /** An SSH agent in this process, which has the keys of `--ssh ID=KEYFILE` and takes no others, as in docker. Disposing it ends it. */
-export interface KeyAgent extends Disposable {
+interface KeyAgent extends Disposable {
   /** Its socket, or its pipe on Windows. */
   path: string;
 }

@@ -6,7 +6,7 @@ import { type GitFacts, refOf, sourceOf, timeOf } from "./git-facts.ts";
 
 type Get = (name: string) => string | undefined;
 
-export interface CiJob extends GitFacts {
+interface CiJob extends GitFacts {
   /** The CI system's name, for messages. */
   system: string;
   /** The branch whose files the job builds; `undefined` for a tag, and where it may be another one. Unused if `request` is set. */

@@ -44,7 +44,7 @@ export interface TagRule {
   fields: ReadonlyMap<string, string>;
 }
 
-export interface Flavor {
+interface Flavor {
   /** `auto`: with a tag of a release, of a match or of any other git tag. */
   latest: "auto" | "true" | "false";
   prefix: string;

@@ -14,7 +14,7 @@ import { describeJob } from "./ci-job.ts";
 import type { GitFacts } from "./git-facts.ts";
 import { readTagRules } from "./rules.ts";
 
-export interface TagsFrom {
+interface TagsFrom {
   /** Returns names with tags: those that have none get all that the rules give. */
   namesFrom(names: readonly string[]): string[];
   /** Labels of the image: revision, source, created, version. */

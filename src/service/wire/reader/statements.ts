@@ -169,7 +169,7 @@ export function isNothing(value: unknown): boolean {
 }
 
 /** `finished_at`, `end_time`; also `finished` with a time. */
-export function isEndTime({ key, value }: Pick<Leaf, "key" | "value">): boolean {
+function isEndTime({ key, value }: Pick<Leaf, "key" | "value">): boolean {
   if (!hasAny(key, ends) || hasAny(key, statusKeys)) return false;
   if (hasAny(key, times)) return true;
   return hasOnly(key, ends) && typeof value === "string" && timeIn(value) !== "none";
