@@ -98,6 +98,23 @@ test("leaves the bases only, and runs steps that targets share once", async () =
   expect(await eachPrints()).toEqual(names.map((name) => `${name}\n`));
 });
 
+test("keeps a base without a tag that a target only copies to another repository", async () => {
+  const imported = await bough("images", "import", `docker://${registry.host}/base:1`, "--format", "json");
+  const { image } = JSON.parse(imported.stdout);
+  await bough("untag", `${registry.host}/base:1`);
+  const dockerfile = (instruction: string) => ({ "dockerfile-inline": `FROM ${image}\n${instruction}\n` });
+  writeBake({
+    mirror: { ...dockerfile(""), tags: [`${place}/mirror:1`] },
+    plain: { ...dockerfile("RUN true"), tags: [`${place}/plain:1`] },
+    made: { ...dockerfile("RUN echo made > /made"), tags: [`${place}/made:1`] },
+  });
+  const before = await left();
+  const baked = await bough("bake", "mirror", "plain", "made", "--push", "--drop-pushed");
+  expect(baked.exitCode, baked.stderr).toBe(0);
+  expect(await left()).toEqual(before);
+  expect((await bough("run", image, "true")).exitCode).toBe(0);
+});
+
 test("keeps what a target that failed was made of, for the next bake", async () => {
   writeBake(envs(["a", "b"], (name) => (name === "b" ? "exit 3" : `echo ${name}`)));
   const failed = await bough("bake", "a", "b", "--push", "--drop-pushed", "--keep-going");

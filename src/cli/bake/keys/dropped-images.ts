@@ -43,7 +43,7 @@ export async function createDroppedImages(
   /** In how many places of `made` each image is. A step that changes no file has the image of the step before. */
   const places = new Map<string, number>();
   const uses = new Map<string, readonly string[]>();
-  /** Images of FROM that no target has made. */
+  /** Images of FROM that no target has made. They stay. */
   const bases = new Set<string>();
   /** Tags that targets have set. What has others, of another command, keeps them. */
   const ownTags = new Set<string>();
@@ -72,7 +72,8 @@ export async function createDroppedImages(
     for (const image of images) {
       try {
         const tags = await tagsOf(image, { service });
-        if (tags.every((tag) => ownTags.has(tag)) && workingBranchesOf(image, store).length === 0) {
+        const isKept = bases.has(image) || workingBranchesOf(image, store).length > 0;
+        if (!isKept && tags.every((tag) => ownTags.has(tag))) {
           await service.removeImage(image);
           removed.push(image);
         } else for (const tag of tags) if (ownTags.has(tag)) await service.removeTag(image, tag);
@@ -93,14 +94,15 @@ export async function createDroppedImages(
     { image, platforms = [], steps }: Performed,
   ): Promise<void> {
     const layers = layersOf(await keys.keyOf(target));
-    for (const each of [image, ...platforms.map((platform) => platform.image)])
-      hold(imageOf(target.name), each);
     for (const { step, image } of steps) {
       if (image === null) continue;
       const layer = layers.get(step);
       if (layer !== undefined) hold(layer, image);
       else if (!places.has(image)) bases.add(image);
     }
+    // After its steps: a target that changes nothing has the image of its FROM.
+    for (const each of [image, ...platforms.map((platform) => platform.image)])
+      hold(imageOf(target.name), each);
   }
 
   function hold(name: string, image: string): void {
@@ -125,7 +127,7 @@ export async function createDroppedImages(
         unused.add(image);
       }
     }
-    return [...unused].filter((image) => !places.has(image) && !bases.has(image));
+    return [...unused].filter((image) => !places.has(image));
   }
 
   return {
