@@ -246,6 +246,11 @@ test("a file named - is no standard input, and a cache of another machine is lef
   ]);
 });
 
+test("--sign=false needs nothing that is pushed, as in a build", async () => {
+  const directory = makeProject({ ...bakeFile({ app: {} }), Dockerfile: "FROM base:1\n" });
+  for (const command of ["bake", "build"]) await expectDone(bough(directory, command, "--sign=false"));
+});
+
 test.each(["first.json", "compose.yaml", "lib/compose.yaml", "lib/base.yaml", "Dockerfile"])(
   "--metadata-file %s would replace what is baked",
   async (path) => {

@@ -2,6 +2,7 @@ import { usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Signers, SignImage } from "./open-signer.ts";
+import { signIn } from "./sign-definition.ts";
 
 /**
  * Reads `--sign` with its files. Throws a BoughError of kind `usage` for what can't be used, before anything is built.
@@ -14,8 +15,7 @@ export async function readSigner(
   log: Pick<Log, "info">,
   signers: Signers = new Map(),
 ): Promise<SignImage | undefined> {
-  const given = invocation.values.text("sign");
-  if (given === undefined || given === "false") return undefined;
+  if (signIn(invocation.values) === undefined) return undefined;
   if (!isPushed) throw usageError("--sign needs an image that is pushed", "Give --push.");
   return (await import("./open-signer.ts")).openSigning(invocation, log, signers);
 }

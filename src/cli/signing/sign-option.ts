@@ -3,7 +3,7 @@ import { parseGoBoolean } from "../../go/boolean.ts";
 import { requireServiceAddress } from "../../signatures/signing-service.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { listWords, splitCsv, splitPair } from "../command-line/option-values.ts";
-import { signFields } from "./sign-definition.ts";
+import { signFields, signIn } from "./sign-definition.ts";
 
 /** What `--sign` asks for. Its files are read later. */
 export interface SignRequest {
@@ -25,8 +25,8 @@ type Field = (typeof signFields)[number];
 
 /** Reads `--sign`. Throws for what can be seen to be impossible before anything is built. */
 export function readSignOption(values: Pick<Values, "text">): SignRequest | undefined {
-  const text = values.text("sign");
-  if (text === undefined || text === "false") return undefined;
+  const text = signIn(values);
+  if (text === undefined) return undefined;
   const { isKeyless, fields } = readFields(text);
   const address = (field: Field) => {
     const given = fields.get(field);

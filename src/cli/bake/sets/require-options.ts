@@ -2,6 +2,7 @@
 import { usageError } from "../../../errors.ts";
 import { readPlatformServices } from "../../builds/build-services.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { signIn } from "../../signing/sign-definition.ts";
 import { isPush } from "../entries.ts";
 import { platformsOf, type ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-request.ts";
@@ -44,6 +45,6 @@ export function requireSigned(
   { values }: Pick<Invocation, "values">,
 ): void {
   const isAnyPushed = targets.values().some(({ fields }) => (fields.output ?? []).some(isPush));
-  if (values.text("sign") !== undefined && !isAnyPushed)
+  if (signIn(values) !== undefined && !isAnyPushed)
     throw usageError("--sign needs an image that is pushed", "Give --push.");
 }
