@@ -244,6 +244,7 @@ describe("the results of a bake", () => {
     const directory = makeProject({
       ...bakeFile({
         one: inline("FROM scratch\nCOPY docker-bake.json /\n", { output: ["type=tar,dest=-"] }),
+        file: inline("FROM scratch\nCOPY docker-bake.json /\n", { output: ["type=tar,dest=file.tar"] }),
       }),
     });
     const message = async (...words: string[]) => (await bough(directory, "bake", ...words)).stderr;
@@ -256,6 +257,10 @@ describe("the results of a bake", () => {
     expect(await message("--results", "-")).toMatch(
       /target one \(docker-bake\.json:\d+\): its image goes to standard output, and so do the lines of --results -/,
     );
+    for (const option of ["--results", "--metadata-file"])
+      expect(await message("file", option, "./file.tar")).toMatch(
+        /target file \(docker-bake\.json:\d+\): --\S+ \.\/file\.tar: --output dest=file\.tar,type=tar writes the same file/,
+      );
     expect(await message("--results", "none/a")).toContain("--results none/a: there is no directory none");
   });
 

@@ -105,6 +105,7 @@ describe("files of an earlier build are removed after", () => {
     ["a Dockerfile that does not parse", { Dockerfile: "FROMM base:1\n" }, []],
     ["a --build-arg without a value", {}, ["--build-arg", "X"]],
     ["an invalid --tag", {}, ["--tag", "UP:per:x"]],
+    ["an invalid --output", {}, ["--output", "type=none-such"]],
     ["a --timeout that is not a number", {}, ["--timeout", "soon"]],
     ["an unknown --progress", {}, ["--progress", "fancy"]],
     ["a --progress that needs a terminal", {}, ["--progress", "tty"]],
@@ -150,6 +151,14 @@ describe("refused before anything is built, without changing a file:", () => {
     [
       ["--metadata-file", "new", "--iidfile", "here/new"],
       "--metadata-file new and --iidfile here/new are the same file",
+    ],
+    [
+      [...usable, "-o", "type=oci,dest=./m.json"],
+      "--metadata-file m.json: --output type=oci,dest=./m.json writes the same file",
+    ],
+    [
+      ["--docker", "-o", "type=tar,dest=here/new", "--iidfile", "new"],
+      "--iidfile new: --output type=tar,dest=here/new writes the same file",
     ],
   ])("%j", async (words, message) => {
     writeFiles(context, {

@@ -158,6 +158,14 @@ describe("a build writes", () => {
     expect(exitCode).toBe(2);
   });
 
+  test("only one output to an archive", async () => {
+    const { exitCode, stderr } = await bough(
+      ...["build", "context", "-o", "type=tar,dest=new/one", "-o", "type=oci,dest=new/../new/one"],
+    );
+    expect(stderr).toMatch(/two outputs can't both be written to \S*new\/one\n/);
+    expect(exitCode).toBe(2);
+  });
+
   test("no archive to a terminal", async () => {
     for (const words of [
       ["build", "context", "-o", "-"],

@@ -11,7 +11,7 @@ import { checkTarget, warnOfCaches } from "./sets/check-target.ts";
 import { metadataText, printTargets } from "./sets/print-targets.ts";
 import { requireServices, requireSigned } from "./sets/require-options.ts";
 import {
-  refuseInputs,
+  refuseFilesOf,
   refuseSameFile,
   refuseSameResults,
   refuseSameStream,
@@ -61,7 +61,7 @@ export async function buildTargets(
   };
   const progress = await createProgress(invocation, { hasOneDockerfile: false });
   try {
-    for (const place of written) refuseInputs(place, bake.targets, files, invocation);
+    for (const place of written) refuseFilesOf(place, bake.targets, files, invocation);
     refuseSameResults([...targets.values()], runtime.workingDirectory);
     refuseSameFile(lines, metadata);
     refuseSameStream(lines, [...targets.values()], invocation);

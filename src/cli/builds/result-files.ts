@@ -1,7 +1,7 @@
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
-import { usageError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { wording } from "../../messages/wording.ts";
 import { wholeName } from "../../registry/repository.ts";
@@ -15,10 +15,11 @@ import {
   unusablePlace,
   writeAllOrNone,
 } from "../command-line/result.ts";
+import type { BuildEntries } from "../entries/build-entries.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
-import type { BakedTarget } from "./request.ts";
+import type { BakedTarget, BuildInvocation } from "./request.ts";
 
 /** Files that a build writes: `--metadata-file` and `--iidfile` if it succeeds, `--trace` and `--report` in any case. */
 export interface ResultFiles {
@@ -38,7 +39,7 @@ export interface ResultFiles {
  *
  * @throws BoughError of kind `usage` if no file can be written at a path
  */
-export function prepareResultFiles(invocation: Invocation): ResultFiles {
+export function prepareResultFiles(invocation: BuildInvocation): ResultFiles {
   const { files, traces, reports } = findResultFiles(invocation);
   const all = [...files, ...traces, ...reports];
   for (const place of all) requireWritable(place);
@@ -54,7 +55,7 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
 }
 
 /** Throws a BoughError of kind `usage` if a path can be seen to be unusable. Writes and removes nothing. */
-export function findResultFiles(invocation: Invocation) {
+export function findResultFiles(invocation: BuildInvocation) {
   const { values, runtime } = invocation;
   const placeOf = (name: string) => {
     const given = values.text(name);
@@ -66,7 +67,10 @@ export function findResultFiles(invocation: Invocation) {
   const traces = placeOf("trace");
   const reports = placeOf("report");
   const all = [...files, ...traces, ...reports];
-  for (const place of all) refuseInput(place, invocation);
+  for (const place of all) {
+    refuseInput(place, invocation);
+    refuseOutput(place, invocation);
+  }
   const lock = findLock(invocation);
   refuseSame(lock === undefined ? all : [...all, lock]);
   return { files, traces, reports };
@@ -170,6 +174,26 @@ export function refuseInput(
   ];
   const input = inputs.find((path) => path !== undefined && isSameFile(path, place.path));
   if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);
+}
+
+/** Throws a usage BoughError if a file would replace an archive that the build writes. */
+export function refuseOutput(
+  place: ResultPlace,
+  { entries, runtime }: Pick<BuildInvocation, "entries" | "runtime">,
+): void {
+  for (const { dest, text } of readableOutputs(entries))
+    if (dest !== undefined && dest !== "-" && isSameFile(resolve(runtime.workingDirectory, dest), place.path))
+      throw unusablePlace(place, `--output ${text} writes the same file`);
+}
+
+/** Returns the outputs; none if they can't be read: the build says so once the files of an earlier one are gone. */
+function readableOutputs(entries: Pick<BuildEntries, "outputs">): BuildEntries["outputs"] {
+  try {
+    return entries.outputs;
+  } catch (error) {
+    if (error instanceof BoughError) return [];
+    throw error;
+  }
 }
 
 function refuseSame([one, ...others]: readonly ResultPlace[]): void {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
+import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
@@ -7,6 +8,7 @@ import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildEntries } from "../entries/build-entries.ts";
 import { type ImageForm, type OutputEntry, unusable } from "../entries/output.ts";
+import { isSameFile } from "../process/same-file.ts";
 import type { Annotation } from "./annotations.ts";
 import {
   type Destination,
@@ -45,6 +47,7 @@ export function readBuildOutputs(given: Given, tags: readonly string[]): BuildOu
   const outputs = given.entries.outputs.map((entry) => readOutput(entry, tags, given));
   if (standardOutputs(outputs) > 1)
     throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
+  requireOwnFiles(outputs);
   requirePlaces(outputs.flatMap(({ destinations }) => destinations));
   return outputs;
 }
@@ -172,6 +175,24 @@ export function requireCompleteImage(
 /** True if the image itself goes to standard output, where nothing else may be printed then. */
 export function takesStandardOutput(outputs: readonly BuildOutput[]): boolean {
   return standardOutputs(outputs) > 0;
+}
+
+/** Throws if two outputs would write one archive. A directory may get several. */
+function requireOwnFiles(outputs: readonly BuildOutput[]): void {
+  const paths = outputs.flatMap(({ destinations }) => destinations.flatMap(archivePath));
+  const repeated = paths.find((path, at) =>
+    paths.slice(0, at).some((other) => path === other || isSameFile(path, other)),
+  );
+  if (repeated !== undefined)
+    throw usageError(
+      `two outputs can't both be written to ${displayPath(repeated)}`,
+      "Give each its own dest=PATH.",
+    );
+}
+
+function archivePath(destination: OutputDestination): string[] {
+  const isArchive = ["oci-archive", "docker-archive", "tar"].includes(destination.kind);
+  return isArchive && "path" in destination && destination.path !== undefined ? [destination.path] : [];
 }
 
 function standardOutputs(outputs: readonly BuildOutput[]): number {

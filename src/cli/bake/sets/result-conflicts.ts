@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { usageError } from "../../../errors.ts";
 import { withLatest } from "../../../service/images/reference.ts";
 import { hasKeyMark } from "../../builds/keys/key-in-tags.ts";
-import { refuseInput } from "../../builds/result-files.ts";
+import { refuseInput, refuseOutput } from "../../builds/result-files.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { type ResultPlace, unusablePlace } from "../../command-line/result.ts";
 import { readBuildOutputs, takesStandardOutput } from "../../export/build-outputs.ts";
@@ -11,8 +11,8 @@ import type { ResolvedBake, ResolvedTarget } from "../resolve.ts";
 import { buildOf, inTarget, placeholder, withTarget } from "../target-request.ts";
 import type { ResultsPlace } from "./results-file.ts";
 
-/** Throws for a file that would replace one that was read, or an input of a target. */
-export function refuseInputs(
+/** Throws for a file that would replace one that was read, an input of a target, or an archive that one writes. */
+export function refuseFilesOf(
   place: ResultPlace,
   targets: ResolvedBake["targets"],
   files: ReadonlySet<string>,
@@ -23,7 +23,11 @@ export function refuseInputs(
       throw unusablePlace(place, "this is a file of the bake");
   for (const target of targets.values()) {
     const own = readOf(target, invocation, (own) => own);
-    if (own !== undefined) inTarget(target, () => refuseInput(place, own));
+    if (own === undefined) continue;
+    inTarget(target, () => {
+      refuseInput(place, own);
+      refuseOutput(place, own);
+    });
   }
 }
 
