@@ -10,7 +10,8 @@ const maxLeft = 26;
 
 /**
  * Returns the help text of one command. `path` is its full name, such as `bough images import`. Lines are wrapped at `columns`,
- * the width of the terminal, which is infinite for a pipe.
+ * the width of the terminal, which is infinite for a pipe. citty's own usage text wraps no line, has no examples, and takes its
+ * colors from the environment (`CI`, `TEST`), wherever it goes.
  */
 export function renderHelp(command: Command, path: string, columns: number): string {
   const definitions = argumentsOf(command.definition);

@@ -4,6 +4,9 @@ import { BoughError } from "../../errors.ts";
 /**
  * A token of the glob language of `.dockerignore`, `--exclude` and COPY sources: Go's `filepath.Match`, with `**` added for
  * ignore rules. https://pkg.go.dev/path/filepath#Match
+ *
+ * Patterns are read here, since micromatch takes `a**` for `a*`, and an invalid pattern such as `a[` for a name, which Go refuses. It
+ * compiles the parts that mean the same to both.
  */
 export type GlobToken =
   | { kind: "character"; character: string }
