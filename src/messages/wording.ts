@@ -104,6 +104,19 @@ export function render(message: Message, wordsOf: WordsOf, before = ""): string 
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined;
 }
 
+/** Returns a message with other words for some of its options; `undefined` keeps one. */
+export function withWords(message: Message, wordFor: (term: OptionTerm) => string | undefined): Message {
+  if (typeof message === "string") return message;
+  return new Wording(
+    message.parts.map((part): Part => {
+      if (typeof part !== "object") return part;
+      if (part instanceof Wording) return withWords(part, wordFor);
+      if ("items" in part) return { ...part, items: part.items.map((item) => withWords(item, wordFor)) };
+      return "option" in part ? (wordFor(part) ?? part) : part;
+    }),
+  );
+}
+
 function renderSeries({ lead, separator, items }: Series, wordsOf: WordsOf, before: string): string {
   let text = "";
   for (const item of items) {

@@ -354,7 +354,11 @@ describe("before anything is run, a target is refused by its name and place", ()
       { output: ["type=tar,dest=./out.tar"] },
       "/out.tar is also that of the target good",
     ],
-    ["a secret that is not there", { secret: ["id=s,src=nowhere"] }, "--secret id=s: cannot read nowhere"],
+    [
+      "a secret that is not there",
+      { secret: ["id=s,src=nowhere"] },
+      "secret id=s: cannot read nowhere: no such file or directory\nName its file or variable: secret id=s,src=FILE or secret id=s,env=NAME.",
+    ],
     ["a cache of an unknown type", { "cache-from": ["type=floppy"] }, 'unknown type "floppy"'],
     ["the machine's network", { network: "host" }, "it asks for the machine's network", ["--allow", "fs=*"]],
     [

@@ -7,7 +7,8 @@ import type { Invocation } from "../command-line/command.ts";
 import { createPastChanges, type PastChanges } from "../history/past-changes.ts";
 import { type Method, methodOf, readBakeCall } from "./call.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
-import { buildOf, placeholder, withTarget } from "./target-request.ts";
+import { withTarget } from "./target-error.ts";
+import { buildOf, placeholder } from "./target-request.ts";
 
 /** Prints what is said of each target, by name. Returns the first exit code that is not 0. */
 export async function callTargets(

@@ -1,11 +1,10 @@
 /** Reads compose files as far as they say how images are built: https://docs.docker.com/reference/compose-file/. */
 import { posix } from "node:path";
 import { nearest } from "../../suggest.ts";
-import type { BakeText } from "./bake-text.ts";
 import { joined, mergeService, normalize, rebase, type Service } from "./compose-merge.ts";
 import { type ComposeDocument, parseComposeYaml, withoutReplaced } from "./compose-yaml.ts";
 import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
-import { below, type Place, placeError } from "./place.ts";
+import { type BakeText, below, type Place, placeError } from "./place.ts";
 import { isMap, readText, requireArray, requireMap } from "./target.ts";
 
 /** The services and secrets of compose files, merged. */

@@ -7,7 +7,7 @@ import { findContextSource } from "../contexts/context-source.ts";
 import { layoutPath } from "../entries/context.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
-import { withTarget } from "./target-request.ts";
+import { withTarget } from "./target-error.ts";
 
 interface Reach {
   kind: "fs.read" | "fs.write";

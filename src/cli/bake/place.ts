@@ -2,6 +2,12 @@ import { BoughError } from "../../errors.ts";
 import type { Range } from "../../hcl/source.ts";
 import { excerptError, lineOfRange } from "./excerpt.ts";
 
+/** A file of a bake, with its name for messages. */
+export interface BakeText {
+  file: string;
+  text: string;
+}
+
 /** A place in a file, for messages: `docker-bake.json:12: target.app.args`. */
 export interface Place {
   file: string;

@@ -1,7 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
-import { BoughError, usageError } from "../../errors.ts";
-import { wording } from "../../messages/wording.ts";
+import { usageError } from "../../errors.ts";
 import { readPlatformServices } from "../builds/build-services.ts";
 import { placeholderKey, withKey } from "../builds/keys/key-in-tags.ts";
 import type { BuildInvocation } from "../builds/request.ts";
@@ -22,6 +21,7 @@ import { type Entry, entryText, fieldsOf, isPush } from "./entries.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
+import { inTarget } from "./target-error.ts";
 
 /** Returns the image of another target, or those for its platforms. */
 export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms">;
@@ -44,34 +44,6 @@ export function buildOf(
     const own = invocationOf(requestFor(target, imageOf, invocation, asPushed), invocation);
     return withKey(own, target.key ?? placeholderKey);
   });
-}
-
-/** Runs `action`. Adds the target's name, and its place in the file, to errors. */
-export function inTarget<Result>(
-  target: Pick<ResolvedTarget, "name" | "origin">,
-  action: () => Result,
-): Result {
-  try {
-    return action();
-  } catch (error) {
-    throw withTarget(error, target);
-  }
-}
-
-/** An error that says which target it is about. */
-class TargetError extends BoughError {
-  override readonly name = "TargetError";
-}
-
-/** Returns an error that says which target it is about. Others than a BoughError stay as they are. */
-export function withTarget(
-  error: unknown,
-  { name, origin }: Pick<ResolvedTarget, "name" | "origin">,
-): unknown {
-  if (error instanceof TargetError || !(error instanceof BoughError) || error.kind === "interrupted")
-    return error;
-  const { kind, hint } = error;
-  return new TargetError(wording`target ${name} (${origin}): ${error.wording}`, { kind, hint, cause: error });
 }
 
 function requestFor(

@@ -3,7 +3,8 @@ import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { Connections } from "../../service/connections.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import { buildOf, withTarget } from "../target-request.ts";
+import { withTarget } from "../target-error.ts";
+import { buildOf } from "../target-request.ts";
 
 /** The number of targets whose keys are found at the same time. */
 export const keysAtOnce = 16;

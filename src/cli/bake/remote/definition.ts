@@ -7,7 +7,7 @@ import type { Invocation } from "../../command-line/command.ts";
 import { findRemoteSource, type RemoteSource } from "../../contexts/context-source.ts";
 import { type FetchSettings, placeForContexts } from "../../contexts/fetched-context.ts";
 import { fetchContext } from "../../contexts/open-fetched-context.ts";
-import type { BakeText } from "../bake-text.ts";
+import type { BakeText } from "../place.ts";
 import { gitSecrets } from "./git-secrets.ts";
 import type { RemoteTree } from "./tree.ts";
 

@@ -11,7 +11,8 @@ import { isPushed } from "../../export/build-outputs.ts";
 import { readSigner } from "../../signing/read-signer.ts";
 import { isAddress } from "../names.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import { buildOf, inTarget, placeholder, reasonAgainstCache, withTarget } from "../target-request.ts";
+import { inTarget, withTarget } from "../target-error.ts";
+import { buildOf, placeholder, reasonAgainstCache } from "../target-request.ts";
 
 /** Says which caches are left out. */
 export function warnOfCaches(

@@ -3,7 +3,7 @@ import { lines, type Message, wording } from "../../../messages/wording.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import { formatCount } from "../../../terminal/quantity.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import { withTarget } from "../target-request.ts";
+import { withTarget } from "../target-error.ts";
 import { hintOf, type TargetEnds } from "./target-end.ts";
 
 /** More errors than anybody reads. */

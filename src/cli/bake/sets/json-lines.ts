@@ -1,9 +1,8 @@
 /** Targets as JSON lines: an object a line, with the fields of a target, its `name`, and what it `inherits`. */
 import { usageError } from "../../../errors.ts";
 import { nearest } from "../../../suggest.ts";
-import type { BakeText } from "../bake-text.ts";
 import { byDefault, isTargetName } from "../names.ts";
-import { below, type Place, placeError } from "../place.ts";
+import { type BakeText, below, type Place, placeError } from "../place.ts";
 import {
   type Definition,
   type Fields,

@@ -5,7 +5,7 @@ import type { Invocation } from "../../command-line/command.ts";
 import { signIn } from "../../signing/sign-definition.ts";
 import { isPush } from "../entries.ts";
 import { platformsOf, type ResolvedTarget } from "../resolve.ts";
-import { withTarget } from "../target-request.ts";
+import { withTarget } from "../target-error.ts";
 
 /** Throws for a `--platform-service` that no target uses, and for a target that is made of an image of another service. */
 export function requireServices(

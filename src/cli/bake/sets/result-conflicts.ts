@@ -8,7 +8,8 @@ import { type ResultPlace, unusablePlace } from "../../command-line/result.ts";
 import { readBuildOutputs, takesStandardOutput } from "../../export/build-outputs.ts";
 import { isSameFile } from "../../process/same-file.ts";
 import type { ResolvedBake, ResolvedTarget } from "../resolve.ts";
-import { buildOf, inTarget, placeholder, withTarget } from "../target-request.ts";
+import { inTarget, withTarget } from "../target-error.ts";
+import { buildOf, placeholder } from "../target-request.ts";
 import type { ResultsPlace } from "./results-file.ts";
 
 /** Throws for a file that would replace one that was read, an input of a target, or an archive that one writes. */
