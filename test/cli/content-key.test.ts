@@ -176,6 +176,11 @@ describe("build and bake print the same key, by what options mean", () => {
       ["-o", "type=image,push=true,annotation.a=b"],
       { output: ["type=image,annotation.a=b"] },
     ],
+    [
+      "an annotation that has the key",
+      ["-o", "type=image,push=true,annotation.a={key}"],
+      { output: ["type=image,annotation.a={key}"] },
+    ],
     ["one of the index", ["--annotation", "index:a=b"], { annotations: ["index:a=b"] }],
     ["zstd", ["-o", "type=registry,compression=zstd"], { output: ["type=image,compression=zstd"] }],
     [

@@ -17,6 +17,7 @@ import { machineOf } from "../prepared-build.ts";
 import type { BuildInvocation } from "../request.ts";
 import { openLock } from "../result-files.ts";
 import { besideImage } from "./beside-image.ts";
+import { placeholderKey, withKey } from "./key-in-tags.ts";
 
 /** The content key of what a build makes. */
 export interface BuildKey {
@@ -93,7 +94,8 @@ export function createKeyFinder(signal: AbortSignal, tables = new Map<string, Fi
         }
         for (const [name, digest] of own.pins) images.set(name, digest);
       }
-      const beside = besideImage(invocation, inputs.buildArgs);
+      // A place for the key counts as such.
+      const beside = besideImage(withKey(invocation, placeholderKey), inputs.buildArgs);
       return { key: joinKeys(found, beside), pins: { images, ...addresses.pins }, platforms: found };
     },
     save() {
