@@ -2,8 +2,15 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { FoundIndex } from "../../../src/builder/scopes/cache-place.ts";
+import { encodeIndex } from "../../../src/builder/scopes/index-file.ts";
+import { createIndexReader } from "../../../src/builder/scopes/read-index.ts";
+import { createArtifactPlace } from "../../../src/builder/scopes/registry/artifact-place.ts";
 import { tidyDirectory } from "../../../src/builder/scopes/registry/tidy-directory.ts";
+import { emptyIndex } from "../../../src/builder/scopes/scope-index.ts";
+import { systemClock } from "../../../src/clock.ts";
 import { digestOf } from "../../../src/image/digest.ts";
+import { createDirectoryStore } from "../../../src/registry/directory-store.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { writeFiles } from "../../support/files.ts";
@@ -68,6 +75,26 @@ function writeFirstForm(directory: string, { layers: [index, inputs, ...blobs] }
   const entry = { mediaType: manifestType, digest: digestOf(text), size: text.length, annotations };
   writeFileSync(join(directory, "index.json"), JSON.stringify({ schemaVersion: 2, manifests: [entry] }));
 }
+
+test("a cache that was damaged when it was read is not replaced once another writer has mended it", async () => {
+  const directory = temporaryDirectory();
+  const name = "directory:latest";
+  const place = createArtifactPlace(
+    { label: directory, address: `dir:${directory}`, tag: "latest", name },
+    { store: createDirectoryStore(directory), clock: systemClock, signal: new AbortController().signal },
+  );
+  const read = () => createIndexReader(place, { warn: () => undefined }).read();
+  // As in a registry, which can't be locked.
+  const rest = { blobs: [], kept: new Set<string>(), isLocked: false, bases: new Set<string>() };
+  const put = (by: string, found: FoundIndex) =>
+    place.put(encodeIndex(emptyIndex(), { scope: name, by, at: 1, merged: [] }), { found, ...rest });
+  expect(await put("first", await read())).toBeDefined();
+  writeFileSync(fileOf(directory, topOf(directory)), "{}");
+  const found = await read();
+  expect(await put("second", found)).toBeDefined();
+  expect(await put("third", found)).toBeUndefined();
+  expect((await read()).written?.by).toBe("second");
+});
 
 test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
   [

@@ -51,9 +51,20 @@ export function createArtifactPlace(
     return { id: noDigest, label, isMain: true, staysListed: false, kept: new Set(), problem };
   }
 
-  /** Returns true if the tag names what it did when it was read. What was damaged then is replaced, whatever digest it has. */
+  async function list(): Promise<IndexPart[]> {
+    try {
+      const manifest = await store.getManifest(tag, signal);
+      return manifest === undefined ? [] : [partOf(manifest)];
+    } catch (error) {
+      if (error instanceof WrongBlobError) return [damagedPart(error)];
+      throw error;
+    }
+  }
+
+  /** Returns true if the tag names what it did when it was read. What is still damaged is replaced, whatever digest it has. */
   async function isUnchanged(before: IndexPart | undefined): Promise<boolean> {
-    return before?.id === noDigest || (await store.findDigest(tag, signal)) === before?.id;
+    const id = before?.id === noDigest ? (await list())[0]?.id : await store.findDigest(tag, signal);
+    return id === before?.id;
   }
 
   /** What was written stays written if the store does not respond any more. */
@@ -67,20 +78,10 @@ export function createArtifactPlace(
   }
 
   return {
-    ...{ label, name, title: label, comparesBeforePut: true },
+    ...{ label, name, title: label, comparesBeforePut: true, list },
     minWriteMilliseconds: store.minWriteMilliseconds,
     lock: () => store.lock(signal),
     layers: { stillThere: (digests) => stillIn(store, digests, signal) },
-
-    async list() {
-      try {
-        const manifest = await store.getManifest(tag, signal);
-        return manifest === undefined ? [] : [partOf(manifest)];
-      } catch (error) {
-        if (error instanceof WrongBlobError) return [damagedPart(error)];
-        throw error;
-      }
-    },
 
     async get({ id }, file) {
       const blob = manifests.get(id)?.[file];
