@@ -4,7 +4,7 @@ import { createIndexReader } from "../../builder/scopes/read-index.ts";
 import { isCache } from "../../builder/scopes/registry/artifact.ts";
 import { createArtifactPlace } from "../../builder/scopes/registry/artifact-place.ts";
 import type { CacheStore, CacheTarget } from "../../builder/scopes/registry/cache-store.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { isWrittenAsPath } from "../../paths/local-path.ts";
 import { isGithub } from "../../registry/github/scope-address.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
@@ -79,7 +79,7 @@ function storesOf(entry: Outside<CacheEntry>, use: "read" | "write", options: Op
 
 /** Parses the reference of a cache in a registry. */
 function registryStore(reference: string, options: Pick<OpenOptions, "option">): CacheStore {
-  const parsed = reference === "" ? undefined : parseReference(reference);
+  const parsed = reference === "" ? undefined : readReference(reference, options);
   if (parsed?.kind !== "registry" || parsed.digest !== undefined)
     throw wrongCache(
       options.option,
@@ -88,6 +88,14 @@ function registryStore(reference: string, options: Pick<OpenOptions, "option">):
   const { address, reference: tag } = parsed;
   const [, name = ""] = /^docker:\/\/[^/]+\/(.+)$/.exec(address) ?? [];
   return { label: `${address.slice("docker://".length)}:${tag}`, address, tag, name: `${name}:${tag}` };
+}
+
+function readReference(reference: string, { option }: Pick<OpenOptions, "option">) {
+  try {
+    return parseReference(reference);
+  } catch (error) {
+    throw wrongCache(option, messageOf(error));
+  }
 }
 
 /** Returns the cache of a scope in a repository: each scope has a tag of its own there. */

@@ -72,7 +72,7 @@ test.each([
   ["type=floppy", "unknown type"],
   ["mode=max", "type=registry, type=local or type=gha is missing"],
   ["type=registry", "needs ref"],
-  ["type=registry,ref=h.example/a@sha256:00", "not an image reference"],
+  ["type=registry,ref=h.example/a@sha256:00", "--cache-to: not an image reference"],
   ["type=local", "needs dest"],
   ["ref=h.example/a,mode=most", "mode must be min or max"],
   ["ref=h.example/a,compression=lzma", "compression must be"],
