@@ -245,6 +245,7 @@ describe("the results of a bake", () => {
       ...bakeFile({
         one: inline("FROM scratch\nCOPY docker-bake.json /\n", { output: ["type=tar,dest=-"] }),
         file: inline("FROM scratch\nCOPY docker-bake.json /\n", { output: ["type=tar,dest=file.tar"] }),
+        own: { dockerfile: "docker-bake.json", output: ["type=tar,dest=docker-bake.json"] },
       }),
     });
     const message = async (...words: string[]) => (await bough(directory, "bake", ...words)).stderr;
@@ -260,6 +261,10 @@ describe("the results of a bake", () => {
     for (const option of ["--results", "--metadata-file"])
       expect(await message("file", option, "./file.tar")).toMatch(
         /target file \(docker-bake\.json:\d+\): --\S+ \.\/file\.tar: --output dest=file\.tar,type=tar writes the same file/,
+      );
+    for (const words of [[], ["--keep-going"]])
+      expect(await message("own", ...words)).toMatch(
+        /target own \(.*\): --output dest=docker-bake\.json,type=tar: this is the build's docker-bake\.json/,
       );
     expect(await message("--results", "none/a")).toContain("--results none/a: there is no directory none");
   });

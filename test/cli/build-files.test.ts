@@ -160,6 +160,10 @@ describe("refused before anything is built, without changing a file:", () => {
       ["--docker", "-o", "type=tar,dest=here/new", "--iidfile", "new"],
       "--iidfile new: --output type=tar,dest=here/new writes the same file",
     ],
+    [
+      ["--docker", "-o", "type=oci,dest=here/Dockerfile"],
+      "--output type=oci,dest=here/Dockerfile: this is the build's Dockerfile",
+    ],
   ])("%j", async (words, message) => {
     writeFiles(context, {
       ...{ "m.json": "{}", ".dockerignore": "m.json\n" },

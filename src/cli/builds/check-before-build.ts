@@ -19,7 +19,7 @@ import type { BuildOptions } from "./options/build-options.ts";
 import type { BuildsTogether } from "./prepare-build.ts";
 import type { Recording } from "./recording/recording.ts";
 import type { BuildInvocation } from "./request.ts";
-import type { openLock } from "./result-files.ts";
+import { type openLock, requireInputsKept } from "./result-files.ts";
 
 interface GivenBuild {
   inputs: BuildInputs;
@@ -38,6 +38,7 @@ export async function checkBeforeBuild(
   const { dialect, platforms } = inputs;
   const { attestations } = options;
   const { outputs } = destination;
+  requireInputsKept(invocation);
   const chosen = chooseServices(invocation, platforms);
   const session = buildSession(inputs.place);
   recording.begin(inputs, {

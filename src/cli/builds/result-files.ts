@@ -15,7 +15,6 @@ import {
   unusablePlace,
   writeAllOrNone,
 } from "../command-line/result.ts";
-import type { BuildEntries } from "../entries/build-entries.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
@@ -179,21 +178,33 @@ export function refuseInput(
 /** Throws a usage BoughError if a file would replace an archive that the build writes. */
 export function refuseOutput(
   place: ResultPlace,
-  { entries, runtime }: Pick<BuildInvocation, "entries" | "runtime">,
+  invocation: Pick<BuildInvocation, "entries" | "runtime">,
 ): void {
-  for (const { dest, text } of readableOutputs(entries))
-    if (dest !== undefined && dest !== "-" && isSameFile(resolve(runtime.workingDirectory, dest), place.path))
-      throw unusablePlace(place, `--output ${text} writes the same file`);
+  const output = readablePlaces(invocation).find(({ path }) => isSameFile(path, place.path));
+  if (output !== undefined) throw unusablePlace(place, `--output ${output.given} writes the same file`);
 }
 
-/** Returns the outputs; none if they can't be read: the build says so once the files of an earlier one are gone. */
-function readableOutputs(entries: Pick<BuildEntries, "outputs">): BuildEntries["outputs"] {
+/** Throws a usage BoughError if an archive that the build writes would replace one of its inputs. */
+export function requireInputsKept(invocation: BuildInvocation): void {
+  for (const place of outputPlaces(invocation)) refuseInput(place, invocation);
+}
+
+/** Returns the places of outputs; none if they can't be read: the build says so once the files of an earlier one are gone. */
+function readablePlaces(invocation: Pick<BuildInvocation, "entries" | "runtime">): ResultPlace[] {
   try {
-    return entries.outputs;
+    return outputPlaces(invocation);
   } catch (error) {
     if (error instanceof BoughError) return [];
     throw error;
   }
+}
+
+function outputPlaces({ entries, runtime }: Pick<BuildInvocation, "entries" | "runtime">): ResultPlace[] {
+  return entries.outputs.flatMap(({ dest, text }) =>
+    dest === undefined || dest === "-"
+      ? []
+      : [{ option: "--output", given: text, path: resolve(runtime.workingDirectory, dest) }],
+  );
 }
 
 function refuseSame([one, ...others]: readonly ResultPlace[]): void {

@@ -5,6 +5,7 @@ import { readCheckedDockerfile } from "../../builds/checked-dockerfile.ts";
 import { readBuildInputs } from "../../builds/inputs.ts";
 import { readBuildOptions } from "../../builds/options/build-options.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
+import { requireInputsKept } from "../../builds/result-files.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { readPlatforms } from "../../command-line/option-values.ts";
 import { isPushed } from "../../export/build-outputs.ts";
@@ -36,6 +37,7 @@ export async function checkTarget(
 ): Promise<void> {
   const own = buildOf(target, () => placeholder, invocation);
   const { outputs } = inTarget(target, () => {
+    requireInputsKept(own);
     chooseServices(own, readPlatforms(own.values.text("platform")));
     return readBuildOptions(own);
   });
