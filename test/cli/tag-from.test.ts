@@ -107,6 +107,10 @@ describe("rules", () => {
     ["raw,value={{date 'Q'}}", 'unknown letter "Q"'],
     ["raw,value={{date 'YYYY' tz='Mars/North'}}", 'unknown time zone "Mars/North"'],
     ["match,pattern=(,value=x", "( is not a regular expression"],
+    // About other commits than this one.
+    ["semver,pattern={{major", "{{major has {{ without }}"],
+    ["match,pattern=(", "( is not a regular expression"],
+    ["pep440,match=[", "[ is not a regular expression"],
   ])("%s is refused", (rule, message) => {
     expect(() => chooseTags(readTagRules([rule]), facts, now)).toThrow(message);
   });

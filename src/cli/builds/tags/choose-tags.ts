@@ -1,7 +1,7 @@
 import { type Expand, expandText, formatTime } from "./expressions.ts";
 import type { GitFacts } from "./git-facts.ts";
 import { parsePythonVersion } from "./pep440.ts";
-import { type TagRule, type TagRules, wrong } from "./rules.ts";
+import { expressionOf, type TagRule, type TagRules, wrong } from "./rules.ts";
 import { parseSemanticVersion } from "./semver.ts";
 import type { Version } from "./version.ts";
 
@@ -125,14 +125,8 @@ function applyMatch({ fields, text }: TagRule, source: string, warn: Applying["w
   return undefined;
 }
 
-/** Matches `/EXPRESSION/FLAGS`, or an expression alone. */
-function matchOf(pattern: string, source: string, text: string): RegExpMatchArray | null | undefined {
-  const [, inside = pattern, flags = ""] = /^\/(.+)\/([a-z]*)$/s.exec(pattern) ?? [];
-  try {
-    return source.match(new RegExp(inside, flags.replace("g", ""))) ?? undefined;
-  } catch {
-    throw wrong(text, `${pattern} is not a regular expression`);
-  }
+function matchOf(pattern: string, source: string, text: string): RegExpMatchArray | undefined {
+  return source.match(expressionOf(pattern, text)) ?? undefined;
 }
 
 function namesOf(facts: GitFacts, now: number): Expand {

@@ -3,11 +3,17 @@ import { usageError } from "../../../errors.ts";
 /** Returns the value of a name, with the words behind it. */
 export type Expand = Readonly<Record<string, (argument: string | undefined, zone: string) => string>>;
 
-/** Replaces `{{name}}` and `{{name 'argument' tz='Europe/Berlin'}}`. @throws BoughError of kind `usage` for unknown names */
-export function expandText(text: string, names: Expand, option: string): string {
-  const expression = /\{\{\{?\s*(.*?)\s*\}?\}\}/g;
+const expression = /\{\{\{?\s*(.*?)\s*\}?\}\}/g;
+
+/** Throws a BoughError of kind `usage` for a `{{` without its end. */
+export function requireClosed(text: string, option: string): void {
   if (text.replace(expression, "").includes("{{"))
     throw usageError(`${option}: ${text} has {{ without }}`, "Write {{version}}, for example.");
+}
+
+/** Replaces `{{name}}` and `{{name 'argument' tz='Europe/Berlin'}}`. @throws BoughError of kind `usage` for unknown names */
+export function expandText(text: string, names: Expand, option: string): string {
+  requireClosed(text, option);
   return text.replace(expression, (whole, inside: string) => {
     const [, name = "", quoted, , zone = "UTC"] =
       /^(\w+)(?:\s+(?:'([^']*)'|"([^"]*)"))?(?:\s+tz=['"]([^'"]*)['"])?$/.exec(inside) ?? [];

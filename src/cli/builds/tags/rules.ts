@@ -3,6 +3,7 @@ import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import { oneOf, splitCsv, splitPair } from "../../command-line/option-values.ts";
 import { hasKeyMark } from "../keys/key-in-tags.ts";
+import { requireClosed } from "./expressions.ts";
 
 interface TypeDefinition {
   /** Of several rules, the one with the highest comes first. */
@@ -107,6 +108,12 @@ function readRule(text: string): TagRule {
   if (needs !== undefined && !fields.has(needs)) throw wrong(text, `${needs}= is missing`);
   if (!["short", "long"].includes(fields.get("format") ?? "short"))
     throw wrong(text, "format is short or long");
+  for (const [name, value] of fields) {
+    // Most rules are for some commits only: a mistake is not to show at the next release.
+    if (value !== "" && (name === "match" || (type === "match" && name === "pattern")))
+      expressionOf(value, text);
+    else requireClosed(value, option);
+  }
   const priority = Number(fields.get("priority") ?? usual);
   if (!Number.isFinite(priority)) throw wrong(text, "priority is a number");
   return {
@@ -135,6 +142,16 @@ function splitRule(text: string): { type: RuleType; fields: Map<string, string> 
 
 function isType(name: string): name is RuleType {
   return Object.hasOwn(types, name);
+}
+
+/** Parses `/EXPRESSION/FLAGS`, or an expression alone. */
+export function expressionOf(pattern: string, text: string): RegExp {
+  const [, inside = pattern, flags = ""] = /^\/(.+)\/([a-z]*)$/s.exec(pattern) ?? [];
+  try {
+    return new RegExp(inside, flags.replace("g", ""));
+  } catch {
+    throw wrong(text, `${pattern} is not a regular expression`);
+  }
 }
 
 export function wrong(text: string, reason: string) {
