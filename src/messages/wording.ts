@@ -91,10 +91,16 @@ export type WordsOf = (term: Term, before: string) => string | undefined;
 export function render(message: Message, wordsOf: WordsOf, before = ""): string | undefined {
   if (typeof message === "string") return message;
   let text = "";
+  // What follows a clause that is left out at the beginning.
+  const joined = (next: string) => (isFirstLeftOut && before + text === "" ? next.trimStart() : next);
+  let isFirstLeftOut = false;
   for (const part of message.parts) {
-    if (typeof part === "string" || typeof part === "number") text += part;
-    else if (part instanceof Wording) text += render(part, wordsOf, before + text) ?? "";
-    else if ("items" in part) text += renderSeries(part, wordsOf, before + text);
+    if (typeof part === "string" || typeof part === "number") text += joined(String(part));
+    else if (part instanceof Wording) {
+      const clause = render(part, wordsOf, before + text);
+      isFirstLeftOut ||= clause === undefined && text === "";
+      text += joined(clause ?? "");
+    } else if ("items" in part) text += renderSeries(part, wordsOf, before + text);
     else {
       const words = wordsOf(part, before + text);
       if (words === undefined) return undefined;

@@ -29,6 +29,11 @@ test.each<[hint: Message, line: string, agent: string | undefined]>([
     "The tool `run` with session: a b, image: IMAGE, keep: true sets an image.",
   ],
   [
+    wording`${wording`${{ command: "bake" }} builds targets.`} Or tag the target.${wording` ${{ command: "doctor" }} says more.`}`,
+    "`bough bake` builds targets. Or tag the target. `bough doctor` says more.",
+    "Or tag the target.",
+  ],
+  [
     wording`Give more digits${wording`; ${{ command: "ps", options: [{ option: "all" }] }} lists them`}.`,
     "Give more digits; `bough ps --all` lists them.",
     "Give more digits; the tool `operations` with all: true lists them.",
