@@ -118,16 +118,6 @@ export function createImageFacts(
   };
 }
 
-/** Returns a store that has the same facts, and forgets what is added. */
-export function withoutKeeping(store: Pick<FactStore, "get">): Pick<FactStore, "get" | "set"> {
-  const added = new Map<string, string>();
-  const keyOf = (image: string, question: string) => `${image} ${question}`;
-  return {
-    get: (image, question) => added.get(keyOf(image, question)) ?? store.get(image, question),
-    set: (image, question, answer) => void added.set(keyOf(image, question), answer),
-  };
-}
-
 /** Lists of an image's directories, each asked for once. */
 function createLists(inspector: Pick<ImageInspector, "listEntries">) {
   const lists = new Map<string, Promise<ReadonlyMap<string, ListedEntry> | undefined>>();

@@ -1,7 +1,7 @@
 /** Prepares a build for each of its services. */
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import { createCompanions } from "../../builder/build.ts";
-import { createImageFacts, withoutKeeping } from "../../builder/cache/image-facts.ts";
+import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
 import type { AskedBuild, BuildServices, Companions, ServiceBuild, SourceFiles } from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
@@ -143,12 +143,7 @@ export async function prepareBuild(
       services: {
         ...{ ...common, service, supports, store, layers, memory, remoteBases, carriedCaches },
         daemonImages: isEmbedded(runtime, globals) ? common.daemonImages : undefined,
-        // What a table of contents says is true of this build only.
-        facts: createImageFacts(
-          service,
-          supports,
-          thinBases === undefined ? store.facts : withoutKeeping(store.facts),
-        ),
+        facts: createImageFacts(service, supports, store.facts),
         ...machineOf(runtime),
       },
       source,

@@ -1,8 +1,8 @@
 /**
  * Listings of absent layers: directories with the entries of a layer and empty files, in which paths are looked up and to which
  * files are added without the layer's own contents. One is made of the table of contents in the layer's blob, which nothing but the
- * image's manifest vouches for. So it counts only while all who have declared the layer name the same table. A listing stays as long as
- * the record of its layer: others may be reading it.
+ * image's manifest vouches for: `declareImage` keeps layers with different tables apart. A listing stays as long as the record of its
+ * layer: others may be reading it.
  */
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
@@ -23,15 +23,6 @@ export function noteTable(database: Database, layer: number, table: LayerTable |
   database
     .query<undefined, [string | null, number]>("UPDATE absent_layers SET contents_table = ? WHERE layer = ?")
     .run(textOf(table), layer);
-}
-
-/** Forgets the table of an absent layer, unless it is this one. */
-export function forgetOtherTable(database: Database, layer: number, table?: LayerTable): void {
-  database
-    .query<undefined, [number, string | null]>(
-      "UPDATE absent_layers SET contents_table = NULL WHERE layer = ? AND contents_table IS NOT ?",
-    )
-    .run(layer, textOf(table));
 }
 
 /** Returns where an absent layer has a table of contents that may be used. */

@@ -13,7 +13,7 @@ import {
   unreachableReason,
 } from "../records/absent-layers.ts";
 import { addImage, findImportedImage, setTag, UnusableImageError } from "../records/images.ts";
-import { forgetOtherTable, noteTable } from "../records/layer-listings.ts";
+import { noteTable } from "../records/layer-listings.ts";
 import { noMarks } from "../records/layer-marks.ts";
 import { addAbsentLayer, addLayer, disownContent, type LayerRecord, maxDepth } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
@@ -47,23 +47,33 @@ export function declareImage(
   { config, origin, layers, tag, configDigest: given }: DeclaredImage,
 ): { image: string; missing: number } {
   const { database, clock } = state;
-  const diffIds = layers.map(({ diffId }) => diffId);
+  const names = layers.map(nameOf);
   const createdAt = clock.now();
   return inTransaction(database, () => {
     // As many layers as an image of this engine can have stay apart: they are those of a build.
-    const groups = planLayers(state, diffIds, diffIds.length <= maxDepth ? maxDepth : undefined);
+    const groups = planLayers(state, names, names.length <= maxDepth ? maxDepth : undefined);
     const layer = addMissing(state, groups, layers, createdAt);
     const absent = absentLayersOf(database, layer);
     const reason = unreachableReason(state, absent);
     if (reason !== undefined) throw new UnusableImageError("as declared", reason);
+    const isListed = layers.some(({ table }) => table !== undefined);
     const configDigest =
-      given ?? `declared:${sha256Of(JSON.stringify([groups.at(-1)?.content, config, origin]))}`;
+      (isListed ? undefined : given) ??
+      `declared:${sha256Of(JSON.stringify([groups.at(-1)?.content, config, origin]))}`;
     const image =
       findImportedImage(database, { layer, config, origin, configDigest }) ??
       addImage(database, { layer, config, origin, configDigest, operation: null, createdAt });
     if (tag !== undefined) setTag(database, tag, image);
     return { image, missing: absent.length };
   });
+}
+
+/**
+ * A layer with a table of contents is another one than the layer itself, and so is an image with it, with layers of its own in caches:
+ * nothing but a manifest vouches for a table, and another one may have false ones for the same layers.
+ */
+function nameOf({ diffId, table }: DeclaredLayer): string {
+  return table === undefined ? diffId : JSON.stringify([diffId, table]);
 }
 
 /** Records the layers that the engine lacks, and returns the uppermost one. */
@@ -88,7 +98,6 @@ function addMissing(
         // unless the others have failed.
         const isFirst = !isServer || unreachableReason(state, [existing.id]) !== undefined;
         addPlaces(database, existing.id, own, { isFirst });
-        forgetOtherTable(database, existing.id, table);
       }
       continue;
     }
