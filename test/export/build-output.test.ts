@@ -331,4 +331,9 @@ test("the digest of what leaves is in the result, the last event, the metadata a
     exitCode: 2,
     stderr: expect.stringContaining("--digest-file needs an image that is"),
   });
+  const same = await bough("images", "export", tag, "oci-archive:same.tar", "--digest-file", "./same.tar");
+  expect(same).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("--digest-file ./same.tar: the image is written there"),
+  });
 });

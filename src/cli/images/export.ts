@@ -1,5 +1,5 @@
 import { command, type Invocation } from "../command-line/command.ts";
-import { findPlace, printResult, writeAllOrNone } from "../command-line/result.ts";
+import { findPlace, printResult, unusablePlace, writeAllOrNone } from "../command-line/result.ts";
 import { deliverImage } from "../export/deliver.ts";
 import {
   type Destination,
@@ -13,6 +13,7 @@ import {
 import type { ExportedImage } from "../export/image-source.ts";
 import { exportOptions, readCompression } from "../export/output-places.ts";
 import { readTimes } from "../export/times.ts";
+import { isSameFile } from "../process/same-file.ts";
 import {
   findDescription,
   imageDescription,
@@ -130,6 +131,9 @@ async function exportNamedImage(
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
+  const path = "path" in destination ? destination.path : undefined;
+  if (digestFile !== undefined && path !== undefined && isSameFile(path, digestFile.path))
+    throw unusablePlace(digestFile, "the image is written there");
   const takesSeveral = ["oci", "oci-archive", "registry"].includes(destination.kind);
   const others = takesSeveral ? await otherPlatforms(image, connection) : [];
   const isInsecure = values.flag("insecure");
