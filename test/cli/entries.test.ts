@@ -137,12 +137,16 @@ describe("--attest", () => {
       "generator=scanner:1,DEPTH=2",
       { kind: "sbom", options: { generator: { image: "scanner:1", variables: { DEPTH: "2" } } } },
     ],
+    [
+      'type=sbom,generator=scanner:1,"ONLY=a,b"',
+      'generator=scanner:1,"ONLY=a,b"',
+      { kind: "sbom", options: { generator: { image: "scanner:1", variables: { ONLY: "a,b" } } } },
+    ],
   ] as const)("%s", (text, own, entry) => {
     expect(parseAttestation(text)).toEqual(entry as ReturnType<typeof parseAttestation>);
     expect(parseAttestationOf(entry.kind, own)).toEqual(parseAttestation(text));
-    // A bake file's names of fields are in lower case, as in buildx.
     const fields = fieldsOf(inBakeFile<Entry>("attest", text));
-    expect(attestationOf(fields, text)).toEqual(parseAttestation(text.toLowerCase()));
+    expect(attestationOf(fields, text)).toEqual(parseAttestation(text));
   });
 });
 

@@ -47,7 +47,9 @@ function parseEntries(field: EntryField, text: string, place: Place): Entry[] {
     const [key, value] = splitPair(word);
     if (value === undefined)
       throw placeError(place, `invalid field ${JSON.stringify(word)}: KEY=VALUE is required`);
-    return [key.trim().toLowerCase(), value];
+    const name = key.trim().toLowerCase();
+    // Other names of an attestation are its own, such as a scanner's variables.
+    return [field !== "attest" || name === "type" || name === "disabled" ? name : key, value];
   });
   return [fromObject(field, Object.fromEntries(pairs), place)];
 }

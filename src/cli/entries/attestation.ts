@@ -1,4 +1,5 @@
 import { usageError } from "../../errors.ts";
+import { splitCsv, splitPair } from "../command-line/option-values.ts";
 
 /** What is recorded with an image. Without `options`, nothing of this kind. */
 export type AttestationEntry =
@@ -88,9 +89,9 @@ function readFields(text: string, option: string): Map<string, string> {
   if (/^(true|1)$/.test(text)) return new Map();
   if (/^(false|0)$/.test(text)) return new Map([["disabled", "true"]]);
   return new Map(
-    text.split(",").map((field): [string, string] => {
-      const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
-      if (key !== undefined && value !== undefined) return [key, value];
+    splitCsv(text).map((field): [string, string] => {
+      const [key, value] = splitPair(field);
+      if (key !== "" && value !== undefined) return [key, value];
       throw usageError(
         `${option} takes true, false or KEY=VALUE, not ${JSON.stringify(field)}`,
         "For example: --provenance=mode=max.",
