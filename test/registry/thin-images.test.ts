@@ -182,6 +182,24 @@ test.each([
   expect(JSON.parse(thin.stdout).digest, whole.stderr).toBe(JSON.parse(whole.stdout).digest);
 });
 
+test("such an image has its content key, is skipped by it, and can be locked, by each kind of build", async () => {
+  const text = `FROM ${registry.host}/chunked:1\nCOPY file /opt/odd/\n`;
+  const keyed = ["--tag", `${app}:{key}`, "--push"];
+  const first = await build(text, ...keyed);
+  expect(first.exitCode, first.stderr).toBe(0);
+  for (const options of [["--skip-existing"], ["--lock", "bough.lock"], []]) {
+    const again = await build(text, ...keyed, ...options);
+    expect([again.exitCode, JSON.parse(again.stdout).tag], again.stderr).toEqual([
+      0,
+      JSON.parse(first.stdout).tag,
+    ]);
+  }
+  for (const more of ["", "RUN cat /opt/odd/file\n"]) {
+    const whole = await build(`${text}${more}`, "--tag", `${app}:{key}`, "--lock", "bough.lock");
+    expect(whole.exitCode, whole.stderr).toBe(0);
+  }
+});
+
 test("what such an image lacks here comes when a RUN, a name or an export needs it", async () => {
   const copied = `FROM ${registry.host}/chunked:1\nCOPY file /opt/odd/\n`;
   expect((await build(copied, ...pushTo(app))).exitCode).toBe(0);
