@@ -57,6 +57,11 @@ export async function* decompress(
 export const compressions = ["gzip", "zstd", "none"] as const;
 export type Compression = (typeof compressions)[number];
 
+/** Returns the compression that an option names: `uncompressed` is BuildKit's name for none. */
+export function findCompression(name: string): Compression | undefined {
+  return compressions.find((compression) => compression === (name === "uncompressed" ? "none" : name));
+}
+
 /** Fixed, so that the same bytes always make the same blocks, and so the same archive. */
 const blockBytes = 1024 * 1024;
 /** Blocks in progress at once: enough to keep all threads busy. */

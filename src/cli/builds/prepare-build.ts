@@ -123,9 +123,7 @@ export async function prepareBuild(
     const choice = { sharing, shared, session, cacheRealm, companions: sessions, log };
     const cache = await openBuildCache(connection, choice, inputs, invocation);
     const { store, layers, memory, carriedCaches } = cache;
-    const thinBases =
-      cache.remoteBases === undefined ? await openThinBases(build, each, invocation) : undefined;
-    const remoteBases = cache.remoteBases ?? thinBases;
+    const remoteBases = cache.remoteBases ?? (await openThinBases(build, each, invocation));
     const emit: Emit = (event) => build.emit(each, event);
     const own: ServiceBuild = {
       asked: {

@@ -1,6 +1,6 @@
 import type { ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { type BoughError, usageError } from "../../errors.ts";
-import { type Compression, compressions } from "../../image/compression.ts";
+import { type Compression, findCompression } from "../../image/compression.ts";
 import { parseSize } from "../../terminal/quantity.ts";
 
 /** A cache that a build reads: a scope on the service, or one outside of it. */
@@ -148,8 +148,7 @@ function placeOf(
 }
 
 function readCompression(text: string, option: string): Compression {
-  const name = text === "uncompressed" ? "none" : text;
-  const found = compressions.find((compression) => compression === name);
+  const found = findCompression(text);
   if (found !== undefined) return found;
   throw wrongCache(option, `compression must be gzip, zstd or uncompressed, not ${quote(text)}`);
 }

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
-import type { Compression } from "../../image/compression.ts";
+import { type Compression, findCompression } from "../../image/compression.ts";
 import { splitCsv } from "../command-line/option-values.ts";
 
 const outputTypes = ["oci", "docker", "tar", "local", "image", "registry", "cacheonly"] as const;
@@ -123,11 +123,9 @@ function takeAnnotations(fields: Map<string, string>): string[] {
   });
 }
 
-function readCompression(value: string | undefined, text: string): Compression {
-  // BuildKit's name for it.
-  if (value === "uncompressed" || value === "none") return "none";
-  if (value === undefined || value === "gzip") return "gzip";
-  if (value === "zstd") return "zstd";
+function readCompression(value = "gzip", text: string): Compression {
+  const found = findCompression(value);
+  if (found !== undefined) return found;
   throw unusable(text, `compression must be gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
 }
 

@@ -70,7 +70,7 @@ export class Networks {
     const ready = network.ready.then(
       (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServers) }),
       (error: unknown) => {
-        this.#giveUp(error);
+        this.#useHostNetwork(error);
         return host;
       },
     );
@@ -88,12 +88,12 @@ export class Networks {
     try {
       return find();
     } catch (error) {
-      this.#giveUp(error);
+      this.#useHostNetwork(error);
       return undefined;
     }
   }
 
-  #giveUp(error: unknown): void {
+  #useHostNetwork(error: unknown): void {
     // A lack of descriptors passes, and is no reason to open the machine's network to commands.
     if (areTooManyFilesOpen(error)) throw error;
     if (this.#hasFailed) return;

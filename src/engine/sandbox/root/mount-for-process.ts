@@ -73,7 +73,7 @@ function visitNamespace(
       if (enter(theirs, atRoot)) inside();
     } finally {
       // An attempt fails if a thread starts at that moment. Few threads start one after the other.
-      for (let attempt = 1; !enter(own); attempt++) if (attempt === maxReturns) giveUp();
+      for (let attempt = 1; !enter(own); attempt++) if (attempt === maxReturns) endAtOnce();
     }
   } catch (error) {
     // The process has ended, or there is no such library.
@@ -87,7 +87,7 @@ function visitNamespace(
  * Ends bough at once. In the command's namespace, each path that it went on to use would lead to other files. No handler runs, as
  * those remove files by their paths. The kernel ends all commands, and the next bough process recovers.
  */
-function giveUp(): never {
+function endAtOnce(): never {
   writeSync(2, "[ERROR] bough could not return to its own mount namespace, and stops\n");
   process.kill(process.pid, "SIGKILL");
   throw new Error("unreachable: the process has been killed");
