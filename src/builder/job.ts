@@ -53,7 +53,7 @@ export interface StageResults {
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
   /** Finds the stages that a trigger names, whether the FROM's stage or its image has it. Throws for one that can't be used. */
-  noteTrigger(trigger: Instruction, from: FromInstruction): void;
+  linkTrigger(trigger: Instruction, from: FromInstruction): void;
   /** The layer with all files of the stage that a `COPY --from` names; `undefined` if it names no stage. */
   sourceOf(copy: CopyInstruction): Promise<Layer> | undefined;
   /** The same layer for a `RUN --mount` with that `from`. */

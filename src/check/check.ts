@@ -28,13 +28,13 @@ import { createPace } from "../pace.ts";
 import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
 import {
   type AssumedService,
-  createDryWorld,
-  type DryOptions,
-  type DryStage,
-  type Notes,
-  startDryStage,
+  createDryRun,
+  type DryRunOptions,
+  type DryRunResult,
+  type DryRunStage,
+  startDryRunStage,
   UncopyableSourceError,
-} from "./dry-world.ts";
+} from "./dry-run.ts";
 import { lintDockerfile } from "./lint.ts";
 import { lintChangedVariables, type VariableChange } from "./lints/changed-variables.ts";
 import { type CheckedLock, findNotLocked, lintReferences, openImage } from "./lints/references.ts";
@@ -193,18 +193,18 @@ function byLine(findings: readonly Finding[]): Finding[] {
   return findings.toSorted((one, other) => (lineOf(one) ?? 0) - (lineOf(other) ?? 0));
 }
 
-interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf" | "opensContexts"> {
+interface PlanOptions extends Omit<DryRunOptions, "baseOf" | "triggersOf" | "opensContexts"> {
   target: string | undefined;
 }
 
-/** The files, warnings and errors that a dry run of the Dockerfile has found. */
-interface Plan extends Notes {
+/** The result of a dry run of the whole Dockerfile. */
+interface Plan extends DryRunResult {
   errors: Finding[];
 }
 
 const emptyPlan = (): Plan => ({ files: [], references: [], warnings: [], errors: [] });
 
-/** Interprets a Dockerfile as a build does, without a service. Notes errors, and goes on after them. */
+/** Interprets a Dockerfile as a build does, without a service. Records errors, and goes on after them. */
 async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
   const plan = emptyPlan();
   const { buildArgs, dialect } = options;
@@ -235,28 +235,28 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
     );
   const { graph, sourcesOf, triggersOf, ...links } = linkStages(dockerfile, globals, options);
   const needed = new Set(links.needed);
-  const ends: DryStage[] = [];
+  const ends: DryRunStage[] = [];
   const baseOf = (from: FromInstruction) => ends[sourcesOf(from)[0] ?? -1];
   for (const { index, from, instructions } of dockerfile.stages) {
     const isNeeded = needed.has(index);
-    // Docker checks all stages. Of one that is not built only what its rules find counts.
-    const notes = isNeeded ? plan : emptyPlan();
-    const world = createDryWorld({ ...options, baseOf, triggersOf, opensContexts: isNeeded }, escape, notes);
+    // Docker checks all stages. In one that is not built, only findings of Docker's own rules count.
+    const result = isNeeded ? plan : emptyPlan();
+    const backend = createDryRun({ ...options, baseOf, triggersOf, opensContexts: isNeeded }, escape, result);
     for (const edge of graph.nodes[index]?.edges ?? []) {
       const image = edge.kind !== "copy" || dialect.copiesFromImages ? openImage(edge) : undefined;
-      if (image !== undefined) notes.references.push(image);
+      if (image !== undefined) result.references.push(image);
     }
     // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
-    let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world), notes);
+    let stage = await attempt(from, startDryRunStage(), () => interpretFrom(from, globals, backend), result);
     for (const instruction of instructions)
       stage = await attempt(
         instruction,
         stage,
-        () => interpretInStage(instruction, stage, globals, world),
-        notes,
+        () => interpretInStage(instruction, stage, globals, backend),
+        result,
       );
     ends[index] = stage;
-    if (!isNeeded) plan.warnings.push(...notes.warnings.filter(({ rule }) => isDockerRule(rule)));
+    if (!isNeeded) plan.warnings.push(...result.warnings.filter(({ rule }) => isDockerRule(rule)));
   }
   return plan;
 }

@@ -15,14 +15,14 @@ import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items
 /** Throws if the plan is impossible, and reports what in it may surprise. */
 export function checkPlan(
   instruction: CopyInstruction | AddInstruction,
-  { plan, isImageAsked }: PlannedCopy,
+  { plan, dependsOnImage }: PlannedCopy,
   build: BuildJob,
 ): void {
   const { destination, excluded, largeContext } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);
   if (
-    isImageAsked &&
+    dependsOnImage &&
     !build.services.supports.inspection() &&
     plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
   ) {

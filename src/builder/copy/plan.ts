@@ -64,9 +64,9 @@ export interface PlannedCopy {
   words: CopyWords;
   plan: CopyPlan;
   /** False if the destination depends on variables that only the image defines. */
-  isPlaceKnown: boolean;
+  isDestinationKnown: boolean;
   /** True if the plan depends on the image's files. */
-  isImageAsked: boolean;
+  dependsOnImage: boolean;
 }
 
 const documentMode = 0o644;

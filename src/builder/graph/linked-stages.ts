@@ -24,7 +24,7 @@ interface LinkedStages {
   /** Returns what runs after a FROM because the stage that it names says so. */
   triggersOf(from: Instruction): readonly Instruction[];
   /** Links a trigger of the image that a stage starts from. Throws a BoughError of kind `usage` if it names what it can't mean. */
-  noteTrigger(trigger: Instruction, from: FromInstruction): void;
+  linkTrigger(trigger: Instruction, from: FromInstruction): void;
 }
 
 /** @param globals the ARGs before the first FROM */
@@ -46,7 +46,7 @@ export function linkStages(
     mountedStage: (run, from) =>
       stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from))[0],
     triggersOf: (from) => triggers.get(from) ?? [],
-    noteTrigger(trigger, from) {
+    linkTrigger(trigger, from) {
       if (edges.has(trigger)) return;
       const node = graph.nodes.find(({ stage }) => stage.from === from);
       if (node === undefined) return;

@@ -29,10 +29,10 @@ import {
   type StageScope,
 } from "../state/scope.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
+import type { Backend } from "./backend.ts";
 import { declareArguments, type Scoped, setVariables } from "./settings.ts";
 import { imageTriggers, withTrigger } from "./triggers.ts";
 import { undefinedVariables } from "./variable-warnings.ts";
-import type { World } from "./world.ts";
 
 /** Returns the automatic arguments, before any ARG. */
 export function startGlobals(target: BuildTarget, supplied: ReadonlyMap<string, string>): Arguments {
@@ -46,17 +46,18 @@ export function startGlobals(target: BuildTarget, supplied: ReadonlyMap<string, 
 export async function interpretFrom<Stage extends StageScope>(
   from: FromInstruction,
   globals: Arguments,
-  world: World<Stage>,
+  backend: Backend<Stage>,
 ): Promise<Stage> {
-  const reference = expandBase(from, lookUp({ args: globals }), world.escape);
-  const platform = world.platformOf(from, globals);
-  const base = await world.startFromStage(from);
-  const context = findContext(reference, world.contexts);
-  if (context?.kind === "directory") return startFromDirectory(context, from, platform, world);
-  const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from, platform));
-  if (!world.dialect.keepsConfiguration) return stage;
-  const triggers = base === undefined ? imageTriggers(reference, stage.config, from) : world.triggersOf(from);
-  return runTriggers({ reference, triggers, from }, startAsDocker(stage), globals, world);
+  const reference = expandBase(from, lookUp({ args: globals }), backend.escape);
+  const platform = backend.platformOf(from, globals);
+  const base = await backend.startFromStage(from);
+  const context = findContext(reference, backend.contexts);
+  if (context?.kind === "directory") return startFromDirectory(context, from, platform, backend);
+  const stage = base ?? (await backend.startFromImage(context?.reference ?? reference, from, platform));
+  if (!backend.dialect.keepsConfiguration) return stage;
+  const triggers =
+    base === undefined ? imageTriggers(reference, stage.config, from) : backend.triggersOf(from);
+  return runTriggers({ reference, triggers, from }, startAsDocker(stage), globals, backend);
 }
 
 /** Starts a stage with the files of a named context, as BuildKit does: an empty image with these files. */
@@ -64,11 +65,11 @@ async function startFromDirectory<Stage extends StageScope>(
   context: DirectoryContext,
   from: FromInstruction,
   platform: Platform | undefined,
-  world: World<Stage>,
+  backend: Backend<Stage>,
 ): Promise<Stage> {
-  const empty = await explainDirectoryBase(context, () => world.startFromImage(scratch, from, platform));
+  const empty = await explainDirectoryBase(context, () => backend.startFromImage(scratch, from, platform));
   const state = { stage: startAsDocker(empty), lookup: () => undefined, isKnown: () => true };
-  return interpretCopy(copyOfDirectory(context.name, from), state, world);
+  return interpretCopy(copyOfDirectory(context.name, from), state, backend);
 }
 
 /** Runs the ONBUILD triggers right after the FROM. No further stage inherits them. */
@@ -80,15 +81,15 @@ async function runTriggers<Stage extends StageScope>(
   }: { reference: string; triggers: readonly Instruction[]; from: FromInstruction },
   start: Stage,
   globals: Arguments,
-  world: World<Stage>,
+  backend: Backend<Stage>,
 ): Promise<Stage> {
   const { OnBuild: _, ...config } = start.config;
   let stage: Stage = { ...start, config };
   for (const trigger of triggers) {
     const before = stage;
     stage = await withTrigger(trigger, reference, () => {
-      world.noteTrigger(trigger, from);
-      return interpretInStage(trigger, before, globals, world);
+      backend.linkTrigger(trigger, from);
+      return interpretInStage(trigger, before, globals, backend);
     });
   }
   return stage;
@@ -102,41 +103,41 @@ export async function interpretInStage<Stage extends StageScope>(
   instruction: Instruction,
   before: Stage,
   globals: Arguments,
-  world: World<Stage>,
+  backend: Backend<Stage>,
 ): Promise<Stage> {
-  const loaded = await world.loadImageEnv(instruction, before);
-  const { escape } = world;
-  const scope = { ...loaded, inherited: loaded.inherited ?? world.assumed };
+  const loaded = await backend.loadImageEnv(instruction, before);
+  const { escape } = backend;
+  const scope = { ...loaded, inherited: loaded.inherited ?? backend.assumedVariables };
   const lookup = lookUp(scope);
-  const stage = world.noteStep(instruction, loaded, lookup, globals);
+  const stage = backend.addToHistory(instruction, loaded, lookup, globals);
   const isKnown = createIsKnown(stage, escape);
-  if (world.warnsAboutUndefined(instruction)) {
+  if (backend.warnsAboutUndefined(instruction)) {
     for (const warning of undefinedVariables(instruction, { ...stage, globals }, escape))
-      world.warn(warning, instruction);
+      backend.warn(warning, instruction);
   }
   switch (instruction.name) {
     case "FROM":
       throw new Error("unreachable: a FROM starts a new stage");
     case "ARG":
-      return declareArguments(instruction, { stage, inherited: scope.inherited, globals }, world);
+      return declareArguments(instruction, { stage, inherited: scope.inherited, globals }, backend);
     case "ENV":
-      return setVariables(instruction, { stage, lookup, isKnown }, world);
+      return setVariables(instruction, { stage, lookup, isKnown }, backend);
     case "WORKDIR": {
       const path = isKnown(instruction.path) ? expandWord(instruction.path, lookup, escape) : undefined;
-      if (path === "") world.warn(emptyWorkdir, instruction);
-      return world.changeWorkdir(instruction, path, stage);
+      if (path === "") backend.warn(emptyWorkdir, instruction);
+      return backend.changeWorkdir(instruction, path, stage);
     }
     case "USER": {
       const user = isKnown(instruction.user) ? expandWord(instruction.user, lookup, escape) : undefined;
-      if (user === "") world.warn(emptyUser, instruction);
-      return world.changeUser(user, stage);
+      if (user === "") backend.warn(emptyUser, instruction);
+      return backend.changeUser(user, stage);
     }
     case "COPY":
     case "ADD":
-      return interpretCopy(instruction, { stage, lookup, isKnown }, world);
+      return interpretCopy(instruction, { stage, lookup, isKnown }, backend);
     case "RUN":
-      if (isEmpty(instruction)) world.warn(emptyRun, instruction);
-      return world.run(instruction, stage);
+      if (isEmpty(instruction)) backend.warn(emptyRun, instruction);
+      return backend.run(instruction, stage);
     case "CMD":
     case "ENTRYPOINT":
     case "LABEL":
@@ -147,9 +148,9 @@ export async function interpretInStage<Stage extends StageScope>(
     case "HEALTHCHECK":
     case "ONBUILD":
     case "SHELL":
-      if (world.dialect.keepsConfiguration)
-        return configureStage(instruction, { stage, lookup, isKnown }, world);
-      world.warn(skippedInstruction(instruction.name), instruction);
+      if (backend.dialect.keepsConfiguration)
+        return configureStage(instruction, { stage, lookup, isKnown }, backend);
+      backend.warn(skippedInstruction(instruction.name), instruction);
       return stage;
   }
 }
@@ -157,7 +158,7 @@ export async function interpretInStage<Stage extends StageScope>(
 function configureStage<Stage extends StageScope>(
   instruction: ConfigurationInstruction,
   { stage, lookup, isKnown }: Scoped<Stage>,
-  { escape }: World<Stage>,
+  { escape }: Backend<Stage>,
 ): Stage {
   const ownsCmd = stage.ownsCmd === true;
   const config = configure(stage.config, instruction, { lookup, isKnown, escape, ownsCmd });
@@ -171,37 +172,38 @@ function isEmpty({ command }: RunInstruction): boolean {
 
 type Copying = CopyInstruction | AddInstruction;
 
-/** Interprets COPY and ADD: expands the words and plans where each source goes. The world performs the plan. */
+/** Interprets COPY and ADD: expands the words and plans where each source goes. The backend performs the plan. */
 async function interpretCopy<Stage extends StageScope>(
   instruction: Copying,
   { stage, lookup, isKnown }: Scoped<Stage>,
-  world: World<Stage>,
+  backend: Backend<Stage>,
 ): Promise<Stage> {
   const isFromImage = instruction.name === "COPY" && instruction.from !== undefined;
-  if (isFromImage && !world.dialect.copiesFromImages) {
-    world.warn(skippedCopyFrom(instruction.from ?? ""), instruction);
+  if (isFromImage && !backend.dialect.copiesFromImages) {
+    backend.warn(skippedCopyFrom(instruction.from ?? ""), instruction);
     return stage;
   }
   if (!areSourcesKnown(instruction, isKnown)) return stage;
-  const { escape } = world;
-  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.dialect);
-  if (!world.dialect.unpacksArchives) for (const warning of words.warnings) world.warn(warning, instruction);
-  if (isFromImage && sourceDirectory(instruction, world.contexts) === undefined)
-    return world.copyFromImage(instruction, words, stage);
-  const options = await world.copyOptions(instruction, stage);
-  const isPlaceKnown =
+  const { escape } = backend;
+  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, backend.dialect);
+  if (!backend.dialect.unpacksArchives)
+    for (const warning of words.warnings) backend.warn(warning, instruction);
+  if (isFromImage && sourceDirectory(instruction, backend.contexts) === undefined)
+    return backend.copyFromImage(instruction, words, stage);
+  const options = await backend.copyOptions(instruction, stage);
+  const isDestinationKnown =
     isKnown(instruction.destination) && (options.workdir !== undefined || words.destination.startsWith("/"));
-  const known = isPlaceKnown ? words : { ...words, destination: "/" };
+  const known = isDestinationKnown ? words : { ...words, destination: "/" };
   const workdir = options.workdir ?? "/";
-  let isImageAsked = false;
+  let dependsOnImage = false;
   const isDirectoryInImage = (path: string) => {
-    isImageAsked = true;
+    dependsOnImage = true;
     return options.isDirectoryInImage(path);
   };
-  const place = { dialect: world.dialect, workdir, isDirectoryInImage };
-  const plan = await world.planCopy(known, instruction, { ...options, ...place, lookup, escape });
-  for (const warning of plan.warnings) world.warn(warning, instruction);
-  return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);
+  const place = { dialect: backend.dialect, workdir, isDirectoryInImage };
+  const plan = await backend.planCopy(known, instruction, { ...options, ...place, lookup, escape });
+  for (const warning of plan.warnings) backend.warn(warning, instruction);
+  return backend.copy(instruction, { words, plan, isDestinationKnown, dependsOnImage }, stage);
 }
 
 function areSourcesKnown(instruction: Copying, isKnown: IsKnown): boolean {

@@ -14,7 +14,7 @@ import {
   type StageScope,
   updateUnknown,
 } from "../state/scope.ts";
-import type { World } from "./world.ts";
+import type { Backend } from "./backend.ts";
 
 /** A stage with what its words mean. */
 export interface Scoped<Stage> {
@@ -27,7 +27,7 @@ export interface Scoped<Stage> {
 export function declareArguments<Stage extends StageScope>(
   { declarations }: ArgInstruction,
   { stage, inherited, globals }: { stage: Stage; inherited: StageScope["inherited"]; globals: Arguments },
-  { buildArgs, escape, dialect }: World<Stage>,
+  { buildArgs, escape, dialect }: Backend<Stage>,
 ): Stage {
   const given = { buildArgs, escape, globals, laterWins: dialect.hasDockersVariables };
   let declared = stage;
@@ -44,7 +44,7 @@ export function declareArguments<Stage extends StageScope>(
 export function setVariables<Stage extends StageScope>(
   instruction: EnvInstruction,
   { stage, lookup, isKnown }: Scoped<Stage>,
-  { escape, dialect }: World<Stage>,
+  { escape, dialect }: Backend<Stage>,
 ): Stage {
   const pairs = expandPairs(instruction, lookup, escape);
   for (const [index, { key }] of pairs.entries()) {

@@ -12,8 +12,8 @@ import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { resultConfiguration, withLabels } from "../steps/configure-stage.ts";
 import { canonicalJson } from "./canonical-json.ts";
+import { createKeyBackend } from "./key-backend.ts";
 import type { KeyJob } from "./key-job.ts";
-import { createKeyWorld } from "./key-world.ts";
 
 /** A target whose content key is known. What starts from it, or copies from it, gets a key from its state. */
 export interface KeyedTarget {
@@ -72,24 +72,24 @@ async function findStage(
   const links = linkStages(dockerfile, globals, asked);
   const ends = new Map<number, StageState>();
   const stageOf = (index: number | undefined) => (index === undefined ? undefined : ends.get(index));
-  const world = createKeyWorld(job, {
+  const backend = createKeyBackend(job, {
     baseOf: (from) => stageOf(links.sourcesOf(from)[0]),
     sourceOf: (instruction) => stageOf(links.sourcesOf(instruction)[0]),
     mountedStage: (run, from) => stageOf(links.mountedStage(run, from)),
     triggersOf: links.triggersOf,
-    noteTrigger: links.noteTrigger,
+    linkTrigger: links.linkTrigger,
   });
   const pace = createPace(signal);
   const numbers = new Map(stepsOf(dockerfile).map(({ instruction, step }) => [instruction, step]));
   const needed = new Set(links.needed);
   for (const { index, from, instructions } of dockerfile.stages.filter((each) => needed.has(each.index))) {
-    let state = await withLocation(asked, from, () => interpretFrom(from, globals, world));
+    let state = await withLocation(asked, from, () => interpretFrom(from, globals, backend));
     for (const instruction of instructions) {
       const pause = pace.step();
       if (pause !== undefined) await pause;
       const before = state;
       state = await withLocation(asked, instruction, () =>
-        interpretInStage(instruction, before, globals, world),
+        interpretInStage(instruction, before, globals, backend),
       );
       if (state.layer !== before.layer) layers.set(numbers.get(instruction) ?? 0, state.layer.hash);
     }

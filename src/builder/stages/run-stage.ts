@@ -2,8 +2,8 @@ import { type Clock, steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
 import { abandonmentOf, type CountedAsDocker, emitFor, type StepInStage } from "../events.ts";
+import { createExecutor } from "../interpreter/executor.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
-import { createLiveWorld } from "../interpreter/live-world.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import type { BuildJob } from "../job.ts";
 import { showInstruction, titleOf, withLocation } from "../location.ts";
@@ -135,13 +135,13 @@ async function performStep(
     job.early.markUncertain();
     job.ahead.begin(step.step);
   }
-  const world = createLiveWorld(job, stages.ordinals.ofStep(step));
+  const backend = createExecutor(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
     detectLoss(before?.layer, job.services, async () => {
       if (instruction.name === "FROM")
-        return meanwhile(() => interpretFrom(instruction, globals, world), job);
+        return meanwhile(() => interpretFrom(instruction, globals, backend), job);
       if (before === undefined) throw new Error("a stage begins with a FROM");
-      return interpretInStage(instruction, before, globals, world);
+      return interpretInStage(instruction, before, globals, backend);
     }),
   );
   // The layer of a stage that starts from another stage was made there.

@@ -76,7 +76,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     results: {
       baseOf: (from) => sourcesOf(from)[0],
       triggersOf,
-      noteTrigger: links.noteTrigger,
+      linkTrigger: links.linkTrigger,
       sourceOf: (copy) => layerOf(links.sourcesOf(copy)[0]),
       mountedStage: (run, from) => layerOf(links.mountedStage(run, from)),
     },

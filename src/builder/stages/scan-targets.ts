@@ -5,8 +5,8 @@
 import { parseGoBoolean } from "../../go/boolean.ts";
 import { scratch } from "../bases/base.ts";
 import { copyOfDirectory } from "../contexts/named-context.ts";
+import { createExecutor } from "../interpreter/executor.ts";
 import { interpretInStage } from "../interpreter/interpret.ts";
-import { createLiveWorld } from "../interpreter/live-world.ts";
 import type { BuildJob } from "../job.ts";
 import type { Layer } from "../state/layer.ts";
 import { type Arguments, scannerArguments } from "../state/scope.ts";
@@ -63,10 +63,10 @@ async function copyContext({ globals, ordinal }: BuiltStages, job: BuildJob): Pr
   const [{ from }] = stages as [(typeof stages)[number]];
   // What only the scanner reads is no input of the image.
   const own = { ...job, inputs: undefined };
-  const world = createLiveWorld(own, ordinal);
-  const empty = await world.startFromImage(scratch, from, undefined);
+  const backend = createExecutor(own, ordinal);
+  const empty = await backend.startFromImage(scratch, from, undefined);
   const title = "COPY . / (for the scanner)";
   const copy = { ...copyOfDirectory("context", from), from: undefined, original: title, title };
-  const copied = await interpretInStage(copy, empty, globals, world);
+  const copied = await interpretInStage(copy, empty, globals, backend);
   return (await commitPending(copied, { line: from.range.start, ordinal: ordinal + 1 }, own)).layer;
 }

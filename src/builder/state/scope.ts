@@ -12,7 +12,7 @@ export interface Scope {
   inherited: ReadonlyMap<string, string> | undefined;
 }
 
-/** The part of a stage that its words depend on. Each world adds more. */
+/** The part of a stage that its words depend on. Each backend adds more. */
 export interface StageScope extends Scope {
   /** True for variables whose values depend on the image's; false for variables whose values did so before. */
   unknown: ReadonlyMap<string, boolean>;

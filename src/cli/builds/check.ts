@@ -1,6 +1,6 @@
 import { requirePossible } from "../../builder/bases/base.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
-import type { AssumedService } from "../../check/dry-world.ts";
+import type { AssumedService } from "../../check/dry-run.ts";
 import type { VariableChange } from "../../check/lints/changed-variables.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
 import { describeReport, renderReport } from "../../check/report.ts";

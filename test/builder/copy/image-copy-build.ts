@@ -106,7 +106,7 @@ export function createImageCopyBuild(
     source,
     stages: {
       baseOf: () => undefined,
-      noteTrigger: () => {},
+      linkTrigger: () => {},
       triggersOf: () => [],
       sourceOf: () => undefined,
       mountedStage: () => undefined,

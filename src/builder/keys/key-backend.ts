@@ -11,7 +11,7 @@ import { foreignPlatform, scratch } from "../bases/base.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { imageReference, sourceDirectory } from "../contexts/named-context.ts";
 import { planCopy } from "../copy/plan.ts";
-import type { World } from "../interpreter/world.ts";
+import type { Backend } from "../interpreter/backend.ts";
 import { pathInImage } from "../state/path-in-image.ts";
 import { lookUp } from "../state/scope.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState, startStage } from "../state/state.ts";
@@ -26,14 +26,14 @@ interface KeyedStages {
   sourceOf(instruction: Instruction): StageState | undefined;
   mountedStage(run: RunInstruction, from: string): StageState | undefined;
   triggersOf(from: FromInstruction): readonly Instruction[];
-  noteTrigger(trigger: Instruction, from: FromInstruction): void;
+  linkTrigger(trigger: Instruction, from: FromInstruction): void;
 }
 
 /**
- * Creates the world of content keys. It makes no layer: each instruction that would make one adds itself, and the files that it copies,
- * to the hash of the stage.
+ * Creates the backend that finds content keys. It makes no layer: each instruction that would make one adds itself, and the files that
+ * it copies, to the hash of the stage.
  */
-export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageState> {
+export function createKeyBackend(job: KeyJob, stages: KeyedStages): Backend<StageState> {
   const { asked, signal, platforms } = job;
   const { dialect, buildArgs, contexts } = asked;
   const { escape } = asked.dockerfile;
@@ -43,18 +43,18 @@ export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageSta
     const platform = isSamePlatform(platforms.build, platforms.target) ? undefined : platforms.target;
     return (await job.findBase(imageReference(from, contexts), platform)).hash;
   };
-  /** Of what depends on the layer below alone. */
+  /** Adds to the hash an instruction that depends on nothing but its own words and the layer below. */
   const addToLayer = async (stage: StageState, instruction: string, command: readonly string[]) =>
     withHash(stage, await chainHash({ parent: stage.layer, instruction, command, files: new Map() }, signal));
   return {
-    ...{ dialect, escape, buildArgs, contexts, assumed: undefined },
+    ...{ dialect, escape, buildArgs, contexts, assumedVariables: undefined },
     warn: () => undefined,
     warnsAboutUndefined: () => false,
 
     platformOf: (from, globals) => foreignPlatform(from, platforms, lookUp({ args: globals }), escape),
     startFromStage: async (from) => stages.baseOf(from),
     triggersOf: stages.triggersOf,
-    noteTrigger: stages.noteTrigger,
+    linkTrigger: stages.linkTrigger,
     async startFromImage(reference, _, platform) {
       const { hash, config, author } = await job.findBase(reference, platform);
       return {
@@ -66,7 +66,7 @@ export function createKeyWorld(job: KeyJob, stages: KeyedStages): World<StageSta
     },
     loadImageEnv: async (_, stage) => stage,
     // A line of the history changes nothing in a container.
-    noteStep: (_, stage) => stage,
+    addToHistory: (_, stage) => stage,
     async changeWorkdir(_, path = "/", stage) {
       if (path === "") return keepWorkdir(stage);
       const next = changeWorkdir(stage, path);
@@ -122,7 +122,7 @@ function withHash(stage: StageState, hash: string): StageState {
   return { ...stage, layer: layerOf(hash), workdirIsPending: false };
 }
 
-/** No service has such a layer. */
+/** Returns a stand-in for a layer, which no service has: only its hash is used. */
 function layerOf(hash: string): StageState["layer"] {
   return { hash, image: hash, entry: 0, cached: false, operation: null, isBase: false, origin: [] };
 }

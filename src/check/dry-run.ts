@@ -14,7 +14,7 @@ import {
 import type { StagedTypes } from "../builder/copy/destination.ts";
 import { type PlannedCopy, planCopy } from "../builder/copy/plan.ts";
 import type { Dialect } from "../builder/dialect.ts";
-import type { World } from "../builder/interpreter/world.ts";
+import type { Backend } from "../builder/interpreter/backend.ts";
 import { expandMounts, mountedDirectory } from "../builder/mounts/mount-support.ts";
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
 import { numericOwner, root } from "../builder/owners/ownership.ts";
@@ -44,7 +44,7 @@ import { type OpenReference, openReferences } from "./lints/references.ts";
 import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
 import { type Finding, isWarningRule, warn } from "./rules.ts";
 
-export interface DryOptions {
+export interface DryRunOptions {
   dialect: Dialect;
   context: BuildContext;
   files: FileSystem;
@@ -61,7 +61,7 @@ export interface DryOptions {
   startsFromScratch(): Promise<boolean>;
   signal: AbortSignal;
   /** Returns the final state of the stage that a FROM names. */
-  baseOf(from: FromInstruction): DryStage | undefined;
+  baseOf(from: FromInstruction): DryRunStage | undefined;
   /** Returns the ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
 }
@@ -76,9 +76,9 @@ export interface AssumedService {
 }
 
 /** The files, references and warnings that a dry run of the Dockerfile has found. */
-export interface Notes {
+export interface DryRunResult {
   files: PlannedFile[];
-  /** What may be something else in the next build. */
+  /** The images, URLs and repositories that no digest, checksum or commit pins: the next build may get others. */
   references: OpenReference[];
   warnings: Finding[];
 }
@@ -88,8 +88,12 @@ export class UncopyableSourceError extends BoughError {
   override readonly name = "UncopyableSourceError";
 }
 
-/** Creates the world of `--check`, which sends no request, reads no file, and notes what a build would do. */
-export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
+/** Creates the backend of `--check`. It sends no request, reads no file, and adds to `result` what a build would do. */
+export function createDryRun(
+  options: DryRunOptions,
+  escape: EscapeCharacter,
+  result: DryRunResult,
+): Backend<DryRunStage> {
   const { contexts, signal, buildArgs } = options;
   const remembered = new Map<FileSystem, FileSystem>();
   /** Returns the files of a named context, or of the build context. */
@@ -100,15 +104,15 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       directory === undefined ? options : await asSource(() => directory.open({ signal }));
     return { context, ignore, files: remembered.getOrInsertComputed(files, rememberFiles) };
   };
-  const world: World<DryStage> = {
+  const backend: Backend<DryRunStage> = {
     dialect: options.dialect,
     escape,
     buildArgs,
     contexts,
-    assumed: withDefaultPath([]),
+    assumedVariables: withDefaultPath([]),
     warn({ rule, message, subject, skipped }, instruction) {
       if (rule === undefined || !isWarningRule(rule)) return;
-      notes.warnings.push({ ...warn(rule, message, instruction, subject), ...(skipped && { skipped }) });
+      result.warnings.push({ ...warn(rule, message, instruction, subject), ...(skipped && { skipped }) });
     },
     warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 
@@ -118,24 +122,24 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         return foreignPlatform(from, platform?.platforms, lookUp({ args: globals }), escape);
       } catch (error) {
         if (!(error instanceof OtherPlatformError) || platform?.isCertain === true) throw error;
-        world.warn({ rule: "OtherPlatform", message: error.wording }, from);
+        backend.warn({ rule: "OtherPlatform", message: error.wording }, from);
         return undefined;
       }
     },
     startFromStage: async (from) => options.baseOf(from),
     triggersOf: options.triggersOf,
     // A check does not read the triggers of images.
-    noteTrigger: () => {},
+    linkTrigger: () => {},
     startFromImage: (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
-    noteStep: (_, stage) => stage,
+    addToHistory: (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
         return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
       const isAbsolute = path.startsWith("/");
       if (!stage.workdirIsSet && !isAbsolute) {
         const message = `Relative workdir ${JSON.stringify(path)} can have unexpected results if the base image changes`;
-        world.warn({ rule: "WorkdirRelativePath", message }, instruction);
+        backend.warn({ rule: "WorkdirRelativePath", message }, instruction);
       }
       if (path === "") return stage;
       const isLost = stage.workdir === undefined && !isAbsolute;
@@ -150,7 +154,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         ...(await open(sourceDirectory(instruction, contexts))),
         ...{ signal, workdir, staged },
         // Only a build asks the service what it can make.
-        whyLeftOut: world.dialect.copiesAsBuildKit ? async () => undefined : undefined,
+        whyLeftOut: backend.dialect.copiesAsBuildKit ? async () => undefined : undefined,
         isDirectoryInImage: async () => false,
         readLinkInImage: async () => undefined,
       };
@@ -159,15 +163,15 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     // Only a build can find out the files of an image.
     copyFromImage: async (_, __, stage) => stage,
     async copy(instruction, copy, stage) {
-      const { plan, isPlaceKnown } = copy;
+      const { plan, isDestinationKnown } = copy;
       if (plan.excluded.length > 0)
-        world.warn({ rule: "DefaultExclude", message: describeExcluded(plan.excluded) }, instruction);
+        backend.warn({ rule: "DefaultExclude", message: describeExcluded(plan.excluded) }, instruction);
       const directory = sourceDirectory(instruction, contexts);
       const from = directory === undefined ? {} : { context: directory.name };
       for (const reference of openReferences(copy, buildArgs))
-        notes.references.push({ ...reference, range: instruction.range });
-      notes.files.push(...filesOf(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })));
-      return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
+        result.references.push({ ...reference, range: instruction.range });
+      result.files.push(...filesOf(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })));
+      return isDestinationKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },
     async run(instruction, stage) {
       for (const { warnings, excluded } of await planMounts(
@@ -176,14 +180,14 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         { ...options, open },
         escape,
       )) {
-        for (const warning of warnings) world.warn(warning, instruction);
+        for (const warning of warnings) backend.warn(warning, instruction);
         if (excluded.length > 0)
-          world.warn({ rule: "DefaultExclude", message: describeExcluded(excluded) }, instruction);
+          backend.warn({ rule: "DefaultExclude", message: describeExcluded(excluded) }, instruction);
       }
       return { ...stage, staged: new Map() };
     },
   };
-  return world;
+  return backend;
 }
 
 type OpenFiles = (directory: DirectoryContext | undefined) => Promise<ContextFiles>;
@@ -191,8 +195,8 @@ type OpenFiles = (directory: DirectoryContext | undefined) => Promise<ContextFil
 /** Finds the files of the context that are mounted. Files that are missing there are found without the service. */
 async function planMounts(
   { mounts }: RunInstruction,
-  stage: DryStage,
-  { contexts, signal, open }: Pick<DryOptions, "contexts" | "signal"> & { open: OpenFiles },
+  stage: DryRunStage,
+  { contexts, signal, open }: Pick<DryRunOptions, "contexts" | "signal"> & { open: OpenFiles },
   escape: EscapeCharacter,
 ): Promise<MountedFiles[]> {
   const isKnown = createIsKnown(stage, escape);
@@ -211,20 +215,20 @@ async function planMounts(
   return found;
 }
 
-async function startFrom(reference: string, options: DryOptions): Promise<DryStage> {
+async function startFrom(reference: string, options: DryRunOptions): Promise<DryRunStage> {
   const startsFromScratch = reference === scratch && (await options.startsFromScratch());
   requireBaseName(reference, { startsFromScratch });
-  if (startsFromScratch) return startDryStage();
+  if (startsFromScratch) return startDryRunStage();
   const parsed = isTag(reference) ? undefined : parseReference(reference);
   if (parsed?.kind === "local") localBaseUrl(parsed, options);
-  return startDryStage();
+  return startDryRunStage();
 }
 
 function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typeof planCopy> {
   return asSource(() => planCopy(...parameters));
 }
 
-/** An address that nothing can be fetched from is an error of each instruction that needs it. */
+/** Turns an error into one about a source: each instruction that needs an unreachable address reports it. */
 async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   try {
     return await find();
@@ -235,29 +239,27 @@ async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Instructions whose variables the shell expands when a command runs; also those of a RUN, but not those of its mounts. */
+/** Instructions whose variables a shell expands when a command runs. In a RUN, only the mounts' variables are expanded before. */
 const shellExpanded: ReadonlySet<string> = new Set([
   "CMD",
   "ENTRYPOINT",
   "HEALTHCHECK",
   "ONBUILD",
   "SHELL",
-  // Docker replaces its variables, but says nothing of undefined ones.
+  // Docker replaces its variables, but does not warn of undefined ones.
   "EXPOSE",
 ]);
 
-// What a COPY or ADD would put where, as far as it is known without the image.
-
-/** Returns the files to report. */
+/** Returns the files that a COPY or ADD would create, as far as they are known without the image. */
 function filesOf(
   instruction: CopyInstruction | AddInstruction,
-  { words, plan, isPlaceKnown, isImageAsked }: PlannedCopy,
-  stage: DryStage,
+  { words, plan, isDestinationKnown, dependsOnImage }: PlannedCopy,
+  stage: DryRunStage,
   escape: EscapeCharacter,
 ): PlannedFile[] {
   const isKnown = createIsKnown(stage, escape);
   const isCertain =
-    !isImageAsked && isPlaceKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
+    !dependsOnImage && isDestinationKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
   const destinationIs = plan.destination.isDirectory ? "directory" : "file";
   const isOwnerKnown = isKnown(instruction.chown ?? "");
   const named = words.chown === "" ? root : numericOwner(words.chown);
@@ -267,7 +269,7 @@ function filesOf(
     return {
       line: instruction.range.start,
       ...describeItem(item),
-      destination: isPlaceKnown ? item.path : undefined,
+      destination: isDestinationKnown ? item.path : undefined,
       destinationIs: isCertain ? destinationIs : "unknown",
       uid,
       gid,
@@ -285,7 +287,7 @@ function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?:
 }
 
 /** A stage without an image. */
-export interface DryStage extends StageScope {
+export interface DryRunStage extends StageScope {
   /** `undefined` if it depends on a variable of the image. */
   workdir: string | undefined;
   /** True after any WORKDIR. */
@@ -295,7 +297,7 @@ export interface DryStage extends StageScope {
   staged: StagedTypes;
 }
 
-export function startDryStage(): DryStage {
+export function startDryRunStage(): DryRunStage {
   const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map(), config: {} };
   const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
   return { ...words, ...place };

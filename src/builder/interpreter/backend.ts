@@ -21,17 +21,18 @@ type CopyOptions = Omit<PlanOptions, "dialect" | "lookup" | "escape" | "workdir"
 };
 
 /**
- * The interpreter's surroundings. The live world asks the service and makes layers. The dry world of `--check` knows nothing of
- * an image and notes what a build would do.
+ * Performs what the interpreter has understood of an instruction. A build's executor asks the service and makes layers
+ * (`executor.ts`), the dry run of `--check` only records what a build would do (`check/dry-run.ts`), and the backend of content keys
+ * adds each instruction to a hash (`keys/key-backend.ts`).
  */
-export interface World<Stage extends StageScope> {
+export interface Backend<Stage extends StageScope> {
   readonly dialect: Dialect;
   readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
   /** `--build-context`. */
   readonly contexts: NamedContexts;
-  /** Variables that every image is assumed to have if it is not asked. */
-  readonly assumed: ReadonlyMap<string, string> | undefined;
+  /** The variables that an image is assumed to have before it is asked; `undefined`: none are assumed. */
+  readonly assumedVariables: ReadonlyMap<string, string> | undefined;
   warn(
     warning: { rule?: string; message: Message; subject?: string; skipped?: string },
     instruction: Instruction,
@@ -45,17 +46,17 @@ export interface World<Stage extends StageScope> {
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
-  /** Finds the stages that a trigger names, before it runs. Throws if it names one that can't be used. */
-  noteTrigger(trigger: Instruction, from: FromInstruction): void;
+  /** Links a trigger to the stages that it names, before it runs. Throws if it names one that can't be used. */
+  linkTrigger(trigger: Instruction, from: FromInstruction): void;
   startFromImage(reference: string, from: FromInstruction, platform: Platform | undefined): Promise<Stage>;
   /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
-  /** Records an instruction for the image's history. */
-  noteStep(instruction: Instruction, stage: Stage, lookup: Lookup, globals: Arguments): Stage;
+  /** Returns the stage with an instruction's line in the image's history. */
+  addToHistory(instruction: Instruction, stage: Stage, lookup: Lookup, globals: Arguments): Stage;
   /** `path`: with variables replaced; `undefined` if only the image defines them. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
   changeUser(user: string | undefined, stage: Stage): Stage;
-  /** Returns what finding sources and destination needs. `workdir`: `undefined` if only the image defines it. */
+  /** Returns what `planCopy` needs to find sources and destination. `workdir`: `undefined` if only the image defines it. */
   copyOptions(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopyOptions>;
   planCopy: typeof planCopy;
   copyFromImage(instruction: CopyInstruction, words: CopyWords, stage: Stage): Promise<Stage>;

@@ -26,14 +26,14 @@ import { addStaged } from "../state/staged.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
 import { makeFilesLayer, makeFoundFilesLayer } from "../steps/files-step.ts";
 import { performRun } from "../steps/run-step.ts";
+import type { Backend } from "./backend.ts";
 import { createdBy } from "./created-by.ts";
-import type { World } from "./world.ts";
 
 /**
- * Creates the world of a build for one of its steps: it asks the service, stages files and makes layers. `ordinal`: the number of
+ * Creates the executor of one step of a build. It asks the service, stages files and makes layers. `ordinal`: the number of
  * layer-making instructions before the step; for a FROM with triggers, the ordinal of the first trigger.
  */
-export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
+export function createExecutor(build: BuildJob, ordinal: number): Backend<StageState> {
   const { dockerfile, buildArgs, contexts } = build.asked;
   const { files } = build.source;
   const { signal } = build.services;
@@ -46,12 +46,12 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     const directory = sourceDirectory(instruction, contexts);
     return directory === undefined ? build : inDirectory(build, directory);
   };
-  const world: World<StageState> = {
+  return {
     dialect: build.asked.dialect,
     escape,
     buildArgs,
     contexts,
-    assumed: undefined,
+    assumedVariables: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnsAboutUndefined: ({ name }) =>
       name === "RUN" || (name !== "EXPOSE" && expandsVariables(name, build.asked.dialect)),
@@ -59,11 +59,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     platformOf: (from, globals) => foreignPlatform(from, build.platforms, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
-    noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
+    linkTrigger: (trigger, from) => build.stages.linkTrigger(trigger, from),
     startFromImage: (reference, from, platform) => startFromImage(reference, from, platform, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
-    noteStep: (instruction, stage, lookup, globals) =>
-      noteStep(instruction, stage, { lookup, globals }, build.asked),
+    addToHistory: (instruction, stage, lookup, globals) =>
+      addToHistory(instruction, stage, { lookup, globals }, build.asked),
     async changeWorkdir(instruction, path = "/", stage) {
       const ordinal = nextOrdinal++;
       if (!(await build.services.supports.fileLayers()))
@@ -114,11 +114,10 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       return performRun(instruction, nextOrdinal++, stage, build);
     },
   };
-  return world;
 }
 
 /** Adds an instruction to the stage's history. */
-function noteStep(
+function addToHistory(
   instruction: Instruction,
   stage: StageState,
   { lookup, globals }: { lookup: Lookup; globals: Arguments },
@@ -133,7 +132,7 @@ function noteStep(
   return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }
 
-/** Returns true for an instruction that is skipped: by default, one that is not in the specification's list. */
+/** Returns true for an instruction that the dialect skips: by default, each one that the specification lists as skipped. */
 function isSkipped(instruction: Instruction, { copiesFromImages, keepsConfiguration }: Dialect): boolean {
   if (instruction.name === "COPY") return instruction.from !== undefined && !copiesFromImages;
   return !keepsConfiguration && !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
@@ -144,9 +143,9 @@ function changesFiles({ name }: Instruction): boolean {
 }
 
 /**
- * Warns of `--link` where it makes a difference. Docker's own builder ignores the flag, as bough does. BuildKit, which can link
- * layers, does not look at the image: it replaces links by directories and a directory by a file. `found`: the destination, if
- * known.
+ * Warns of `--link` where it makes a difference. Docker's own builder ignores the flag, and so does bough. A BuildKit that can link
+ * layers does not look at the image: it replaces symbolic links by directories, and a directory by a file. `found`: the destination,
+ * if it is known.
  */
 async function warnOfLinking(
   { link, range: { start: line } }: CopyInstruction | AddInstruction,
