@@ -251,6 +251,7 @@ const shared = [
   "thread.ts",
   "version.ts",
   "visible.ts",
+  "write-probe.ts",
 ];
 
 /** `exceptDefinitions`: the examples, notes and descriptions of commands are the command line's own. */

@@ -1,9 +1,8 @@
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf, withHint } from "../errors.ts";
 import { type Message, wording } from "../messages/wording.ts";
 import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
+import { findWriteError } from "../write-probe.ts";
 import type { Layout } from "./layout.ts";
 import { failingDiskHint } from "./system/disk.ts";
 
@@ -49,17 +48,8 @@ function hintFor(error: unknown, place: Place): Message | undefined {
  */
 export function findDiskError(error: unknown, place: Place): unknown {
   if (!/^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error) ?? "")) return error;
-  const path = join(place.directory, crypto.randomUUID());
-  try {
-    try {
-      writeFileSync(path, Buffer.alloc(4096), { flag: "wx", flush: true });
-    } finally {
-      rmSync(path, { force: true });
-    }
-    return error;
-  } catch (cause) {
-    return meansUnwritable(cause, place) ? cause : error;
-  }
+  const cause = findWriteError(place.directory);
+  return meansUnwritable(cause, place) ? cause : error;
 }
 
 /** True for an error of the directory's disk that concerns whatever is written to it: it is full, read-only or failing. */
@@ -82,6 +72,7 @@ function concernsDisk(error: unknown, { directory, realDirectory }: Place): bool
   return isInside || ["write", "fsync", "fdatasync"].includes(String(syscall));
 }
 
+/** skopeo exits with 1 for every reason and removes what it wrote: only its text, which has the system's, tells a full disk. */
 export function isDiskFull(error: unknown): boolean {
   return meansDiskFull(error) || /no space left on device/i.test(messageOf(error));
 }

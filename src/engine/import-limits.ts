@@ -65,16 +65,13 @@ function tooLarge(image: string, what: string): BoughError {
   return new BoughError(`${image} is not imported: it unpacks to ${what}`);
 }
 
-/** True for an error of `checkRoom` that this machine's disk causes, not the image. */
-export function meansNoRoom(error: unknown): boolean {
-  return error instanceof BoughError && error.message.startsWith(noRoomText);
-}
+/** An image does not fit on this machine's disk. The client adds how to free space, as for every import that runs out of it. */
+export class NoRoomError extends BoughError {}
 
-const noRoomText = "no space left on the disk that holds ";
-
-function noRoom(image: string, what: string, directory: string): BoughError {
-  // The client adds how to free space, as for every import that runs out of it.
-  return new BoughError(`${noRoomText}${directory}: ${image} unpacks to more than ${what}`);
+function noRoom(image: string, what: string, directory: string): NoRoomError {
+  return new NoRoomError(
+    `no space left on the disk that holds ${directory}: ${image} unpacks to more than ${what}`,
+  );
 }
 
 function formatSize(bytes: number): string {

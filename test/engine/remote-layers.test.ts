@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
+import { NoRoomError } from "../../src/engine/import-limits.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type BlobSource, MissingBlobError, verified } from "../../src/registry/blob-store.ts";
 import { openBlobSource } from "../../src/registry/open-blob-store.ts";
@@ -482,7 +483,7 @@ describe("a layer that can't be fetched:", () => {
 
   test.each([
     ["a full disk", () => Object.assign(new Error("ENOSPC"), { code: "ENOSPC" })],
-    ["too little space", () => new BoughError(`no space left on the disk that holds ${work}: x`)],
+    ["too little space", () => new NoRoomError(`no space left on the disk that holds ${work}: x`)],
   ])("%s is no fault of the layer, which stays to be fetched", async (_name, error) => {
     meddle = (store) => ({ ...store, openBlob: () => Promise.reject(error()) });
     const { image } = await declare([busybox, newLayer()]);

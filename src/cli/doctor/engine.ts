@@ -1,15 +1,10 @@
 /** Checks that the machine has what the embedded engine needs, without starting the engine. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { archiveOptions } from "../../engine/inspect/archive.ts";
 import { processNamespace } from "../../engine/sandbox/root/mount-namespace.ts";
 import { emulatedPlatforms } from "../../engine/system/emulation.ts";
-import {
-  explainUnknownOption,
-  findOptionalProgram,
-  helperEnvironment,
-  missingPrograms,
-} from "../../engine/system/programs.ts";
+import { findWrongProgram } from "../../engine/system/program-trials.ts";
+import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
 import { viewsInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { isInUserNamespace } from "../../own-path.ts";
@@ -123,10 +118,15 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     ({ program }) => program !== "runc" || typeof started.crun === "object",
   );
   const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
+  const inTheWay =
+    missing.length > 0 || namespaceProblem !== undefined
+      ? undefined
+      : await findWrongProgram(runtime.environment, runtime.clock, runtime.signal);
   const cannotTry =
-    namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
-  const mount = cannotTry ? { overlay: "untried" as const } : await tryOverlay(runtime, needsNamespace);
-  const { overlay } = mount;
+    inTheWay !== undefined ||
+    namespaceProblem !== undefined ||
+    missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
+  const overlay = cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace);
   const container = examineContainer(runtime, needsNamespace);
   return {
     container,
@@ -134,10 +134,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     namespaceProblem,
     missing,
     versions:
-      missing.length > 0
-        ? []
-        : (mount.inTheWay ??
-          (await attempt(runtime, async () => (await tryOptions(runtime)) ?? programVersions(runtime)))),
+      missing.length > 0 ? [] : (inTheWay ?? (await attempt(runtime, () => programVersions(runtime)))),
     overlay,
     runtime: started,
     // If no layer can be mounted, no command runs that would need a network.
@@ -156,37 +153,15 @@ async function programVersions(runtime: Runtime): Promise<string[]> {
   return versions;
 }
 
-/** Tries the options of helpers that a mount does not need. Returns an error if one of them does not know an option. */
-async function tryOptions(runtime: Runtime): Promise<BoughError | undefined> {
-  const { environment, clock, signal } = runtime;
-  const commands = [
-    ["tar", "--create", ...archiveOptions, "--files-from=/dev/null", "--file=/dev/null"],
-    ["sync", "-f", "/proc"],
-    ["nice", "-n", "1", "true"],
-  ];
-  for (const command of commands) {
-    const place = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
-    const { status, stderr } = await runHelper(command, place);
-    const inTheWay = status === 0 ? undefined : explainUnknownOption(stderr, environment);
-    if (inTheWay !== undefined) return inTheWay;
-  }
-  return undefined;
-}
-
 /** Runs in a new mount namespace, and cleans up there: an ordinary user can't remove what overlayfs leaves. */
 const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
 
-/** The result of a trial, and a helper program that has not even tried it. */
-interface MountTrial extends Pick<EngineFacts, "overlay"> {
-  inTheWay?: BoughError;
-}
-
 /** Tries a mount with the helpers and options of a command's mount namespace. */
-async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<MountTrial> {
+async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineFacts["overlay"]> {
   const directory = makeTrialDirectory(runtime);
-  if (directory === undefined) return { overlay: "untried" };
+  if (directory === undefined) return "untried";
   const { environment, clock, signal } = runtime;
   const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
   const entry = [
@@ -206,13 +181,11 @@ async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<Mo
       signal,
       seconds: maxTrialSeconds,
     });
-    if (status === 0) return { overlay: "mounted" };
-    const inTheWay = explainUnknownOption(stderr, environment);
-    if (inTheWay !== undefined) return { overlay: "untried", inTheWay };
-    return { overlay: { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` } };
+    if (status === 0) return "mounted";
+    return { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` };
   } catch (error) {
     signal.throwIfAborted();
-    return { overlay: { problem: messageOf(error) } };
+    return { problem: messageOf(error) };
   } finally {
     remove(directory);
   }

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { tryPrivateNetwork } from "../../engine/network/private-network.ts";
 import {
@@ -15,6 +15,7 @@ import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts"
 import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
 import { findOptionalProgram, findProgram } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { engineDirectory } from "../service/choice.ts";
 import { attempt, type CheckResult, failedCheck, programVersion } from "./check-result.ts";
@@ -89,37 +90,51 @@ function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["c
   return "filter" in result ? "works" : result;
 }
 
-/** Name and version of slirp4netns if it works, else the error; `untried` if it can't be tried. */
-export type NetworkFacts = "untried" | string | BoughError;
+/** Name and version of slirp4netns if it works, else why not; `untried` if it can't be tried. */
+export type NetworkFacts =
+  | "untried"
+  | string
+  | { problem: BoughError; device: "usable" | "forbidden" | "missing" };
 
 /** Returns a warning at most: without a private network builds still work. */
 export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
   const check = "engine's network";
   if (facts === "untried") return [];
-  if (!(facts instanceof BoughError)) {
+  if (typeof facts === "string") {
     return [
       { check, status: "ok", detail: `${facts}: a RUN reaches the outside, but not this machine's loopback` },
     ];
   }
-  const detail = `a RUN has this machine's network, loopback included: ${facts.message}`;
-  const fix = fixOf(facts);
+  const { problem, device } = facts;
+  const detail = `a RUN has this machine's network, loopback included: ${problem.message}`;
+  const fix = {
+    usable: problem.hint === undefined ? undefined : String(problem.hint),
+    forbidden: `As root: chmod 0666 ${tunDevice} (in a container: --device ${tunDevice})`,
+    missing: `As root: modprobe tun (in a container: --device ${tunDevice})`,
+  }[device];
   return [{ check, status: "warning", detail, ...(fix === undefined ? {} : { fix }) }];
 }
 
-export function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
+/** The device with which slirp4netns makes a network. */
+const tunDevice = "/dev/net/tun";
+
+export async function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
   const { environment, clock } = runtime;
-  return attempt(runtime, async () => {
+  const result = await attempt(runtime, async () => {
     const program = findProgram("slirp4netns", environment);
     await tryPrivateNetwork(environment, clock, isRoot);
     return await programVersion("slirp4netns", program, runtime);
   });
+  return typeof result === "string" ? result : { problem: result, device: examineTunDevice() };
 }
 
-function fixOf({ message, hint }: BoughError): string | undefined {
-  if (!message.includes("/dev/net/tun")) return hint === undefined ? undefined : String(hint);
-  return message.includes("denied")
-    ? "As root: chmod 0666 /dev/net/tun (in a container: --device /dev/net/tun)"
-    : "As root: modprobe tun (in a container: --device /dev/net/tun)";
+function examineTunDevice(): "usable" | "forbidden" | "missing" {
+  try {
+    accessSync(tunDevice, constants.R_OK | constants.W_OK);
+    return "usable";
+  } catch (error) {
+    return errorCode(error) === "EACCES" ? "forbidden" : "missing";
+  }
 }
 
 export interface LimitFacts {

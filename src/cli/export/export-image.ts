@@ -1,12 +1,8 @@
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type Environment,
-  explainUnknownOption,
-  findProgram,
-  helperEnvironment,
-} from "../../engine/system/programs.ts";
+import { findWrongProgram } from "../../engine/system/program-trials.ts";
+import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import {
@@ -20,6 +16,7 @@ import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import { type TreeToWrite, writeTreeTar } from "../../image/tree-tar.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
+import { findWriteError } from "../../write-probe.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";
@@ -159,8 +156,9 @@ async function writeTree(
 export async function unpackTree(
   tree: ReadableStream<Uint8Array>,
   directory: string,
-  { environment, signal, userId }: Runtime,
+  runtime: Runtime,
 ): Promise<void> {
+  const { environment, signal, userId } = runtime;
   if (userId !== 0) {
     await tree.cancel();
     throw new BoughError("only root can write files with the image's owners", {
@@ -175,7 +173,7 @@ export async function unpackTree(
     "--preserve-permissions",
   ];
   const command = [findProgram("tar", environment), "--extract", ...options, `--directory=${directory}`];
-  const tar = startHelper(command, { environment: englishEnvironment(environment) });
+  const tar = startHelper(command, { environment: helperEnvironment(environment) });
   const said = new Response(tar.stderr).text();
   const kill = () => endHelper(tar);
   signal.addEventListener("abort", kill, { once: true });
@@ -184,7 +182,7 @@ export async function unpackTree(
     sent.catch(() => undefined);
     const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
     signal.throwIfAborted();
-    if (status !== 0) throw failureOf(await said, environment);
+    if (status !== 0) throw await unpackError(await said, directory, runtime);
     await sent;
   } finally {
     signal.removeEventListener("abort", kill);
@@ -192,25 +190,11 @@ export async function unpackTree(
   }
 }
 
-/** Messages are read here, and names may be UTF-8. */
-function englishEnvironment(environment: Environment): Record<string, string> {
-  return { ...helperEnvironment(environment), LC_ALL: "C.UTF-8" };
-}
-
-/** Errors of the disk that tar's messages name; each concerns the whole destination. */
-const diskErrors: Readonly<Record<string, string>> = {
-  "No space left on device": "ENOSPC",
-  "Disk quota exceeded": "EDQUOT",
-  "Input/output error": "EIO",
-  "Read-only file system": "EROFS",
-};
-
-/** Returns an error with the cause in tar's messages; one of the disk is that of a system call. */
-function failureOf(said: string, environment: Environment): Error {
-  const found = Object.entries(diskErrors).find(([text]) => said.includes(`: ${text}\n`));
-  if (found !== undefined) return Object.assign(new Error(found[0]), { code: found[1] });
+/** Returns the error of a disk that can't be written to, else what tar says: it exits with 2 for both. */
+async function unpackError(said: string, directory: string, { environment, clock, signal }: Runtime) {
   return (
-    explainUnknownOption(said, environment) ??
+    findWriteError(directory) ??
+    (await findWrongProgram(environment, clock, signal)) ??
     // The last message only says that there were errors.
     new BoughError(`cannot unpack the image's files: ${said.trim().split("\n")[0] ?? ""}`)
   );

@@ -3,7 +3,7 @@ import { hasCapability } from "../../engine/system/user-namespace.ts";
 import { type BoughError, usageError } from "../../errors.ts";
 import { isInUserNamespace } from "../../own-path.ts";
 import { findContainer, settingsFor } from "./container.ts";
-import { findClosedSwitch, nameInTable, readSetting } from "./namespace-settings.ts";
+import { findClosedSwitch, hasSubIds, nameInTable, readSetting } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
@@ -67,7 +67,7 @@ export async function explainContainer(
       "no program may gain privileges in it, and newuidmap has to map users",
       isPod ? "leave out allowPrivilegeEscalation: false" : "leave out --security-opt no-new-privileges",
     );
-  if (/map failed: Operation not permitted/.test(said) && isInUserNamespace())
+  if (hasSubIds(userId) && isInUserNamespace())
     return lacks(
       "its own user namespace lacks the user's sub-ids",
       isPod ? "set runAsUser to 0" : "start it with --user 0",

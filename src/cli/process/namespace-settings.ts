@@ -30,6 +30,17 @@ export function nameInTable(userId: number | undefined): string | undefined {
   return new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table)?.[1];
 }
 
+/** Files with a range of sub-ids for each user: `NAME:FIRST:COUNT`, or with the user's id as NAME. */
+export const subIdTables = ["/etc/subuid", "/etc/subgid"];
+
+/** True if the user has ranges for users and for groups. */
+export function hasSubIds(userId: number | undefined): boolean {
+  const names = [nameInTable(userId), String(userId)];
+  return subIdTables.every((file) =>
+    (readSetting(file) ?? "").split("\n").some((line) => names.includes(line.split(":")[0])),
+  );
+}
+
 export function readSetting(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim();

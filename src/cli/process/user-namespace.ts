@@ -1,4 +1,4 @@
-import { explainUnknownOption } from "../../engine/system/programs.ts";
+import { findWrongProgram } from "../../engine/system/program-trials.ts";
 import { hasCapability } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
@@ -7,7 +7,7 @@ import { isInUserNamespace } from "../../own-path.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { findContainer } from "./container.ts";
 import { explainContainer } from "./container-problem.ts";
-import { findClosedSwitch, nameInTable, readSetting } from "./namespace-settings.ts";
+import { findClosedSwitch, hasSubIds, nameInTable, readSetting, subIdTables } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
@@ -86,9 +86,9 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
     if (status === 0) return undefined;
     const said = stderr.trim() || `unshare exited with ${status}`;
     return (
-      explainUnknownOption(stderr, environment) ??
+      (await findWrongProgram(environment, clock, signal)) ??
       (await explainContainer(said, runtime, canMakeNamespace)) ??
-      explain(said, runtime)
+      ((await canMakeNamespace()) ? explainMapping(said, runtime) : explainRefusal(said))
     );
   } catch (error) {
     runtime.signal.throwIfAborted();
@@ -101,9 +101,9 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
   }
 }
 
-function explain(said: string, runtime: Runtime): BoughError {
-  // newuidmap(1) names the file that it may not write. Its setuid bit, or its capabilities, allow it to do that.
-  if (/write to [ug]id_map failed: Operation not permitted/.test(said)) {
+/** Explains why newuidmap and newgidmap do not give a namespace its users. */
+function explainMapping(said: string, runtime: Runtime): BoughError {
+  if (hasSubIds(runtime.userId)) {
     const programs = ["newuidmap", "newgidmap"].map(
       (name) => Bun.which(name, { PATH: runtime.environment.PATH ?? "" }) ?? name,
     );
@@ -116,20 +116,20 @@ function explain(said: string, runtime: Runtime): BoughError {
           `In a container they need file capabilities. In its image: setcap cap_setuid=ep ${users} && setcap cap_setgid=ep ${groups}`,
     );
   }
-  if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
-    const range = freeSubIds(["/etc/subuid", "/etc/subgid"].map((file) => readSetting(file) ?? ""));
-    return unusable(
-      `the user has no range of sub-ids (${said})`,
-      `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName(runtime)}`,
-    );
-  }
+  const range = freeSubIds(subIdTables.map((file) => readSetting(file) ?? ""));
+  return unusable(
+    `the user has no range of sub-ids (${said})`,
+    `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName(runtime)}`,
+  );
+}
+
+/** Explains why the kernel makes no user namespace. */
+function explainRefusal(said: string): BoughError {
   const closed = findClosedSwitch();
-  if (closed !== undefined) {
-    const { file, forbids, setting, instead } = closed;
-    const hint = instead === undefined ? setting : `${instead}. Or, for all programs: ${setting}`;
-    return unusable(`${file} is ${forbids}`, `As root: ${hint}`);
-  }
-  return /not permitted/.test(said) ? unusable(said, confined) : unusable(said);
+  if (closed === undefined) return unusable(said, confined);
+  const { file, forbids, setting, instead } = closed;
+  const hint = instead === undefined ? setting : `${instead}. Or, for all programs: ${setting}`;
+  return unusable(`${file} is ${forbids}`, `As root: ${hint}`);
 }
 
 /** clone(2) fails with EPERM in a chroot; the system call filters of containers and sandboxes return the same error. */

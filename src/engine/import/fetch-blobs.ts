@@ -7,7 +7,7 @@ import { hexOf } from "../../image/digest.ts";
 import { type BlobSource, MissingBlobError, WrongBlobError } from "../../registry/blob-store.ts";
 import { createSlots } from "../../slots.ts";
 import { meansUnwritable } from "../faults.ts";
-import { createBudget, meansNoRoom } from "../import-limits.ts";
+import { createBudget, NoRoomError } from "../import-limits.ts";
 import type { AbsentBlob } from "../records/absent-layers.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -133,7 +133,7 @@ export class BlobFetch {
       for (let isDone = false; !isDone; )
         isDone = await this.#receive(store, blob, unfinished, { signal, report });
     } catch (error) {
-      if (signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
+      if (signal.aborted || meansUnwritable(error, layout) || error instanceof NoRoomError) throw error;
       const reason = (await opening.catch(() => undefined))?.reasonOf(messageOf(error));
       const concernsBlob = error instanceof MissingBlobError || error instanceof WrongBlobError;
       throw new UnfetchedBlobError(blob, reason ?? error, concernsBlob);

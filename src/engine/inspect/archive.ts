@@ -3,26 +3,8 @@ import { basename, dirname } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
-import {
-  type Environment,
-  explainUnknownOption,
-  findProgram,
-  helperEnvironment,
-} from "../system/programs.ts";
-
-/** PAX format, reproducible, with everything that a Linux file system holds. */
-export const archiveOptions = [
-  "--format=posix",
-  // Leaves out tar's process ID, which older versions put into a record's name.
-  "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
-  "--sort=name",
-  "--numeric-owner",
-  "--sparse",
-  "--xattrs",
-  "--xattrs-include=*",
-  // overlayfs's own marks are not part of the image.
-  "--xattrs-exclude=*.overlay.*",
-];
+import { archiveOptions, findWrongProgram } from "../system/program-trials.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** The time tar may take between two writes: it sorts a directory of a million names before it writes the first one. */
 const maxSilentSeconds = 300;
@@ -63,7 +45,10 @@ export function streamArchive(
       const status = await tar.exited;
       view[Symbol.dispose]();
       if (status === 0) controller.close();
-      else controller.error(failureOf((await errorOutput).trim(), environment));
+      else
+        controller.error(
+          (await findWrongProgram(environment, clock)) ?? incomplete((await errorOutput).trim()),
+        );
     },
     async cancel() {
       endHelper(tar);
@@ -74,6 +59,6 @@ export function streamArchive(
   });
 }
 
-function failureOf(said: string, environment: Environment): BoughError {
-  return explainUnknownOption(said, environment) ?? new BoughError(`the archive is incomplete: ${said}`);
+function incomplete(said: string): BoughError {
+  return new BoughError(`the archive is incomplete: ${said}`);
 }

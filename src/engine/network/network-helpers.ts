@@ -11,12 +11,8 @@ import {
   startHelper,
 } from "../../programs/helper.ts";
 import { numericCalls } from "../../programs/libc.ts";
-import {
-  type Environment,
-  explainUnknownOption,
-  findProgram,
-  helperEnvironment,
-} from "../system/programs.ts";
+import { findWrongProgram } from "../system/program-trials.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** A network is ready in some 10 milliseconds. */
 const maxSeconds = 10;
@@ -44,19 +40,19 @@ export class NetworkHelpers {
 
   spawn(command: readonly string[]): NetworkHelper {
     // The process outlives the operation that it was made for, and must not keep a directory in use.
-    const environment = this.#environment;
+    const [environment, clock] = [this.#environment, this.#clock];
     const place = { workingDirectory: "/", environment: helperEnvironment(environment) };
     const helper = startHelper(command, place);
     this.#helpers.push(helper);
     helper.exited.then(() => this.#firstEnd.resolve());
-    const deadline = { clock: this.#clock, seconds: maxSeconds, failure: "was not ready" };
+    const deadline = { clock, seconds: maxSeconds, failure: "was not ready" };
     const said = helper.stdout[Symbol.asyncIterator]();
     const complaint = new Response(helper.stderr).text();
     return {
       pid: helper.pid,
       async next() {
         const { done } = await beforeDeadline(helper, ["slirp4netns"], said.next(), deadline);
-        if (done === true) throw explain(await complaint, environment);
+        if (done === true) throw (await findWrongProgram(environment, clock)) ?? explain(await complaint);
       },
       proceed: () => sendLine(helper),
     };
@@ -142,12 +138,9 @@ function isResolvConfInSandbox(): boolean {
 const remark = /^(WARNING|sent tapfd|received tapfd)/;
 
 /** Returns an error with the first error message. */
-function explain(said: string, environment: Environment): BoughError {
+function explain(said: string): BoughError {
   const lines = said.split("\n").filter((line) => line.trim() !== "" && !remark.test(line));
-  return (
-    explainUnknownOption(said, environment) ??
-    new BoughError(lines[0] ?? "slirp4netns exited without an error message")
-  );
+  return new BoughError(lines[0] ?? "slirp4netns exited without an error message");
 }
 
 /** System calls with the same number on all architectures, and `TUNSETPERSIST` of linux/if_tun.h. */

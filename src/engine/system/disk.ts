@@ -3,12 +3,14 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { runHelper } from "../../programs/helper.ts";
-import { type Environment, explainUnknownOption, findProgram, helperEnvironment } from "./programs.ts";
+import { findWrongProgram } from "./program-trials.ts";
+import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
 export const failingDiskHint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
-const fullDiskHint = "Free some space there, or on the device that the file system is on.";
+// A file system can have room when the device below it, such as a thin volume, has none.
+const failedSyncHint = `${failingDiskHint} If it is full, free some space there, or on the device that the file system is on.`;
 
 /** Stopping a service (systemd) or a session sends signals to all of its processes: a sync that they end has an unknown result. */
 const untouched = 'trap "" HUP INT TERM; exec "$@"';
@@ -37,13 +39,11 @@ export async function syncToDisk(
     if (signal.aborted || !(error instanceof BoughError)) throw error;
     throw new FailedSyncError(error.message, { hint: failingDiskHint });
   });
-  const unknown = explainUnknownOption(stderr, host.environment);
-  if (unknown !== undefined) throw unknown;
+  if (status === 0) return;
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
-  if (notStarted.includes(status)) throw new BoughError(message);
-  // A file system can have room when the device below it, such as a thin volume, has none.
-  const isFull = /no space left|quota exceeded/i.test(stderr);
-  if (status !== 0) throw new FailedSyncError(message, { hint: isFull ? fullDiskHint : failingDiskHint });
+  const wrong = await findWrongProgram(host.environment, host.clock, signal);
+  if (wrong !== undefined || notStarted.includes(status)) throw wrong ?? new BoughError(message);
+  throw new FailedSyncError(message, { hint: failedSyncHint });
 }
 
 /**

@@ -1,5 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
-import { basename } from "node:path";
+import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { defaultPath } from "../../image/config.ts";
 
@@ -31,7 +30,7 @@ const furtherPackages = {
 
 const allPackages = { ...packages, ...furtherPackages };
 
-type ProgramName = keyof typeof allPackages;
+export type ProgramName = keyof typeof allPackages;
 
 /** Thrown if the machine lacks something that the engine needs; the response's status is 501. */
 export class MissingProgramError extends BoughError {}
@@ -82,9 +81,9 @@ export function requireRuntime(environment: Environment): void {
   );
 }
 
-/** Returns the Debian package of a program; `undefined` if the engine needs no such program. */
-export function packageOf(program: string): string | undefined {
-  return Object.hasOwn(allPackages, program) ? allPackages[program as ProgramName] : undefined;
+/** Returns the Debian package of a program. */
+export function packageOf(program: ProgramName): string {
+  return allPackages[program];
 }
 
 /** Returns the missing programs that every build needs, each with its package. */
@@ -113,32 +112,4 @@ export function helperEnvironment(environment: Environment): Record<string, stri
     // A newer mount(8) would use the new mount system calls, which limit one option to 256 bytes.
     LIBMOUNT_FORCE_MOUNT2: "always",
   };
-}
-
-/** Matches the first line of GNU's, util-linux's, BusyBox's and toybox's message. */
-const message = /^(?:\S*\/)?([\w-]+): ((?:unrecognized|unknown|invalid|illegal) option.*)$/im;
-
-/**
- * Returns an error that names the program in the way if a helper's error output says that it does not know an option, as
- * BusyBox's programs do: their names are those of the programs that the engine needs.
- */
-export function explainUnknownOption(errorOutput: string, environment: Environment): BoughError | undefined {
-  const [, program = "", reason] = message.exec(errorOutput) ?? [];
-  const name = packageOf(program);
-  if (name === undefined) return undefined;
-  const path = findOptionalProgram(program as ProgramName, environment) ?? program;
-  const maker = makerOf(path);
-  return new BoughError(`${path}${maker} is not the ${program} that the embedded engine needs: ${reason}`, {
-    hint: `Install the ${program} of ${name}, and put its directory before that of ${path} in PATH.`,
-  });
-}
-
-/** Such a program is a link to one that has the code of many. */
-function makerOf(path: string): string {
-  try {
-    const name = basename(realpathSync(path));
-    return name === basename(path) ? "" : ` (${name})`;
-  } catch {
-    return "";
-  }
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { meansUnwritable } from "../faults.ts";
 import { BlobFetch, UnfetchedBlobError } from "../import/fetch-blobs.ts";
-import { meansNoRoom, measureRoom } from "../import-limits.ts";
+import { measureRoom, NoRoomError } from "../import-limits.ts";
 import {
   type AbsentBlob,
   absentBlobs,
@@ -47,7 +47,8 @@ export async function performFetch(
     try {
       return await attemptFetch(state, image, attempt, run, report);
     } catch (error) {
-      if (run.signal.aborted || meansUnwritable(error, state.layout) || meansNoRoom(error)) throw error;
+      if (run.signal.aborted || meansUnwritable(error, state.layout) || error instanceof NoRoomError)
+        throw error;
       const reason = noteFailure(state, error, attempt);
       if (unreachableReason(state, layerChain(state.database, image.layer)) !== undefined)
         throw new UnreachableLayersError(reason, { cause: error });

@@ -7,7 +7,7 @@ import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
-import { checkRoom, meansNoRoom, type Room } from "../import-limits.ts";
+import { checkRoom, NoRoomError, type Room } from "../import-limits.ts";
 import { showPath } from "../system/path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
 
@@ -41,7 +41,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
     return await unpackOnce(job, totals);
   } catch (error) {
     // Damaged bytes may look like anything: that they are damaged is the better reason.
-    if (error instanceof BoughError && !meansNoRoom(error)) {
+    if (error instanceof BoughError && !(error instanceof NoRoomError)) {
       const stored = createDigest();
       for await (const chunk of readPart(job.file)) stored.add(chunk);
       requireSame(stored.digest(), job.digest, `${job.name} is damaged`);

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
@@ -8,13 +8,8 @@ import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from ".
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import {
-  dyingWithParent,
-  type Environment,
-  explainUnknownOption,
-  findProgram,
-  helperEnvironment,
-} from "../../system/programs.ts";
+import { findWrongProgram } from "../../system/program-trials.ts";
+import { dyingWithParent, type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { mountableViews } from "../../system/user-namespace.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
@@ -144,7 +139,8 @@ export async function enterMountNamespace(
       failure: "did not mount the image's layers",
       hint: wording`${{ command: "doctor" }} tries such a mount.`,
     });
-    if (output.done === true) throw await mountError(helper, environment);
+    if (output.done === true)
+      throw (await findWrongProgram(environment, clock)) ?? (await mountError(helper));
   };
   const instruct = (words: readonly string[]) => {
     writeFileSync(file, `set -- ${words.map(quote).join(" ")}\n`, { mode: 0o600 });
@@ -173,20 +169,22 @@ function mountWords(mount: NamespaceMount): string[] {
   return [mount.type, mount.type === "bind" ? mount.source : mount.options, mount.place];
 }
 
-async function mountError({ stderr }: Helper, environment: Environment): Promise<BoughError> {
+async function mountError({ stderr }: Helper): Promise<BoughError> {
   const errorOutput = (await readAtMost(maxComplaint, stderr)).bytes.toString().trim();
-  const unknown = explainUnknownOption(errorOutput, environment);
-  if (unknown !== undefined) return unknown;
-  // unshare's message where the root directory of a chroot is not a mount point.
-  const isInDirectory = errorOutput.includes("cannot change root filesystem propagation");
   return new BoughError(
     `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
     {
-      hint: isInDirectory
-        ? "The root directory of bough's chroot must be a mount point: outside of it, `mount --bind DIRECTORY DIRECTORY`."
-        : "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+      hint: isRootMounted()
+        ? "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs."
+        : "The root directory of bough's chroot must be a mount point: outside of it, `mount --bind DIRECTORY DIRECTORY`.",
     },
   );
+}
+
+/** False in a chroot whose root is not a mount point. The kernel lists the mounts that this process can reach. */
+function isRootMounted(): boolean {
+  const points = readFileSync("/proc/self/mountinfo", "utf8").matchAll(/^(?:\S+ ){4}(\S+)/gm);
+  return Array.from(points, ([, point]) => point).includes("/");
 }
 
 function enterCommand(environment: Environment, { forCommand }: { forCommand: boolean }): string[] {
