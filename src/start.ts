@@ -121,8 +121,8 @@ function runInBackground(
 
 /** Loads its code only now: node:fs alone takes a quarter of a help's time. */
 async function prepareReplacement(): Promise<Replacement> {
-  const { givenDescriptors, replaceProcess } = await import("./programs/replace-process.ts");
-  const descriptors = givenDescriptors();
+  const { inheritedDescriptors, replaceProcess } = await import("./programs/replace-process.ts");
+  const descriptors = inheritedDescriptors();
   return (command, environment) =>
     replaceProcess(
       [...command, ...calledProgram(), ...process.argv.slice(2)],

@@ -61,7 +61,7 @@ export function openDebianSources(architectures: readonly string[], work: string
         const names = waiting.flatMap((name) => [name, `${name}:${architecture}`]);
         const records = runProgram(["apt-cache", ...options, "show", "--no-all-versions", ...names]);
         const dependencies: string[] = [];
-        for (const control of records.split(/\n\n+/).filter((text) => isFor(architecture, text))) {
+        for (const control of records.split(/\n\n+/).filter((text) => canRunOn(architecture, text))) {
           found.set(field(control, "Package"), keyOf(control));
           dependencies.push(...dependenciesOf(control));
         }
@@ -83,7 +83,7 @@ function unpack(archive: string, place: string): [key: string, UnpackedPackage] 
   return [key, { name: field(control, "Package"), version: field(control, "Version"), control, directory }];
 }
 
-function isFor(architecture: string, control: string): boolean {
+function canRunOn(architecture: string, control: string): boolean {
   return [architecture, "all"].includes(field(control, "Architecture"));
 }
 

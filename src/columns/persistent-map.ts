@@ -50,7 +50,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     return this.get(key) !== undefined;
   }
 
-  /** True if there is a path below `path`. */
+  /** Returns true if a key is a path below `path`. */
   hasBelow(path: string): boolean {
     for (let layer = this.#top; layer !== undefined; layer = layer.below) {
       layer.directories ??= directoriesOf(layer.entries);
@@ -90,7 +90,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
   }
 }
 
-/** Returns `map` with other values for some keys. */
+/** Returns `map` with `additions`, which replace values of the same keys. */
 export function extend<Value extends NonNullable<unknown>>(
   map: ReadonlyMap<string, Value>,
   additions: Iterable<readonly [string, Value]>,
@@ -134,7 +134,7 @@ function directoriesOf(entries: ReadonlyMap<string, unknown>): ReadonlySet<strin
   for (const path of entries.keys()) {
     for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
       const directory = path.slice(0, end);
-      // Its parents are there, too.
+      // Its parents are in the set, too.
       if (directories.has(directory)) break;
       directories.add(directory);
     }

@@ -5,13 +5,13 @@
 import { digestOf } from "./digest.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
-/** Of a layer: what kind of statement it has. */
+/** The annotation of the manifest's layers that names the type of the statement in them. */
 export const predicateAnnotation = "in-toto.io/predicate-type";
 
 /** An in-toto statement. */
 export interface Attestation {
   predicateType: string;
-  /** JSON. */
+  /** The statement as JSON. */
   statement: string;
 }
 
@@ -26,7 +26,7 @@ export function putAttestations(
   attestations: readonly Attestation[],
   put: (mediaType: string, content: string) => Descriptor,
 ): AttestationDescriptor {
-  const nowhere = { architecture: "unknown", os: "unknown" };
+  const noPlatform = { architecture: "unknown", os: "unknown" };
   const layers = attestations.map(({ predicateType, statement }) => ({
     ...put(mediaTypes.statement, statement),
     annotations: { [predicateAnnotation]: predicateType },
@@ -35,7 +35,7 @@ export function putAttestations(
   const manifest = {
     schemaVersion: 2,
     mediaType: mediaTypes.manifest,
-    config: put(mediaTypes.config, JSON.stringify({ ...nowhere, config: {}, rootfs })),
+    config: put(mediaTypes.config, JSON.stringify({ ...noPlatform, config: {}, rootfs })),
     layers,
   };
   return {
@@ -44,6 +44,6 @@ export function putAttestations(
       "vnd.docker.reference.digest": image.digest,
       "vnd.docker.reference.type": "attestation-manifest",
     },
-    platform: nowhere,
+    platform: noPlatform,
   };
 }

@@ -25,13 +25,13 @@ export async function* decompress(
     yield* content;
     return;
   }
-  // Loaded only for a compressed layer: it would be a good part of a command's start.
+  // Imported only here, since loading these modules takes a good part of a short command's time.
   const { Readable } = await import("node:stream");
   const { pipeline } = await import("node:stream/promises");
   const { createGunzip, createZstdDecompress } = await import("node:zlib");
   const stream: Transform =
     compression === "gzip" ? createGunzip({ chunkSize }) : createZstdDecompress({ chunkSize });
-  // An error of the source also comes out of the stream.
+  // The stream fails with the source's errors, too: these must not be reported as damage.
   let failure: unknown;
   const source = (async function* () {
     try {
@@ -41,11 +41,11 @@ export async function* decompress(
       throw error;
     }
   })();
-  const fed = pipeline(Readable.from(source, { objectMode: false }), stream);
-  fed.catch(() => undefined);
+  const piped = pipeline(Readable.from(source, { objectMode: false }), stream);
+  piped.catch(() => undefined);
   try {
     for await (const chunk of stream) yield chunk as Uint8Array;
-    await fed;
+    await piped;
   } catch (error) {
     if (failure !== undefined) throw failure;
     throw new BoughError(`${name} is damaged: ${messageOf(error)}`);
@@ -62,12 +62,12 @@ export function findCompression(name: string): Compression | undefined {
   return compressions.find((compression) => compression === (name === "uncompressed" ? "none" : name));
 }
 
-/** Fixed, so that the same bytes always make the same blocks, and so the same archive. */
+/** The size is fixed, so that the same bytes always make the same blocks, and so the same archive. */
 const blockBytes = 1024 * 1024;
-/** Blocks in progress at once: enough to keep all threads busy. */
+/** The number of blocks that are compressed at once: enough to keep all threads busy. */
 const maxBlocks = 8;
 
-/** Disposing it ends its threads. */
+/** Compresses archives. Disposing it ends its threads. */
 export interface Compressor extends Disposable {
   readonly compression: Compression;
   /** Every reader can decompress the result as one file. */

@@ -5,7 +5,7 @@
 export interface ImageConfig {
   /** The argument of a USER instruction. */
   User?: string;
-  /** A set: `80/tcp`. */
+  /** A set of ports, such as `80/tcp`. */
   ExposedPorts?: Readonly<Record<string, unknown>>;
   /** `NAME=value` each; see `variablesIn`. */
   Env?: readonly string[];
@@ -16,7 +16,7 @@ export interface ImageConfig {
   WorkingDir?: string;
   Labels?: Readonly<Record<string, string>>;
   StopSignal?: string;
-  /** Docker's, like the next three. Its content is not checked. */
+  /** Docker's addition, like the three fields after it. Its content is not checked. */
   Healthcheck?: Readonly<Record<string, unknown>>;
   /** Instructions, each as written. */
   OnBuild?: readonly string[];
@@ -68,14 +68,11 @@ export function withDefaultPath(variables: Iterable<[string, string]>): Map<stri
   return new Map([["PATH", defaultPath], ...variables]);
 }
 
-export function withVariables(
-  config: ImageConfig,
-  variables: Iterable<readonly [string, string]>,
-): ImageConfig {
+export function withEnv(config: ImageConfig, variables: Iterable<readonly [string, string]>): ImageConfig {
   return { ...config, Env: Array.from(variables, ([name, value]) => `${name}=${value}`) };
 }
 
-interface Type {
+interface FieldType {
   expected: string;
   includes(value: unknown): boolean;
 }
@@ -85,17 +82,17 @@ const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const text: Type = { expected: "a string", includes: isText };
-const texts: Type = { expected: "a list of strings", includes: isTexts };
-const command: Type = { ...texts };
-const object: Type = { expected: "an object", includes: isObject };
-const labels: Type = {
+const text: FieldType = { expected: "a string", includes: isText };
+const texts: FieldType = { expected: "a list of strings", includes: isTexts };
+const command: FieldType = { ...texts };
+const object: FieldType = { expected: "an object", includes: isObject };
+const labels: FieldType = {
   expected: "an object whose values are strings",
   includes: (value) => isObject(value) && Object.values(value).every(isText),
 };
-const flag: Type = { expected: "true or false", includes: (value) => typeof value === "boolean" };
+const flag: FieldType = { expected: "true or false", includes: (value) => typeof value === "boolean" };
 
-const types: Readonly<Record<keyof ImageConfig, Type>> = {
+const types: Readonly<Record<keyof ImageConfig, FieldType>> = {
   User: text,
   ExposedPorts: object,
   Env: texts,
@@ -110,9 +107,9 @@ const types: Readonly<Record<keyof ImageConfig, Type>> = {
   Shell: command,
   ArgsEscaped: flag,
 };
-const typesByName: ReadonlyMap<string, Type> = new Map(Object.entries(types));
+const typesByName: ReadonlyMap<string, FieldType> = new Map(Object.entries(types));
 
-function problemOf(value: unknown, type: Type | undefined): string | undefined {
+function problemOf(value: unknown, type: FieldType | undefined): string | undefined {
   if (type?.includes(value) === false) return `must be ${type.expected}`;
   return isShallow(value) ? undefined : "is nested too deeply";
 }
@@ -120,7 +117,7 @@ function problemOf(value: unknown, type: Type | undefined): string | undefined {
 /** Maximum characters of a field's name in a message: names can be arbitrary. */
 const maxNameLength = 80;
 
-/** More than any tool writes. JSON.parse accepts millions of levels, for which JSON.stringify would overflow the stack. */
+/** Levels of nested values, more than any tool writes. JSON.parse accepts millions of levels, for which JSON.stringify would overflow the stack. */
 const maxDepth = 32;
 
 function isShallow(value: unknown, depth = maxDepth): boolean {
@@ -139,7 +136,7 @@ export function inheritConfig(
 ): ImageConfig {
   const variables = new Map([...variablesIn(base), ...variablesIn(own)]);
   const complete = hasAllButEnv ? own : inherit(base, own);
-  return variables.size === 0 ? complete : withVariables(complete, variables);
+  return variables.size === 0 ? complete : withEnv(complete, variables);
 }
 
 function inherit(base: ImageConfig, own: ImageConfig): ImageConfig {

@@ -11,7 +11,7 @@ import {
 import { BoughError } from "../errors.ts";
 import { namesOf, PathResolution } from "../paths/path-resolution.ts";
 
-/** Paths are absolute and clean. */
+/** The files of an image. All paths are absolute and clean. */
 export interface ImageTree {
   /** Looks a path up like lstat(2), but follows no links on the way either. */
   lookUp(path: string): Promise<ImageTreeEntry | undefined>;
@@ -103,7 +103,7 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
   return paths;
 }
 
-/** `at`: the missing path. */
+/** Returns the error for a source. `at` is the path that is missing. */
 function missing(path: string, at: string, isThroughLink: boolean): BoughError {
   const hint = isThroughLink ? `A symbolic link leads to ${at}, which is missing.` : undefined;
   return new BoughError(`${JSON.stringify(path)}: not found`, { hint });

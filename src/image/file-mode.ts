@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 
-/** The mode of a directory that nothing describes. */
+/** The mode of a directory for which none is given. */
 export const directoryMode = 0o755;
 
 /** Returns `-rwxr-xr-x`: a file's type and permissions as ls(1) shows them. */
@@ -32,19 +32,20 @@ export type ModeChange = (mode: number, isDirectory: boolean) => number;
 const octal = /^0*[0-7]{1,4}$/;
 
 /**
- * Returns the mode of the directories that a COPY makes for its files: a `--chmod` in digits counts for them, too, but for setuid,
- * setgid and the sticky bit, as in Docker. One in letters does not: then it returns `undefined`.
+ * Returns the mode of the directories that a COPY makes for its files. As in Docker, a `--chmod` in digits also sets their mode,
+ * without setuid, setgid and the sticky bit. Returns `undefined` for symbols, which do not change them.
  */
-export function madeDirectoryMode(chmod: string): number | undefined {
+export function createdDirectoryMode(chmod: string): number | undefined {
   return octal.test(chmod) ? Number.parseInt(chmod, 8) & 0o777 : undefined;
 }
 
 /**
- * Returns the text by which a cached copy is found: another one than in earlier versions where these gave other modes, to directories
- * and by letters.
+ * Returns the text that stands for a `--chmod` in a chain hash. It is more than the argument where earlier versions of bough set
+ * other modes (of directories, and for some symbols), so that their layers are not used.
  */
 export function chmodKey(chmod: string): string {
-  if (octal.test(chmod)) return madeDirectoryMode(chmod) === directoryMode ? chmod : `${chmod} directories`;
+  if (octal.test(chmod))
+    return createdDirectoryMode(chmod) === directoryMode ? chmod : `${chmod} directories`;
   return chmod.includes("=") || /[-+][^-+,]*[Xstugo]/.test(chmod) ? `${chmod} FreeBSD` : chmod;
 }
 
@@ -80,7 +81,7 @@ export function parseMode(text: string): ModeChange {
 
 const setIds = 0o6000;
 const sticky = 0o1000;
-/** The bits that each letter before the operator means. */
+/** The bits that each letter before the operator selects. */
 const masks: Readonly<Record<string, number>> = { u: 0o4700, g: 0o2070, o: 0o007, a: setIds | 0o777 };
 const permissions: Readonly<Record<string, number>> = { r: 0o444, w: 0o222, x: 0o111 };
 const shifts: Readonly<Record<string, number>> = { u: 6, g: 3, o: 0 };
@@ -96,7 +97,7 @@ class ModeAction {
     this.#mask = mask;
   }
 
-  /** `mayExecute`: what `X` asks, of the file before all actions. */
+  /** @param mayExecute true if `X` means `x`: for a directory, and for a file that was executable before all actions */
   apply([operator = "", ...letters]: string, mayExecute: boolean): number {
     const hasSpecial = this.#mask === 0 || (this.#mask & ~0o007) !== 0;
     let given = 0;
@@ -123,7 +124,7 @@ class ModeAction {
       isAssigned = true;
       this.#copy(operator, shift);
     }
-    // Also without any letter, `=` takes all permissions away.
+    // `=` without letters removes all permissions.
     if (given === 0 && !isAssigned) this.#change(operator, 0);
     flush();
     return this.#mode;

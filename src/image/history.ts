@@ -25,7 +25,7 @@ const maxLines = 10_000;
 const maxLength = 64 * 1024;
 
 /** Checks an origin from outside. A history with an invalid line is left out, unless `onMalformed` throws. */
-export function parseOrigin(
+export function parseImageOrigin(
   { author, history, platform }: { author?: unknown; history?: unknown; platform?: unknown },
   onMalformed: (problem: string) => void = () => undefined,
 ): ImageOrigin {
@@ -89,12 +89,12 @@ export function completeHistory(
 }
 
 /** Drops the lines without a layer, and then the oldest ones, from a history that is too long to be stored. */
-export function withinLimit(history: readonly HistoryLine[]): readonly HistoryLine[] {
+export function truncateHistory(history: readonly HistoryLine[]): readonly HistoryLine[] {
   return history.length <= maxLines ? history : history.filter(hasLayer).slice(-maxLines);
 }
 
 /** Gives the only layer to the last step with one, for steps whose changes are all in one layer. */
-export function inOneLayer(history: readonly HistoryLine[]): HistoryLine[] {
+export function squashHistory(history: readonly HistoryLine[]): HistoryLine[] {
   const last = history.findLastIndex(hasLayer);
   return history.map((line, at) => (hasLayer(line) && at !== last ? { ...line, empty_layer: true } : line));
 }

@@ -5,8 +5,8 @@ import type { ImageConfig } from "./config.ts";
 import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
 import type { LayerBlob } from "./layer-header.ts";
-import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
-import { type Descriptor, dockersMediaType, mediaTypes } from "./oci-layout.ts";
+import { blobReuse, type LayerContent, writeLayer } from "./layer-writer.ts";
+import { type Descriptor, mediaTypes, toDockerMediaType } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
@@ -33,15 +33,15 @@ export interface ImageToWrite {
   attest?: Attest | undefined;
   /** True to compress stored blobs again that have another compression. */
   recompresses?: boolean;
-  /** True if an index names it, also if it has nothing else to name. */
+  /** True if an index names the image even if it names nothing else. */
   hasIndex?: boolean;
-  /** True for Docker's media types, where nothing of the image is without one. */
+  /** True for Docker's media types, if there is one for each part of the image. */
   hasDockersTypes?: boolean;
-  /** Set if this stands for the images of platforms, which one index names: then `layers` are those of all, one after the other. */
+  /** The images of several platforms, if this stands for their index. Then `layers` are those of all images, one after the other. */
   parts?: readonly ImageToWrite[];
 }
 
-/** Joins the images for several platforms to one that is written at once. */
+/** Joins the images of several platforms to one index. */
 export function joinImages(
   images: readonly [ImageToWrite, ...ImageToWrite[]],
   { isIndex = false } = {},
@@ -51,12 +51,14 @@ export function joinImages(
   return { ...first, layers: images.flatMap(({ layers }) => layers), parts: images };
 }
 
-/** `digest`: of the image's manifest. */
+/** Returns an image's attestations. `digest` is that of its manifest. */
 export type Attest = (image: ImageToWrite, digest: string) => Promise<readonly Attestation[]>;
 
 /**
- * `entries`: the annotations of each of the index's entries for the image, which name it. `manifests`: further entries, which an existing
- * index has.
+ * Writes an image as an OCI layout.
+ *
+ * @param entries annotations that name the image, for each of its entries in the index
+ * @param manifests further entries of the index, from one that exists
  */
 export async function writeOciLayout(
   files: OutputFiles,
@@ -68,7 +70,7 @@ export async function writeOciLayout(
   }: { compression: Compression; entries: readonly Record<string, string>[]; manifests?: readonly unknown[] },
 ): Promise<WrittenImage> {
   const layers = await writeLayers(files, image, compression, blobPath);
-  const written = await describeImage(image, layers, (mediaType, content) =>
+  const written = await putManifests(image, layers, (mediaType, content) =>
     putBlob(files, blobPath, mediaType, content),
   );
   const { descriptor } = written;
@@ -82,17 +84,17 @@ export async function writeOciLayout(
   return written;
 }
 
-/** Stores what describes an image. Nothing is put before all that it refers to. */
-type PutDescription = (mediaType: string, content: string) => Descriptor;
+/** Stores a configuration, a manifest or an index, each after the blobs that it refers to. */
+type PutBlob = (mediaType: string, content: string) => Descriptor;
 
 /**
  * Puts an image's configuration and manifest, and the index of it and its attestations, if it has any. For several platforms, the
  * index names the images of all, and then their attestations.
  */
-export async function describeImage(
+export async function putManifests(
   image: ImageToWrite,
   layers: readonly LayerBlob[],
-  put: PutDescription,
+  put: PutBlob,
 ): Promise<WrittenImage> {
   const manifests: (Descriptor & Pick<ImageToWrite, "platform">)[] = [];
   const attestations: unknown[] = [];
@@ -124,7 +126,7 @@ export async function describeImage(
   const mediaType = typeOf(mediaTypes.index);
   const index = put(mediaType, indexOf([...manifests, ...attestations], { mediaType, ...annotations }));
   const descriptor = { ...index, ...annotationField("index-descriptor", image.annotations) };
-  // What docker takes for the id of several images is their index.
+  // Docker's id of an image for several platforms is the digest of its index.
   return { descriptor, configDigest: others.length > 0 ? index.digest : (configs[0] ?? ""), layers };
 }
 
@@ -138,17 +140,17 @@ function indexOf(
   return JSON.stringify({ schemaVersion: 2, mediaType, manifests, ...annotations });
 }
 
-/** Returns the media types that an image has in place of OCI's. All of them are Docker's, or none, as in BuildKit. */
+/** Returns a function from OCI's media types to those of the image: all of them are Docker's, or none, as in BuildKit. */
 function mediaTypesOf(image: ImageToWrite, layers: readonly LayerBlob[]): (mediaType: string) => string {
   const { hasDockersTypes, parts = [image] } = image;
   const isPossible =
     parts.every(({ attest }) => attest === undefined) &&
-    layers.every(({ mediaType }) => dockersMediaType(mediaType) !== undefined);
+    layers.every(({ mediaType }) => toDockerMediaType(mediaType) !== undefined);
   if (hasDockersTypes !== true || !isPossible) return (mediaType) => mediaType;
-  return (mediaType) => dockersMediaType(mediaType) ?? mediaType;
+  return (mediaType) => toDockerMediaType(mediaType) ?? mediaType;
 }
 
-/** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
+/** Writes an image in the format of skopeo's `dir:` (https://github.com/containers/image/blob/main/docs/containers-transports.5.md). */
 export async function writeSkopeoDirectory(
   files: OutputFiles,
   image: ImageToWrite,
@@ -188,7 +190,7 @@ export async function writeDockerArchive(
 function putManifest(
   image: ImageToWrite,
   layers: readonly LayerBlob[],
-  put: PutDescription,
+  put: PutBlob,
   {
     typeOf = (mediaType) => mediaType,
     top,
@@ -229,14 +231,14 @@ async function writeLayers(
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
   using compressor = createCompressor(compression);
-  const keeps = keptBy(image, keepsStored);
+  const reuse = blobReuse(image, keepsStored);
   for (const layer of image.layers) {
     if (layer.known !== undefined) {
       blobs.push(layer.known);
       continue;
     }
     const file = files.create();
-    const blob = await writeLayer(layer, compressor, keeps, file);
+    const blob = await writeLayer(layer, compressor, reuse, file);
     file.keep(place(blob.digest), blob.size);
     layer.onWritten?.(blob);
     blobs.push(blob);
@@ -244,7 +246,7 @@ async function writeLayers(
   return blobs;
 }
 
-/** https://github.com/opencontainers/image-spec/blob/main/config.md */
+/** Returns an image's configuration as JSON (https://github.com/opencontainers/image-spec/blob/main/config.md). */
 function configurationOf(
   { config, origin, platform, created }: ImageToWrite,
   blobs: readonly LayerBlob[],
@@ -262,7 +264,10 @@ function configurationOf(
   });
 }
 
-/** The parts of an image that take annotations (https://github.com/opencontainers/image-spec/blob/main/annotations.md), by the names of docker buildx. A descriptor is the part's entry in an index, or in a layout's list of images. */
+/**
+ * The parts of an image that take annotations (https://github.com/opencontainers/image-spec/blob/main/annotations.md), by the names of
+ * docker buildx. A descriptor is the part's entry in an index, or in a layout's list of images.
+ */
 export type AnnotatedPart = "manifest" | "manifest-descriptor" | "index" | "index-descriptor";
 
 export type Annotations = Readonly<Partial<Record<AnnotatedPart, ReadonlyMap<string, string>>>>;

@@ -1,11 +1,11 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { whiteoutPrefix } from "./archive-limits.ts";
-import { layerHeader, opaqueMark } from "./layer-header.ts";
+import { layerHeader, opaqueWhiteout } from "./layer-header.ts";
 import { endBytes, padding } from "./tar-header.ts";
 import { readLayerTar, type TarEntry } from "./tar-reader.ts";
 
 /** An entry, and its position in the archive. */
-interface PlacedFile extends IndexedFile {
+interface ArchivedFile extends IndexedFile {
   start: number;
   end: number;
 }
@@ -18,9 +18,9 @@ const chunkBytes = 1024 * 1024;
  * entries exactly as the archive has them.
  */
 export async function* layerDifference(base: TreeIndex, path: string): AsyncGenerator<Uint8Array> {
-  const image = await readPlaces(path);
-  for (const gone of missing(base, image)) {
-    const name = below(parentOf(gone), `${whiteoutPrefix}${gone.slice(gone.lastIndexOf("/") + 1)}`);
+  const image = await indexArchive(path);
+  for (const gone of removedPaths(base, image)) {
+    const name = joinPath(parentOf(gone), `${whiteoutPrefix}${gone.slice(gone.lastIndexOf("/") + 1)}`);
     const mark = { flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 } as const;
     yield layerHeader({ name: Buffer.from(name, "latin1"), ...mark });
   }
@@ -36,9 +36,9 @@ export async function* layerDifference(base: TreeIndex, path: string): AsyncGene
 }
 
 /** Returns entries in the archive's order. */
-async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
-  const files = new Map<string, PlacedFile>();
-  let last: PlacedFile | undefined;
+async function indexArchive(path: string): Promise<Map<string, ArchivedFile>> {
+  const files = new Map<string, ArchivedFile>();
+  let last: ArchivedFile | undefined;
   for await (const entry of readLayerTar(Bun.file(path).stream(), "the archive from the service")) {
     const { start, offset, size } = entry;
     if (last !== undefined) last.end = start;
@@ -49,7 +49,7 @@ async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
 }
 
 /** Returns the topmost of the removed paths. A directory with entries exists even if the archive does not list it. */
-function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): string[] {
+function removedPaths(base: TreeIndex, image: ReadonlyMap<string, ArchivedFile>): string[] {
   const present = new Set(image.keys());
   for (const path of image.keys()) for (const parent of ancestorsOf(path)) present.add(parent);
   const mayHave = (path: string) =>
@@ -59,7 +59,7 @@ function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): strin
     .sort();
 }
 
-function changedFiles(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): ReadonlySet<string> {
+function changedFiles(base: TreeIndex, image: ReadonlyMap<string, ArchivedFile>): ReadonlySet<string> {
   // An archive in which no entry has attributes does not record them.
   const hasAttributes = image.values().some(({ attributes }) => attributes !== "");
   const isSame = (file: IndexedFile, other: IndexedFile | undefined) =>
@@ -111,13 +111,13 @@ export async function applyLayer(
   name: string,
 ): Promise<void> {
   const layer: TreeIndex = new Map();
-  /** Paths that are removed with everything below them; directories whose entries are removed. */
+  /** Paths that are removed with everything below them, and directories whose entries are removed. */
   const [gone, emptied] = [new Set<string>(), new Set<string>()];
   for await (const entry of readLayerTar(archive, name)) {
     const path = pathOf(entry.name);
     const [parent, last] = [parentOf(path), path.slice(path.lastIndexOf("/") + 1)];
-    if (last === opaqueMark) emptied.add(parent);
-    else if (last.startsWith(whiteoutPrefix)) gone.add(below(parent, last.slice(whiteoutPrefix.length)));
+    if (last === opaqueWhiteout) emptied.add(parent);
+    else if (last.startsWith(whiteoutPrefix)) gone.add(joinPath(parent, last.slice(whiteoutPrefix.length)));
     else layer.set(path, await indexEntry(entry));
   }
   for (const [path, { isDirectory }] of layer) {
@@ -132,7 +132,7 @@ export async function applyLayer(
   for (const [path, file] of layer) tree.set(path, file);
 }
 
-/** Reads the file's content. */
+/** Hashes the file's content, too. */
 async function indexEntry(entry: TarEntry): Promise<IndexedFile> {
   const { type, mode, uid, gid, modified } = entry;
   const attributes = entry.attributes
@@ -171,7 +171,7 @@ function parentOf(path: string): string {
   return path.slice(0, Math.max(path.lastIndexOf("/"), 0));
 }
 
-function below(directory: string, name: string): string {
+function joinPath(directory: string, name: string): string {
   return directory === "" ? name : `${directory}/${name}`;
 }
 

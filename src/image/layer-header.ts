@@ -3,8 +3,8 @@ import type { Compressor } from "./compression.ts";
 import { type Descriptor, layerMediaType } from "./oci-layout.ts";
 import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 
-/** The mark of a directory that hides the layers below (OCI image specification). */
-export const opaqueMark = ".wh..wh..opq";
+/** The entry of a directory that hides all that lower layers have in it: an opaque whiteout (OCI image specification). */
+export const opaqueWhiteout = ".wh..wh..opq";
 
 /** An entry of a layer's archive. Its name is relative to the root; a directory's ends with a slash. */
 export interface LayerEntry extends WrittenHeader {
@@ -49,7 +49,7 @@ function paxRecord(key: string, value: Uint8Array | string): Uint8Array {
   return Buffer.concat([Buffer.from(String(length)), rest]);
 }
 
-/** Values that have a PAX record are truncated, or left out. */
+/** Returns a header in which values that have a PAX record are truncated or 0. */
 function ustarHeader(header: WrittenHeader): Uint8Array {
   const { name, target, uid, gid, size, modified, device } = header;
   const fitting = (value: number, length: 8 | 12) => (value < 0 || value > maxNumber[length] ? 0 : value);

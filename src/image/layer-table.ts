@@ -25,7 +25,7 @@ const prefixes = ["io.github.containers.zstd-chunked", "io.containers.zstd-chunk
 /** The only type of table. */
 const tableType = "1";
 
-/** Finds the table of a layer by the annotations that the image's manifest has for it. `undefined`: it has none. */
+/** Finds the table of a layer by the annotations that the image's manifest has for it. Returns `undefined` if it has none. */
 export function findTable(annotations: unknown, blobSize: number): LayerTable | undefined {
   for (const prefix of prefixes) {
     const digest = fieldOf(annotations, `${prefix}.manifest-checksum`);
@@ -39,12 +39,12 @@ export function findTable(annotations: unknown, blobSize: number): LayerTable | 
   return undefined;
 }
 
-/** Returns the entries in a table, in the order of the archive; files are empty. Throws if it is damaged. `name`: for messages. */
+/** Returns the entries in a table, in the archive's order; files are empty. Throws if it is damaged. `name` is the layer's in messages. */
 export async function readTable(bytes: Uint8Array, table: LayerTable, name: string): Promise<TarEntry[]> {
   const listed = digestOf(bytes) === table.digest ? fieldOf(await parse(bytes, table), "entries") : undefined;
   if (!Array.isArray(listed)) throw damaged(name);
   return listed.flatMap((value: unknown): TarEntry[] => {
-    // A further part of a file's content.
+    // A chunk is a further part of the content of a file that was listed before.
     if (fieldOf(value, "type") === "chunk") return [];
     const entry = readEntry(value);
     if (entry === undefined) throw damaged(name);
@@ -54,7 +54,7 @@ export async function readTable(bytes: Uint8Array, table: LayerTable, name: stri
 
 async function parse(bytes: Uint8Array, { rawSize }: LayerTable): Promise<unknown> {
   try {
-    // No more of it is taken than it is to have.
+    // A damaged table may decompress to far more than the size that it states.
     const { bytes: plain } = await readAtMost(rawSize, decompress(inOneChunk(bytes), "zstd", "a table"));
     return JSON.parse(plain.toString());
   } catch {
@@ -99,7 +99,7 @@ function readEntry(value: unknown): TarEntry | undefined {
 
 async function* noPieces(): AsyncGenerator<never> {}
 
-/** Returns a name as a layer's reader has it: a character for each byte. JSON has lost the bytes of one that is not UTF-8. */
+/** Returns a name as `readLayerTar` decodes it, as latin1. Returns `undefined` if it is not UTF-8, since JSON has then lost bytes of it. */
 function asBytes(value: unknown): string | undefined {
   const text = asText(value);
   if (text === undefined || text.includes("\uFFFD")) return undefined;

@@ -1,5 +1,4 @@
-/** Layers of an image that is written: read, packed, or taken as they were stored. */
-
+/** Layers of an image that is written: they are archived and compressed, or their stored blobs are used. */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../errors.ts";
@@ -17,7 +16,7 @@ export interface LayerContent {
   stored?: LayerBlob | undefined;
   /** Addresses of registries' repositories that may have the blob: `docker://HOST/NAME`. */
   sources?: readonly string[] | undefined;
-  /** About as many bytes as `open` returns, for people. */
+  /** The approximate number of bytes that `open` returns, for messages. */
   size?: number | undefined;
   /** Packs the layer without passing it through this thread; `undefined` if it has to be opened. Not for `stored` blobs. */
   pack?: ((job: Omit<PackJob, "signal" | "clampTo">) => Promise<LayerBlob | undefined>) | undefined;
@@ -41,41 +40,41 @@ export interface PackJob {
   onRead(bytes: number): void;
 }
 
-/** Options of an image that concern its stored layers. */
-interface Packing {
+/** The option of an image that concerns its stored layers. */
+interface Recompression {
   /** True to compress stored blobs again that have another compression. */
   recompresses?: boolean;
 }
 
 /**
- * Which stored blobs are written unchanged: those that are `compressed`, however (plain ones, too, if layers are not compressed),
- * or those whose compression is `equal` to that of the other layers. `plain`: none, since all layers must be plain.
+ * The stored blobs that are written unchanged: those that are `compressed` in any way (uncompressed ones, too, if layers are not
+ * compressed), those whose compression is `equal` to that of the other layers, or `none`, since all layers must be uncompressed.
  */
-export type Keeps = "compressed" | "equal" | "plain";
+type BlobReuse = "compressed" | "equal" | "none";
 
-export function keptBy({ recompresses }: Packing, keepsStored = true): Keeps {
-  if (!keepsStored) return "plain";
+export function blobReuse({ recompresses }: Recompression, keepsStored = true): BlobReuse {
+  if (!keepsStored) return "none";
   return recompresses === true ? "equal" : "compressed";
 }
 
 /** Returns a layer's blob if it is known without being read: that of an earlier write, or a stored one that stays as it is. */
 export function knownBlob(
   { known, stored }: Pick<LayerContent, "known" | "stored">,
-  image: Packing,
+  image: Recompression,
   compression: Compression,
 ): LayerBlob | undefined {
-  if (stored !== undefined && isKept(stored, keptBy(image), compression)) return stored;
+  if (stored !== undefined && isKept(stored, blobReuse(image), compression)) return stored;
   return known;
 }
 
-function isKept(stored: LayerBlob, keeps: Keeps, compression: Compression): boolean {
+function isKept(stored: LayerBlob, reuse: BlobReuse, compression: Compression): boolean {
   const current = compressionOf(stored);
-  switch (keeps) {
+  switch (reuse) {
     case "compressed":
       return current !== "none" || compression === "none";
     case "equal":
       return current === compression;
-    case "plain":
+    case "none":
       return false;
   }
 }
@@ -89,7 +88,7 @@ function compressionOf({ mediaType }: Pick<Descriptor, "mediaType">): Compressio
 export async function writeLayer(
   { stored, open, pack }: LayerContent,
   compressor: Compressor,
-  keeps: Keeps,
+  reuse: BlobReuse,
   { place, write }: Pick<OutputFile, "place" | "write">,
 ): Promise<LayerBlob> {
   const { compression } = compressor;
@@ -97,14 +96,14 @@ export async function writeLayer(
   if (packed) return packed;
   const content = await open();
   if (stored === undefined) return writeLayerBlob(content, compressor, write);
-  if (isKept(stored, keeps, compressor.compression)) {
+  if (isKept(stored, reuse, compressor.compression)) {
     const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
-    requireSame(blob.digest, stored.digest);
+    requireDigest(blob.digest, stored.digest);
     return stored;
   }
   const plain = decompress(content, compressionOf(stored), stored.digest);
   const blob = await writeLayerBlob(plain, compressor, write);
-  requireSame(blob.diffId, stored.diffId);
+  requireDigest(blob.diffId, stored.diffId);
   return blob;
 }
 
@@ -113,7 +112,7 @@ const uncompressed: Pick<Compressor, "compression" | "compress"> = {
   compress: (chunks) => chunks,
 };
 
-function requireSame(actual: string, expected: string): void {
+function requireDigest(actual: string, expected: string): void {
   if (actual === expected) return;
   throw new BoughError(
     `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
@@ -135,7 +134,7 @@ interface PackedLayer extends Disposable {
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** Keeps layers in files between packing and sending: a registry wants to know the size of a blob before its first byte. */
+/** BlobReuse layers in files between packing and sending: a registry wants to know the size of a blob before its first byte. */
 export function createPackedLayers({
   compression,
   recompresses = false,
@@ -165,12 +164,12 @@ export function createPackedLayers({
       write(bytes);
     };
     const file = { place, write: limited };
-    const blob = await writeLayer(layer, compressor, keptBy({ recompresses }), file).catch((error) => {
+    const blob = await writeLayer(layer, compressor, blobReuse({ recompresses }), file).catch((error) => {
       files?.[Symbol.dispose]();
       files = undefined;
       throw error;
     });
-    // Two layers may be the same blob, and the first is done before the other.
+    // The name is not the digest: two layers may be the same blob, and the first may be disposed of before the other is read.
     const name = String(++count);
     keep(name, blob.size);
     const path = join(directory, name);

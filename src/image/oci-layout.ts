@@ -22,8 +22,8 @@ export const mediaTypes = {
 /** The type that an in-toto statement names itself: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md */
 export const statementType = "https://in-toto.io/Statement/v1";
 
-/** Docker's for the same formats. */
-export const dockersTypes = {
+/** Docker's media types of the same formats. */
+export const dockerMediaTypes = {
   index: "application/vnd.docker.distribution.manifest.list.v2+json",
   manifest: "application/vnd.docker.distribution.manifest.v2+json",
   config: "application/vnd.docker.container.image.v1+json",
@@ -31,10 +31,14 @@ export const dockersTypes = {
 } as const;
 
 /** The media types of indexes: OCI's and Docker's. */
-export const indexTypes: readonly string[] = [mediaTypes.index, dockersTypes.index];
+export const indexTypes: readonly string[] = [mediaTypes.index, dockerMediaTypes.index];
 
 /** The media types of manifests: those of images, and those of indexes. */
-export const manifestTypes: readonly string[] = [mediaTypes.manifest, dockersTypes.manifest, ...indexTypes];
+export const manifestTypes: readonly string[] = [
+  mediaTypes.manifest,
+  dockerMediaTypes.manifest,
+  ...indexTypes,
+];
 
 /** Returns the media type of a layer with this compression. */
 export function layerMediaType(compression: Compression): string {
@@ -45,19 +49,19 @@ export function layerMediaType(compression: Compression): string {
 export const nameAnnotation = "org.opencontainers.image.ref.name";
 
 /** containerd's annotation for the whole name, which Docker reads, too. */
-export const containerdName = "io.containerd.image.name";
+export const containerdNameAnnotation = "io.containerd.image.name";
 
 /** Pairs of OCI's media types and Docker's. Docker has none for layers in zstd. */
 const pairs: readonly (readonly [oci: string, docker: string])[] = [
-  [mediaTypes.index, dockersTypes.index],
-  [mediaTypes.manifest, dockersTypes.manifest],
-  [mediaTypes.config, dockersTypes.config],
-  [layerMediaType("none"), dockersTypes.layer],
-  [layerMediaType("gzip"), `${dockersTypes.layer}.gzip`],
+  [mediaTypes.index, dockerMediaTypes.index],
+  [mediaTypes.manifest, dockerMediaTypes.manifest],
+  [mediaTypes.config, dockerMediaTypes.config],
+  [layerMediaType("none"), dockerMediaTypes.layer],
+  [layerMediaType("gzip"), `${dockerMediaTypes.layer}.gzip`],
 ];
 
 /** Returns Docker's media type for one of OCI's or its own; `undefined` if it has none. */
-export function dockersMediaType(mediaType: string): string | undefined {
+export function toDockerMediaType(mediaType: string): string | undefined {
   return pairs.find((pair) => pair.includes(mediaType))?.[1];
 }
 

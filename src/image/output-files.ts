@@ -12,7 +12,7 @@ export interface OutputFiles extends Disposable {
 }
 
 export interface OutputFile {
-  /** The offset at which the file begins, for what writes all of it without `write`. */
+  /** The position of the file's content, for a writer that does not call `write`. */
   place: { path: string; position: number };
   write(bytes: Uint8Array): void;
   /** Finishes the file of `size` bytes under a relative name. Files of the same name have the same content. */
@@ -53,8 +53,10 @@ export function writeToDirectory(directory: string): OutputFiles {
 }
 
 /**
- * Writes one file at a time to an archive. A header is rewritten when its file's name and size are known, so that no content is on disk
- * twice. `flags`: `r+` for an empty file that exists.
+ * Writes one file at a time to an archive. A header is written again when its file's name and size are known, so that no content is on
+ * disk twice.
+ *
+ * @param flags `r+` for an empty file that exists
  */
 export function writeToArchive(path: string, flags: "wx" | "r+" = "wx"): OutputFiles {
   const descriptor = openSync(path, flags, 0o644);

@@ -18,7 +18,7 @@ export function parsePlatform(text: string): Platform {
   if (parts.length > 3 || !parts.every((part) => /^[a-z0-9._-]+$/.test(part))) throw invalid(text);
   if (parts.length === 1) {
     const [word = ""] = parts;
-    // A word alone may be anything, such as `all` or a system: containerd, too, takes only architectures that it knows.
+    // A single word may be anything, such as `all` or a system. Like containerd, bough takes only known architectures.
     if (!(Object.hasOwn(aliases, word) || architectures.includes(word))) throw invalid(text);
     parts.unshift("linux");
   }
@@ -43,8 +43,8 @@ export function machinePlatform(): string {
   return `linux/${machineArchitecture()}`;
 }
 
-/** Returns true for an image for this machine; one that says nothing is. */
-export function isMachines(platform: string | undefined): boolean {
+/** Returns true for a platform that this machine runs without emulation, and for an image that states none. */
+export function isNativePlatform(platform: string | undefined): boolean {
   const machine = machinePlatform();
   return platform === undefined || platform === machine || platform.startsWith(`${machine}/`);
 }
@@ -54,13 +54,17 @@ export function isSamePlatform(one: Platform, other: Platform): boolean {
 }
 
 /** Returns true for an image that runs where one of the `wanted` platform does. */
-export function isFor(image: Platform, wanted: Platform): boolean {
+export function canRunOn(image: Platform, wanted: Platform): boolean {
   return suitability(image, wanted) !== undefined;
 }
 
 /** Throws for an image that its id or a lookup by it has found, if it is for another platform than the wanted one. */
-export function requireFor(found: string | undefined, wanted: string | undefined, reference: string): void {
-  if (found === undefined || wanted === undefined || isFor(parsePlatform(found), parsePlatform(wanted)))
+export function requirePlatform(
+  found: string | undefined,
+  wanted: string | undefined,
+  reference: string,
+): void {
+  if (found === undefined || wanted === undefined || canRunOn(parsePlatform(found), parsePlatform(wanted)))
     return;
   throw new BoughError(`${reference} is an image for ${found}, and ${wanted} is wanted`, {
     kind: "usage",
@@ -68,8 +72,8 @@ export function requireFor(found: string | undefined, wanted: string | undefined
   });
 }
 
-/** Returns the image that suits the `wanted` platform best; the first, if several do. `platform`: returns that of an image. */
-export function chooseFor<Image>(
+/** Returns the image that suits the `wanted` platform best; the first, if several do. `platform` returns that of an image. */
+export function chooseBestImage<Image>(
   images: readonly Image[],
   wanted: Platform,
   platform: (image: Image) => Platform,
@@ -87,7 +91,7 @@ function suitability(image: Platform, wanted: Platform): number | undefined {
   const [own, highest] = [levelOf(image), levelOf(wanted)];
   if (own === highest || (typeof own === "number" && own <= Number(highest)))
     return typeof own === "number" ? own : 1;
-  // Who names no variant leaves it to the machine.
+  // If no variant is wanted, the machine decides whether it can run the image's.
   return wanted.variant === "" ? 0 : undefined;
 }
 

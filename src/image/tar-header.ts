@@ -78,7 +78,7 @@ export function isZeroBlock(block: Uint8Array): boolean {
   return block.every((byte) => byte === 0);
 }
 
-/** Returns `undefined` if the checksum does not match: the block is no header. */
+/** Returns `undefined` if the checksum does not match, since the block is not a header then. */
 export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHeader | undefined {
   const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0);
   if (sum !== numberAt(block, 148, 8)) return undefined;
@@ -143,7 +143,7 @@ export function attributesIn(records: ReadonlyMap<string, string>): { name: stri
 const attributePrefix = "SCHILY.xattr.";
 
 export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, string>): TarHeader {
-  // An empty value removes what a global header says (POSIX, pax, "pax Extended Header").
+  // An empty value undoes that of a global header (POSIX, pax, "pax Extended Header").
   const text = (key: string) => records.get(key) || undefined;
   const number = (key: string, otherwise: number) => {
     const value = Number(text(key) ?? otherwise);
@@ -212,7 +212,7 @@ interface FileAttributes {
   gid: number;
 }
 
-/** Returns nothing for a name that fits in a header. */
+/** Returns GNU's entry with a long name; nothing for a name that fits in a header. */
 function longName(flag: "L" | "K", name: string, date: Date): Uint8Array {
   const bytes = Buffer.from(`${name}\0`);
   const size = bytes.byteLength;

@@ -47,8 +47,8 @@ const types: Record<string, TarEntry["type"]> = {
   "5": "directory",
 };
 
-/** Headers for the following entry; an entry needs about three. */
-const maxHeadersInARow = 100;
+/** The maximum number of extended headers before an entry, which needs about three. */
+const maxExtendedHeaders = 100;
 
 /**
  * Reads the entries of an archive. Rejects if the archive is damaged or truncated; `archive` is its name in the message. Does not
@@ -116,7 +116,7 @@ async function* readEntries(source: TarSource, { text, needsEnd, problem }: Styl
     const raw = parseHeader(block, text);
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
-      if (extended.count >= maxHeadersInARow)
+      if (extended.count >= maxExtendedHeaders)
         throw damaged("it has too many extended headers before an entry");
       if (raw.size < 0) throw damaged("a header has an invalid size");
       extended.add(raw.flag, await takePadded(source, raw.size, damaged));
@@ -139,7 +139,7 @@ function createExtendedHeaders(text: DecodeText) {
   const global = new Map<string, string>();
   let own = new Map<string, string>();
   return {
-    /** How many there were since the last entry. */
+    /** The number of extended headers since the last entry. */
     count: 0,
     add(flag: string, content: Uint8Array): void {
       this.count++;
@@ -148,7 +148,7 @@ function createExtendedHeaders(text: DecodeText) {
         for (const [key, value] of parsePaxRecords(content, text))
           (flag === "g" ? global : own).set(key, value);
     },
-    /** Returns those of the next entry. */
+    /** Returns the records of the next entry. */
     takeRecords(): Map<string, string> {
       const records = new Map([...global, ...own]);
       own = new Map();
@@ -184,7 +184,7 @@ function createContent(
   if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is invalid");
   let left = stored + padding(stored);
   async function* raw(length: number): AsyncGenerator<Uint8Array> {
-    for await (const part of fromStart(source.pass(length), damaged)) {
+    for await (const part of reportTruncation(source.pass(length), damaged)) {
       left -= part.byteLength;
       yield part;
     }
@@ -205,7 +205,7 @@ function createContent(
     let offset = 0;
     for await (const bytes of raw(stored)) {
       const end = offset + bytes.byteLength;
-      // The consumer may detach the memory of `bytes`.
+      // `end` is computed before, since the consumer may detach the memory of `bytes`.
       yield { offset, bytes };
       offset = end;
     }
@@ -227,7 +227,10 @@ async function takePadded(source: TarSource, size: number, damaged: Damaged): Pr
   return content.subarray(0, size);
 }
 
-async function* fromStart(parts: AsyncGenerator<Uint8Array>, damaged: Damaged): AsyncGenerator<Uint8Array> {
+async function* reportTruncation(
+  parts: AsyncGenerator<Uint8Array>,
+  damaged: Damaged,
+): AsyncGenerator<Uint8Array> {
   try {
     yield* parts;
   } catch (error) {

@@ -12,7 +12,7 @@ const maxExtents = 1_000_000;
 const maxDigits = 15;
 
 interface SparseFile {
-  /** Bytes in the archive, including a map among them. */
+  /** Bytes in the archive, including a map that precedes the data. */
   stored: number;
   take(length: number): AsyncGenerator<Uint8Array>;
   /** Makes the error for an invalid map. */
@@ -27,7 +27,7 @@ export interface Sparse {
   numbers: readonly number[] | undefined;
 }
 
-/** Returns what the PAX records say of a sparse file; `undefined` for another file. Formats 0.0, 0.1 and 1.0. */
+/** Reads a sparse file's PAX records, in the formats 0.0, 0.1 and 1.0. Returns `undefined` for another file. */
 export function sparseOf(
   records: ReadonlyMap<string, string>,
   fail: (how: string) => Error,

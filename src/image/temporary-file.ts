@@ -1,4 +1,4 @@
-/** Files that get a name when they are complete, so that nothing takes an incomplete one for it. */
+/** Files that get their name when they are complete, so that no reader finds an incomplete one. */
 import { closeSync, constants, copyFileSync, openSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { renameOver } from "../paths/rename-over.ts";
@@ -14,8 +14,8 @@ export interface TemporaryFile extends Disposable {
 }
 
 /**
- * Makes a file for a place in `directory`. On Linux it has no name, if the file system allows that, so that a process that is killed
- * leaves nothing behind; else it has a temporary one. The umask cuts its mode.
+ * Opens a new file that will be kept in `directory`. On Linux it has no name, if the file system allows that, so that a process that is
+ * killed leaves nothing behind; otherwise it has a temporary name. The umask restricts its mode.
  */
 export function openTemporaryFile(directory: string, mode = 0o644): TemporaryFile {
   return openNameless(directory, mode) ?? openNamed(directory, mode);

@@ -4,7 +4,7 @@ import { layerHeader } from "./layer-header.ts";
 import { endBytes, padding } from "./tar-header.ts";
 import { readTreeTar, type TarEntry } from "./tar-reader.ts";
 
-/** The files of an image, and the directory of the archive that they go into, with a slash at its end; empty: its root. */
+/** The files of an image, and the directory of the archive that they go into: it ends with a slash, and is empty for the root. */
 export interface TreeToWrite {
   tree: AsyncIterable<Uint8Array>;
   prefix: string;
@@ -12,7 +12,9 @@ export interface TreeToWrite {
 
 /**
  * Joins the archives of images' files, whose names begin with `./`, to one whose names don't, without an entry for the root: `tar -x f`
- * finds `f` in it. Times are whole seconds. `time`: of all entries, in place of their own.
+ * finds `f` in it. Times are whole seconds.
+ *
+ * @param time the time of all entries, in place of their own
  */
 export async function* writeTreeTar(
   trees: readonly TreeToWrite[],

@@ -1,4 +1,4 @@
-/** The most links that one path may lead through, as in containerd's resolution of paths in an image. */
+/** The maximum number of links on the way of one path, as in containerd's resolution of paths in an image. */
 const maxLinks = 255;
 
 /**
@@ -6,19 +6,19 @@ const maxLinks = 255;
  * `next` returns in the directory at `reached`, and says what it is: `enter` or `follow`.
  */
 export class PathResolution {
-  /** The names from the root to the place that was reached. None is a link or `..`. */
+  /** The names of the directory that was reached, from the root. None is a link or `..`. */
   readonly reached: string[];
   #links = 0;
   /** Names that are left, the next one last. */
   readonly #left: string[];
-  readonly #refuse: RefusedPath;
+  readonly #limits: ResolutionLimits;
 
   /**
    * @param from the names of a directory without links, from which a relative path starts
-   * @param refuse makes the error to throw for a path with too many links, and for one that leads above the root if that is refused
+   * @param limits makes the errors for a path with too many links, and for one that leads above the root if that is refused
    */
-  constructor(path: string, refuse: RefusedPath, from: readonly string[] = []) {
-    this.#refuse = refuse;
+  constructor(path: string, limits: ResolutionLimits, from: readonly string[] = []) {
+    this.#limits = limits;
     this.reached = path.startsWith("/") ? [] : [...from];
     this.#left = namesOf(path).reverse();
   }
@@ -27,8 +27,8 @@ export class PathResolution {
   next(): string | undefined {
     for (let name = this.#left.pop(); name !== undefined; name = this.#left.pop()) {
       if (name !== "..") return name;
-      if (this.reached.pop() === undefined && this.#refuse.aboveRoot !== undefined)
-        throw this.#refuse.aboveRoot();
+      if (this.reached.pop() === undefined && this.#limits.aboveRoot !== undefined)
+        throw this.#limits.aboveRoot();
     }
     return undefined;
   }
@@ -43,22 +43,22 @@ export class PathResolution {
     return this.#links > 0;
   }
 
-  /** Goes on at a name, which is no link. */
+  /** Enters the name, which is not a link. */
   enter(name: string): void {
     this.reached.push(name);
   }
 
-  /** Goes on with the target of the name, which is a link in the directory that was reached. */
+  /** Continues at the target of the name, which is a link in the directory that was reached. */
   follow(target: string): void {
-    if (++this.#links > (this.#refuse.maxLinks ?? maxLinks)) throw this.#refuse.tooManyLinks();
+    if (++this.#links > (this.#limits.maxLinks ?? maxLinks)) throw this.#limits.tooManyLinks();
     if (target.startsWith("/")) this.reached.length = 0;
     for (const name of namesOf(target).reverse()) this.#left.push(name);
   }
 }
 
-interface RefusedPath {
+interface ResolutionLimits {
   tooManyLinks(): Error;
-  /** Absent: `..` of the root is the root. */
+  /** If it is absent, `..` of the root is the root. */
   aboveRoot?(): Error;
   /** Fewer links than in an image, where the kernel itself follows the path later. */
   maxLinks?: number;

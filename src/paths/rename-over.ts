@@ -4,7 +4,7 @@ import { errorCode } from "../system-error.ts";
 const attempts = 50;
 const pauseMilliseconds = 20;
 
-/** Renames a file, also over another one. Windows refuses that while a program, such as a virus scanner, has the other one open. */
+/** Renames a file, and replaces one at the new path. Windows refuses that while a program, such as a virus scanner, has that one open. */
 export function renameOver(from: string, to: string): void {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -8,13 +8,13 @@ import { errorCode } from "../system-error.ts";
 import { startOnPipes } from "./pipes.ts";
 
 /** A running program. */
-export type Running = Pick<
+export type RunningProgram = Pick<
   Subprocess,
   "pid" | "exited" | "exitCode" | "signalCode" | "resourceUsage" | "ref" | "unref"
 >;
 
 /** A running program with its standard streams. */
-export interface Helper extends Running {
+export interface Helper extends RunningProgram {
   readonly stdin: InputSink;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
@@ -29,7 +29,7 @@ export interface InputSink {
   end(): unknown;
 }
 
-interface HelperPlace {
+interface SpawnSettings {
   /** All environment variables of the program; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;
@@ -49,7 +49,7 @@ export interface Deadline {
   hint?: Message;
 }
 
-interface HelperEnd {
+interface HelperResult {
   /** 128 plus the signal's number if a signal has ended it, as in shells. */
   status: number;
   stdout: string;
@@ -62,7 +62,7 @@ interface HelperEnd {
  */
 export function startHelper(
   command: readonly string[],
-  place: HelperPlace,
+  place: SpawnSettings,
 ): Subprocess<"pipe", "pipe", "pipe"> {
   return Bun.spawn([...command], {
     ...spawnOptions(place),
@@ -71,7 +71,7 @@ export function startHelper(
 }
 
 /** Starts a program like `startHelper`, on pipes that the program's children may open by name, such as `/dev/stdout`. */
-export function startPipedHelper(command: readonly string[], place: HelperPlace): Helper {
+export function startPipedHelper(command: readonly string[], place: SpawnSettings): Helper {
   return startOnPipes((pipes) =>
     Bun.spawn([...command], {
       ...spawnOptions(place),
@@ -80,7 +80,7 @@ export function startPipedHelper(command: readonly string[], place: HelperPlace)
   );
 }
 
-function spawnOptions(place: HelperPlace) {
+function spawnOptions(place: SpawnSettings) {
   return {
     ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
     env: { ...place.environment },
@@ -91,7 +91,7 @@ function spawnOptions(place: HelperPlace) {
 
 const isWindows = process.platform === "win32";
 
-function furtherDescriptors({ descriptors = [] }: HelperPlace): (number | null)[] {
+function furtherDescriptors({ descriptors = [] }: SpawnSettings): (number | null)[] {
   const given = descriptors.slice(0, descriptors.findLastIndex((descriptor) => descriptor !== undefined) + 1);
   return given.map((descriptor) => descriptor ?? null);
 }
@@ -115,7 +115,10 @@ async function writeInput({ stdin }: Pick<Helper, "stdin">, input: string): Prom
   }
 }
 
-export function isRunning({ exitCode, signalCode }: Pick<Running, "exitCode" | "signalCode">): boolean {
+export function isRunning({
+  exitCode,
+  signalCode,
+}: Pick<RunningProgram, "exitCode" | "signalCode">): boolean {
   return exitCode === null && signalCode === null;
 }
 
@@ -130,13 +133,13 @@ export function tryToExecute(path: string): string | undefined {
 }
 
 /** Kills the helper and everything that it started, even after the helper's own end. */
-export function endHelper(helper: Pick<Running, "pid" | "exitCode" | "signalCode">): void {
+export function endHelper(helper: Pick<RunningProgram, "pid" | "exitCode" | "signalCode">): void {
   if (isWindows) endTree(helper);
   else sendSignal(-helper.pid, "SIGKILL");
 }
 
 /** Windows has no process groups: it knows who started whom as long as that one lives. */
-function endTree(helper: Pick<Running, "pid" | "exitCode" | "signalCode">): void {
+function endTree(helper: Pick<RunningProgram, "pid" | "exitCode" | "signalCode">): void {
   if (!isRunning(helper)) return;
   const taskkill = Bun.which("taskkill");
   if (taskkill === null) sendSignal(helper.pid, "SIGKILL");
@@ -146,15 +149,15 @@ function endTree(helper: Pick<Running, "pid" | "exitCode" | "signalCode">): void
 /** Runs a program to its end. Rejects with a BoughError that names it when the deadline has passed. */
 export async function runHelper(
   command: readonly string[],
-  { input = "", ...options }: HelperPlace & Deadline & { input?: string },
-): Promise<HelperEnd> {
+  { input = "", ...options }: SpawnSettings & Deadline & { input?: string },
+): Promise<HelperResult> {
   const helper = startHelper(command, options);
   return await beforeDeadline(helper, command, waitForEnd(helper, input), options);
 }
 
 /** Resolves as `awaited` does. If that rejects, the deadline passes, or the signal is aborted, kills the helper and rejects. */
 export async function beforeDeadline<T>(
-  helper: Running,
+  helper: RunningProgram,
   command: readonly string[],
   awaited: Promise<T>,
   { clock, seconds, signal, failure = "did not end", hint }: Deadline,
@@ -178,14 +181,14 @@ export async function beforeDeadline<T>(
   }
 }
 
-async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">, input: string): Promise<HelperEnd> {
-  const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
+async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">, input: string): Promise<HelperResult> {
+  const output = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
   await writeInput(helper, input);
   const status = await helper.exited;
   // A child left behind would keep the pipes open as long as it lives: util-linux 2.38's `unshare --map-auto` leaves one that
   // waits forever if user namespaces are forbidden.
   endHelper(helper);
-  const [stdout, stderr] = await said;
+  const [stdout, stderr] = await output;
   return { status, stdout, stderr };
 }
 

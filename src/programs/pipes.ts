@@ -20,7 +20,7 @@ export function startOnPipes(start: (ends: Standard) => Subprocess) {
   const [stdin, stdout, stderr] = [open("write"), open("read"), open("read")];
   const process = start([stdin.theirs, stdout.theirs, stderr.theirs]);
   const [input, output, errors] = [new Input(stdin.own), new Output(stdout.own), new Output(stderr.own)];
-  // The streams close them.
+  // From now on the streams close this process's ends.
   own.move();
   return {
     get pid() {
@@ -108,17 +108,17 @@ class Output implements AsyncIterable<Uint8Array> {
 
   /** Closes the output. What is waiting for a chunk gets it first. */
   discard(): void {
-    // Nothing else does so if nobody has read a chunk.
+    // If no chunk was read, the generator has not begun, and so never closes it.
     if (!this.#hasBegun) closeSync(this.#descriptor);
     this.#hasBegun = true;
     this.#chunks.return(undefined).catch(() => undefined);
   }
 }
 
-/** Opens a pipe of which this process has the `end`. That is non-blocking; the program's end blocks, as programs expect. */
+/** Opens a pipe whose `end` is this process's. That end is non-blocking; the program's blocks, as programs expect. */
 function openPipe(end: "read" | "write"): { own: number; theirs: number } {
   const ends = new Int32Array(2);
-  // It fails with EMFILE or ENFILE only; the other errors in its manual are of wrong arguments.
+  // With valid arguments pipe2(2) fails with EMFILE or ENFILE only.
   if (libc().pipe2(ends, closeOnExec) !== 0) throw tooManyFiles();
   const [read = -1, write = -1] = ends;
   const [blocking, theirs] = end === "read" ? [read, write] : [write, read];

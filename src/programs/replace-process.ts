@@ -1,31 +1,31 @@
-/** Replaces this process by another program, which gets all descriptors that this one was given. */
-
+/** Replaces this process by another program, which inherits the descriptors that this process has inherited. */
 import { ptr } from "bun:ffi";
 import { readdirSync, readlinkSync } from "node:fs";
 import { libc } from "./libc.ts";
 
 /**
- * Returns the descriptors behind standard error that this process was started with, such as that of a shell's `<(...)`. To be called
- * before anything is opened: nothing tells what was opened since.
+ * Returns the descriptors above standard error that this process was started with, such as that of a shell's `<(...)`. Must be called
+ * before anything is opened, since it returns that, too.
  */
-export function givenDescriptors(): number[] {
+export function inheritedDescriptors(): number[] {
   return readdirSync("/proc/self/fd").flatMap((name) => {
     const descriptor = Number(name);
-    return descriptor > 2 && isGiven(descriptor) ? [descriptor] : [];
+    return descriptor > 2 && isInherited(descriptor) ? [descriptor] : [];
   });
 }
 
-/** Bun itself has opened only what has no name, such as its event loop. */
-function isGiven(descriptor: number): boolean {
+/** Bun itself has opened only anonymous inodes, such as its event loop's. */
+function isInherited(descriptor: number): boolean {
   try {
     return !readlinkSync(`/proc/self/fd/${descriptor}`).startsWith("anon_inode:");
   } catch {
-    // That of the list itself is closed by now.
+    // The descriptor with which the directory was listed is closed by now.
     return false;
   }
 }
 
-const setFlags = 2;
+/** `F_SETFD` of fcntl(2). */
+const setDescriptorFlags = 2;
 
 /** Does what execve(2) does, but leaves `descriptors` open: Bun's own function closes all but the standard streams. */
 export function replaceProcess(
@@ -50,8 +50,8 @@ function executeWith(
   const { fcntl, execve } = libc();
   const settings = Object.entries(definedOf(environment)).map(([name, value]) => `${name}=${value}`);
   const [words, variables] = [createStringArray(command), createStringArray(settings)];
-  // Bun has set close-on-exec on all that it was given.
-  for (const descriptor of descriptors) fcntl(descriptor, setFlags, 0);
+  // Bun has set close-on-exec on all inherited descriptors.
+  for (const descriptor of descriptors) fcntl(descriptor, setDescriptorFlags, 0);
   execve(textOf(path), words.pointers, variables.pointers);
 }
 

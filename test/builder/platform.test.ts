@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { dependsOnPlatform, platformArguments } from "../../src/builder/state/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { chooseFor, formatPlatform, type Platform, parsePlatform } from "../../src/image/platform.ts";
+import { chooseBestImage, formatPlatform, type Platform, parsePlatform } from "../../src/image/platform.ts";
 
 describe("a platform is normalised as containerd does:", () => {
   test.each([
@@ -50,7 +50,7 @@ test.each([
   ["linux/ppc64le/power9", ["linux/ppc64le"], undefined],
   ["linux/amd64", ["windows/amd64", "linux/386"], undefined],
 ] as const)("for %s, the best of %j is %s", (wanted, images, best) => {
-  expect(chooseFor(images, parsePlatform(wanted), parsePlatform)).toBe(best);
+  expect(chooseBestImage(images, parsePlatform(wanted), parsePlatform)).toBe(best);
 });
 
 test("TARGET and BUILD arguments tell the image's platform and the service's", () => {

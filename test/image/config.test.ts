@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type ImageConfig, parseImageConfig, variablesIn, withVariables } from "../../src/image/config.ts";
+import { type ImageConfig, parseImageConfig, variablesIn, withEnv } from "../../src/image/config.ts";
 
 const whole = {
   User: "app:staff",
@@ -94,7 +94,7 @@ describe("the environment variables", () => {
   });
 
   test("can be replaced without changing the rest of the configuration", () => {
-    expect(withVariables(whole, Object.entries({ A: "b=c", B: "" }))).toEqual({
+    expect(withEnv(whole, Object.entries({ A: "b=c", B: "" }))).toEqual({
       ...whole,
       Env: ["A=b=c", "B="],
     });

@@ -1,6 +1,11 @@
 /** An image's history: reading what other programs wrote, and matching it with the layers that bough has. */
 import { describe, expect, test } from "bun:test";
-import { completeHistory, type HistoryLine, parseOrigin, withinLimit } from "../../src/image/history.ts";
+import {
+  completeHistory,
+  type HistoryLine,
+  parseImageOrigin,
+  truncateHistory,
+} from "../../src/image/history.ts";
 
 const at = (second: number) => new Date(second * 1000).toISOString();
 const layer = (second: number) => ({ created: at(second), created_by: `layer of ${second}` });
@@ -49,9 +54,9 @@ describe("every layer has a line, and every line a time", () => {
 
 test("a history with too many lines keeps those with a layer", () => {
   const few = [line("a"), line("e", empty)];
-  expect(withinLimit(few)).toBe(few);
+  expect(truncateHistory(few)).toBe(few);
   const many = [line("a"), ...Array.from({ length: 10_000 }, () => line("e", empty)), line("b")];
-  expect(withinLimit(many)).toEqual([line("a"), line("b")]);
+  expect(truncateHistory(many)).toEqual([line("a"), line("b")]);
 });
 
 describe("the history of a configuration is read", () => {
@@ -70,10 +75,10 @@ describe("the history of a configuration is read", () => {
     ["not at all if it has too many lines", Array.from({ length: 10_001 }, () => ({})), undefined],
     ["not at all if it is null", null, undefined],
   ])("%s", (_, history, expected) => {
-    expect(parseOrigin({ history, author: "me" })).toEqual(
+    expect(parseImageOrigin({ history, author: "me" })).toEqual(
       expected === undefined ? { author: "me" } : { author: "me", history: expected as HistoryLine[] },
     );
-    const again = parseOrigin({ history: expected });
+    const again = parseImageOrigin({ history: expected });
     expect(again.history).toEqual(expected as HistoryLine[] | undefined);
   });
 });

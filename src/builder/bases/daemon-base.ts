@@ -1,6 +1,6 @@
 /** Images of docker's daemon to start or copy from. */
 import { BoughError } from "../../errors.ts";
-import { isFor, parsePlatform } from "../../image/platform.ts";
+import { canRunOn, parsePlatform } from "../../image/platform.ts";
 import { sentences, wording } from "../../messages/wording.ts";
 import { parseReference, type RegistryReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -80,7 +80,7 @@ async function findKnown(
     const image = recallImage(name, store, platform);
     const found = image === undefined ? undefined : await service.findImage(image);
     if (found === undefined || found === "unsupported") continue;
-    if (found.platform === undefined || isFor(parsePlatform(found.platform), wanted)) return found;
+    if (found.platform === undefined || canRunOn(parsePlatform(found.platform), wanted)) return found;
   }
   return undefined;
 }

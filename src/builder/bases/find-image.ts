@@ -1,12 +1,12 @@
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import {
+  canRunOn,
   defaultPlatform,
   formatPlatform,
-  isFor,
   type Platform,
   parsePlatform,
-  requireFor,
+  requirePlatform,
 } from "../../image/platform.ts";
 import { isUuid, otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -142,13 +142,13 @@ async function isForeign(
   if (found.platform === undefined) return false;
   if (isUuid(reference)) {
     if (suitsAll !== true)
-      requireFor(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
+      requirePlatform(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
     return false;
   }
   // An older variant has been imported for this one if its registry has nothing better.
   if (platform !== undefined)
     return found.platform !== platform && recallImage(reference, store, platform) !== found.uuid;
-  return !isFor(parsePlatform(found.platform), await platformOf(supports));
+  return !canRunOn(parsePlatform(found.platform), await platformOf(supports));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
 import { defaultPath, type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
-import { formatPlatform, type Platform, requireFor } from "../../image/platform.ts";
+import { formatPlatform, type Platform, requirePlatform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
 import type { Dialect } from "../dialect.ts";
@@ -26,7 +26,7 @@ export async function startFromImage(
   const image = await findLockedImage(name, platform, build);
   const { uuid, origin, reference } = image;
   if (!isLinkedForAll(name, build))
-    requireFor(image.platform, platform && formatPlatform(platform), reference);
+    requirePlatform(image.platform, platform && formatPlatform(platform), reference);
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration

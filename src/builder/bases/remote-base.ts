@@ -1,7 +1,7 @@
 import { isDigest } from "../../image/digest.ts";
 import { findTable } from "../../image/layer-table.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
-import { chooseFor, isFor, type Platform, parsePlatform } from "../../image/platform.ts";
+import { canRunOn, chooseBestImage, type Platform, parsePlatform } from "../../image/platform.ts";
 import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
 import { readConfig } from "../../registry/image-config.ts";
 import { registryHost } from "../../registry/repository.ts";
@@ -71,7 +71,7 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const described = parseRecord(config.bytes);
   // An import says which platform the image is for.
   const own = readPlatform(described);
-  if (own === undefined || !isFor(own, platform)) return undefined;
+  if (own === undefined || !canRunOn(own, platform)) return undefined;
   const diffIds = asRecord(described?.rootfs)?.diff_ids;
   if (!Array.isArray(diffIds) || diffIds.length !== blobs.length) return undefined;
   const layers = blobs.flatMap((blob, at) => {
@@ -112,7 +112,7 @@ export async function manifestFor(
         return own === undefined ? [] : [{ digest: entry?.digest, own }];
       })
     : [];
-  const wanted = chooseFor(described, platform, ({ own }) => own);
+  const wanted = chooseBestImage(described, platform, ({ own }) => own);
   const digest = wanted?.digest;
   return isDigest(digest) ? store.getManifest(digest, signal) : undefined;
 }

@@ -1,6 +1,6 @@
 /** What this machine notes of images, for services that cannot store it or be asked for it. */
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
-import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
+import { type ImageOrigin, parseImageOrigin } from "../../image/history.ts";
 import { parseReference, withLatest } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
@@ -31,7 +31,7 @@ export function noteOrigin(image: string, origin: ImageOrigin, { facts }: Pick<S
 
 export function notedOrigin(image: string, { facts }: Pick<Store, "facts">): ImageOrigin | undefined {
   const noted = facts.get(image, originQuestion);
-  return noted === undefined ? undefined : parseOrigin(JSON.parse(noted));
+  return noted === undefined ? undefined : parseImageOrigin(JSON.parse(noted));
 }
 
 const originQuestion = "origin";

@@ -2,7 +2,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { type ModeChange, madeDirectoryMode, parseMode } from "../../image/file-mode.ts";
+import { createdDirectoryMode, type ModeChange, parseMode } from "../../image/file-mode.ts";
 import { wording } from "../../messages/wording.ts";
 import {
   isRepository,
@@ -77,7 +77,7 @@ export function expandCopyWords(
     chown: expand(instruction.chown ?? ""),
     chmod,
     changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
-    directoryMode: dialect.copiesAsBuildKit ? madeDirectoryMode(chmod) : undefined,
+    directoryMode: dialect.copiesAsBuildKit ? createdDirectoryMode(chmod) : undefined,
     checksum: repositories.length > 0 ? undefined : parseChecksum(given),
     warnings: isAdd && instruction.unpack === undefined ? paths.filter(isArchive).map(copiedArchive) : [],
   };

@@ -1,5 +1,5 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { type HistoryLine, hasLayer, type ImageOrigin, withinLimit } from "../../image/history.ts";
+import { type HistoryLine, hasLayer, type ImageOrigin, truncateHistory } from "../../image/history.ts";
 import type { StageScope } from "./scope.ts";
 
 /** A step of a stage, linked to the one before it. Stages that start from one another share their first steps. */
@@ -48,7 +48,7 @@ export function linesOfLayer(
     isFound ||= hasLayer(step.line);
     lines.push(step.line);
   }
-  return withinLimit(masked(lines.reverse(), stage, buildArgs));
+  return truncateHistory(masked(lines.reverse(), stage, buildArgs));
 }
 
 /** Returns the author and history of an image of the stage's current state. */
@@ -62,7 +62,7 @@ export function originOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): 
     // A base without a history gets none if no step is added.
     ...(before === undefined && lines.length === 0
       ? {}
-      : { history: withinLimit([...(before ?? []), ...masked(lines.reverse(), stage, buildArgs)]) }),
+      : { history: truncateHistory([...(before ?? []), ...masked(lines.reverse(), stage, buildArgs)]) }),
   };
 }
 

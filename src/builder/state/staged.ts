@@ -1,5 +1,5 @@
 import { PersistentMap } from "../../columns/persistent-map.ts";
-import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
+import { hasWhiteoutName, whiteoutNameError } from "../../image/archive-limits.ts";
 import type { ExtendedAttributes, SpecialKind } from "../../service/wire/file.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import type { LosableImage } from "./layer.ts";
@@ -123,7 +123,8 @@ export function beginAddition(staged: Staged): {
   };
   return {
     add(path, entry) {
-      if (hasMarkName(path)) throw markNameError(path, "Copy it under another name, or leave it out.");
+      if (hasWhiteoutName(path))
+        throw whiteoutNameError(path, "Copy it under another name, or leave it out.");
       if (isBelow(path, replaced)) clear();
       const previous = added.get(path) ?? before.get(path);
       if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) {

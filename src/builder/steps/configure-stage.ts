@@ -1,5 +1,5 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { type ImageConfig, variablesIn, withDefaultPath, withVariables } from "../../image/config.ts";
+import { type ImageConfig, variablesIn, withDefaultPath, withEnv } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { configurationHash } from "../cache/chain-hash.ts";
@@ -101,7 +101,7 @@ function configurationOf(
   variables: Iterable<[string, string]>,
 ): ImageConfig {
   const { WorkingDir, Env: _, ...others } = config;
-  const kept = withVariables(others, new Map(variables));
+  const kept = withEnv(others, new Map(variables));
   return {
     ...others,
     ...(kept.Env?.length === 0 ? {} : { Env: kept.Env }),

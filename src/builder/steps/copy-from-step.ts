@@ -1,5 +1,5 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
-import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
+import { hasWhiteoutName, whiteoutNameError } from "../../image/archive-limits.ts";
 import { chmodKey } from "../../image/file-mode.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
@@ -37,7 +37,7 @@ export async function copyFromImage(
   const line = instruction.range.start;
   await requireDirectories(words.destination, stage, build.services);
   const path = pathInImage(stage.config.WorkingDir, words.destination);
-  if (hasMarkName(path)) throw markNameError(path, "Copy it under another name.");
+  if (hasWhiteoutName(path)) throw whiteoutNameError(path, "Copy it under another name.");
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);

@@ -1,6 +1,6 @@
 /** Docker's daemon: https://docs.docker.com/reference/api/engine/ */
 import { BoughError } from "../../errors.ts";
-import { formatPlatform, isFor, type Platform } from "../../image/platform.ts";
+import { canRunOn, formatPlatform, type Platform } from "../../image/platform.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readLines } from "../../streams.ts";
@@ -126,7 +126,7 @@ function openDaemon(
       const id = asText(found?.Id);
       if (found === undefined || id === undefined) return undefined;
       const own = platformOf(found);
-      if (own !== undefined && !isFor(own, platform)) {
+      if (own !== undefined && !canRunOn(own, platform)) {
         // Only containerd's store may have several images of one name.
         if (!known.hasContentStore) return undefined;
         if ((await readIfPresent(`${path}?${platformQuery(platform)}`)) === undefined)

@@ -12,7 +12,7 @@ import {
   writeOciLayout,
   writeSkopeoDirectory,
 } from "../../image/image-writer.ts";
-import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import { type TreeToWrite, writeTreeTar } from "../../image/tree-tar.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
@@ -80,7 +80,7 @@ type OciDestination = Extract<Destination, { kind: "oci" | "oci-archive" }>;
 function entriesFor({ name, wholeNames = [] }: OciDestination): Record<string, string>[] {
   if (wholeNames.length > 0)
     return wholeNames.map((whole) => ({
-      [containerdName]: whole,
+      [containerdNameAnnotation]: whole,
       [nameAnnotation]: whole.slice(whole.lastIndexOf(":") + 1),
     }));
   return name === undefined ? [] : [{ [nameAnnotation]: name }];

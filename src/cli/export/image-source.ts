@@ -3,7 +3,7 @@ import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { inheritConfig } from "../../image/config.ts";
-import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
+import { completeHistory, type HistoryLine, hasLayer, squashHistory } from "../../image/history.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
@@ -44,7 +44,7 @@ export async function openImageContent(
     ? await openLayers(service, uuid, times)
     : openWhole(service, uuid, times, over?.layers);
   const { history: steps = [] } = origin;
-  const merged = over === undefined ? inOneLayer(steps) : overHistory(over.base.history, steps);
+  const merged = over === undefined ? squashHistory(steps) : overHistory(over.base.history, steps);
   const known = hasLayers ? steps : merged;
   const complete = completeHistory(known, layers);
   const unknown = complete.length - known.length;
@@ -134,7 +134,7 @@ function openWhole(
 /** Returns the base's history, and the image's own as that of one layer. `steps` may begin with the base's history. */
 function overHistory(base: readonly HistoryLine[], steps: readonly HistoryLine[]): HistoryLine[] {
   const hasBase = base.every(({ created_by }, at) => steps[at]?.created_by === created_by);
-  const own = inOneLayer(hasBase ? steps.slice(base.length) : steps);
+  const own = squashHistory(hasBase ? steps.slice(base.length) : steps);
   return [...base, ...own, ...(own.some(hasLayer) ? [] : [{ created_by: "bough" }])];
 }
 

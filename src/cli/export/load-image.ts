@@ -7,7 +7,7 @@ import {
 } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
-import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { writeToArchive } from "../../image/output-files.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
@@ -102,7 +102,7 @@ function withLayers(content: ImageToWrite, layers: readonly LayerContent[]): Par
 /** containerd's annotation has the whole name, that of OCI the tag. */
 function entryFor(name: string): Record<string, string> {
   return {
-    [containerdName]: wholeName(name),
+    [containerdNameAnnotation]: wholeName(name),
     [nameAnnotation]: name.slice(name.lastIndexOf(":") + 1),
   };
 }

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { compressions } from "../../image/compression.ts";
-import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { renameOver } from "../../paths/rename-over.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -153,8 +153,9 @@ export function readManifests(path: string): object[] {
 export function isReplacedBy(manifest: object, annotations: Readonly<Record<string, unknown>>): boolean {
   const { annotations: own = {} } = manifest as { annotations?: Record<string, unknown> };
   // Several repositories may have the same tag, which is all that skopeo knows.
-  const areWhole = own[containerdName] !== undefined && annotations[containerdName] !== undefined;
-  const key = areWhole ? containerdName : nameAnnotation;
+  const areWhole =
+    own[containerdNameAnnotation] !== undefined && annotations[containerdNameAnnotation] !== undefined;
+  const key = areWhole ? containerdNameAnnotation : nameAnnotation;
   return own[key] === annotations[key];
 }
 

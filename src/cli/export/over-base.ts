@@ -10,7 +10,7 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { blobPath } from "../../image/digest.ts";
-import { type HistoryLine, parseOrigin } from "../../image/history.ts";
+import { type HistoryLine, parseImageOrigin } from "../../image/history.ts";
 import { applyLayer, layerDifference, type TreeIndex } from "../../image/layer-difference.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
@@ -155,7 +155,7 @@ async function fetchBase(
   const layers = manifest.layers.map(({ mediaType, digest, size }, number) => {
     return { mediaType, digest, size, diffId: diffIds[number] ?? "" };
   });
-  const history = parseOrigin(config).history ?? [];
+  const history = parseImageOrigin(config).history ?? [];
   return {
     layers,
     config: parseImageConfig(config.config ?? {}),

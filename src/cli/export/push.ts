@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
-import { describeImage, type ImageToWrite, type WrittenImage } from "../../image/image-writer.ts";
+import { type ImageToWrite, putManifests, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { isManifestType } from "../../image/oci-layout.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
@@ -92,7 +92,7 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
   return {
     async put(layers: readonly LayerBlob[], isNew: boolean, signal: AbortSignal): Promise<void> {
       const blobs: { digest: string; bytes: Uint8Array }[] = [];
-      image = await describeImage(content, layers, (mediaType, text) => {
+      image = await putManifests(content, layers, (mediaType, text) => {
         const bytes = Buffer.from(text);
         const digest = digestOf(bytes);
         if (isManifestType(mediaType)) manifests.push({ mediaType, digest, bytes });

@@ -3,7 +3,7 @@ import { readPlatform } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
-import { type Descriptor, dockersTypes, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
+import { type Descriptor, dockerMediaTypes, indexTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import {
   type BlobSource,
@@ -169,7 +169,7 @@ export function encodeIndex(
     entries.every(
       ({ entry }) => entry.mediaType.startsWith("application/vnd.docker.") && !hasAnnotations(entry),
     );
-  const mediaType = asText(record.mediaType) ?? (isDockers ? dockersTypes.index : mediaTypes.index);
+  const mediaType = asText(record.mediaType) ?? (isDockers ? dockerMediaTypes.index : mediaTypes.index);
   const { schemaVersion: _, mediaType: __, manifests: ___, annotations: ____, ...others } = record;
   const bytes = Buffer.from(
     goJson(

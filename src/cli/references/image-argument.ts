@@ -9,7 +9,7 @@ import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
 import type { ImageOrigin } from "../../image/history.ts";
-import { formatPlatform, parsePlatform, requireFor } from "../../image/platform.ts";
+import { formatPlatform, parsePlatform, requirePlatform } from "../../image/platform.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
 import { areEqualNames, isUuid, startsAlike, withLatest } from "../../service/images/reference.ts";
@@ -71,7 +71,7 @@ async function find(
   platform?: string,
 ): Promise<string | undefined> {
   const found = await findNamedImage(connection, reference, takesEqualNames, platform);
-  if (found !== "unsupported") requireFor(found?.platform, platform, reference);
+  if (found !== "unsupported") requirePlatform(found?.platform, platform, reference);
   else {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
     const known = takesEqualNames ? recallNamed(reference, connection.store, platform) : undefined;

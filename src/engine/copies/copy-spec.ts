@@ -5,7 +5,7 @@ import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
 import type { Rule } from "../../context/patterns/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageTree, type ResolvedSource, resolveCopySources } from "../../image/copy-sources.ts";
-import { type ModeChange, madeDirectoryMode, parseMode } from "../../image/file-mode.ts";
+import { createdDirectoryMode, type ModeChange, parseMode } from "../../image/file-mode.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -63,7 +63,7 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
       // `--chown=5` sets the group to the user's ID.
       owner: uid === undefined && gid === undefined ? undefined : { uid: uid ?? 0, gid: gid ?? uid ?? 0 },
       changeMode: chmod === undefined ? undefined : parseMode(chmod),
-      directoryMode: madeDirectoryMode(chmod ?? ""),
+      directoryMode: createdDirectoryMode(chmod ?? ""),
       request: fields,
     };
   });

@@ -1,7 +1,7 @@
 import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { isMarkName, markNameError, whiteoutPrefix } from "../../image/archive-limits.ts";
-import { type LayerEntry, layerHeader, opaqueMark } from "../../image/layer-header.ts";
+import { isWhiteoutName, whiteoutNameError, whiteoutPrefix } from "../../image/archive-limits.ts";
+import { type LayerEntry, layerHeader, opaqueWhiteout } from "../../image/layer-header.ts";
 import { endBytes, padding } from "../../image/tar-header.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
@@ -86,7 +86,7 @@ function* entryBlocks(
     return;
   }
   // Layers of earlier versions may have such names.
-  if (isMarkName(name)) throw markNameError(`/${inside}`, "Build the image again without that file.");
+  if (isWhiteoutName(name)) throw whiteoutNameError(`/${inside}`, "Build the image again without that file.");
   const modified = Math.floor(stats.mtimeMs / 1000);
   const entry = {
     mode: stats.mode & 0o7777,
@@ -100,7 +100,7 @@ function* entryBlocks(
     const isRoot = inside.byteLength === 0;
     yield layerHeader({ ...entry, name: Buffer.concat([isRoot ? dot : inside, slash]), flag: "5" });
     if (!isRoot && isOpaque(path, inUserNamespace))
-      yield layerHeader(markOf(below(inside, Buffer.from(opaqueMark))));
+      yield layerHeader(markOf(below(inside, Buffer.from(opaqueWhiteout))));
   } else if (stats.isSymbolicLink()) {
     const target = readlinkSync(path, "buffer");
     yield layerHeader({ ...entry, name: inside, flag: "2", mode: 0o777, target });

@@ -1,9 +1,9 @@
 import { BoughError, messageOf } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
-import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
+import { type ImageOrigin, parseImageOrigin } from "../../image/history.ts";
 import {
+  canRunOn,
   formatPlatform,
-  isFor,
   machineArchitecture,
   machinePlatform,
   type Platform,
@@ -50,7 +50,7 @@ export function readImageConfig(
     diffIds,
     platform,
     origin: {
-      ...parseOrigin({ author: json.author, history: json.history }),
+      ...parseImageOrigin({ author: json.author, history: json.history }),
       platform: formatPlatform(platform),
     },
     config: parseImageConfig(asObject(json.config ?? {}, what), (problem) => {
@@ -85,7 +85,7 @@ export function wantedPlatform(wanted: Platform | undefined): Platform {
 
 /** Refuses an image for another platform than the `wanted` one, by default the machine's. `name`: the image's, for the message. */
 export function requirePlatform(image: Platform, name: string, wanted?: Platform): void {
-  if (isFor(image, wantedPlatform(wanted))) return;
+  if (canRunOn(image, wantedPlatform(wanted))) return;
   const which =
     wanted === undefined ? `this machine is ${machinePlatform()}` : `${formatPlatform(wanted)} is wanted`;
   throw new BoughError(`${name} is an image for ${formatPlatform(image)}, and ${which}`);

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
-import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
+import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "../import-limits.ts";
 import { compressionOf, readWhole } from "./archive-files.ts";
@@ -64,7 +64,7 @@ function layoutNames(index: unknown, path: string): NamedImage[] {
 
 /** containerd's annotation has a whole name; that of OCI may be no more than a tag. */
 function nameOf({ annotations }: Json): string | undefined {
-  const { [containerdName]: whole, [nameAnnotation]: name } = (annotations ?? {}) as Json;
+  const { [containerdNameAnnotation]: whole, [nameAnnotation]: name } = (annotations ?? {}) as Json;
   const given = optionalText(name);
   const text = optionalText(whole) ?? (given !== undefined && /[:/]/.test(given) ? given : undefined);
   return text && completeName(text);
@@ -84,10 +84,7 @@ async function fileOf(directory: string, name: string): Promise<Uint8Array | und
 async function memberOf(path: string, name: string, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const compression = await compressionOf(path);
   let entries = 0;
-  for await (const entry of readTar(
-    withinLimit(decompress(readWhole(path), compression, path), path),
-    path,
-  )) {
+  for await (const entry of readTar(limitSize(decompress(readWhole(path), compression, path), path), path)) {
     signal.throwIfAborted();
     if (++entries > maxArchiveEntries) break;
     if (posix.normalize(entry.name) === name && entry.type === "file") return contentOf(entry, path);
@@ -102,7 +99,7 @@ async function contentOf({ size, pieces }: TarEntry, path: string): Promise<Uint
   return Buffer.concat(parts);
 }
 
-async function* withinLimit(content: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
+async function* limitSize(content: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const chunk of content) {
     bytes += chunk.byteLength;

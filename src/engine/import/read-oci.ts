@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
-import { containerdName, nameAnnotation } from "../../image/oci-layout.ts";
-import { chooseFor, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
+import { chooseBestImage, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { wantedPlatform } from "./image-config.ts";
 import {
   asObject,
@@ -74,7 +74,7 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
   const annotated = (manifest: Json, key: string) =>
     optionalText((manifest.annotations as Json | null | undefined)?.[key]);
   const namesOf = (manifest: Json) => {
-    const whole = annotated(manifest, containerdName);
+    const whole = annotated(manifest, containerdNameAnnotation);
     return [annotated(manifest, nameAnnotation), whole && completeName(whole)].filter(
       (each) => each !== undefined,
     );
@@ -127,7 +127,7 @@ function chooseByPlatform(manifests: readonly Json[], name: string, given: Platf
     const platform = readListed((manifest.platform ?? {}) as Json);
     return platform === undefined ? [] : [{ manifest, platform }];
   });
-  const found = chooseFor(listed, wanted, ({ platform }) => platform);
+  const found = chooseBestImage(listed, wanted, ({ platform }) => platform);
   if (found !== undefined) return found.manifest;
   const has = listed
     .map(({ platform }) => formatPlatform(platform))

@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { isMarkName, markNameError } from "../../image/archive-limits.ts";
-import { withVariables } from "../../image/config.ts";
-import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
+import { isWhiteoutName, whiteoutNameError } from "../../image/archive-limits.ts";
+import { withEnv } from "../../image/config.ts";
+import { type HistoryLine, type ImageOrigin, truncateHistory } from "../../image/history.ts";
 import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Filled } from "../copies/fill-upper.ts";
@@ -55,7 +55,7 @@ export async function keepChanges(
   }
   const unchanged = isUnchanged(upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
-  const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
+  const config = spec.preserveEnv ? withEnv(image.config, Object.entries(spec.env)) : image.config;
   if (!unchanged) describeUpper(upper, lookupDirectory(state, image.layer));
   const hasMarks = spec.exitCode !== undefined && !unchanged;
   // The error of a failed command is the one to report.
@@ -84,9 +84,9 @@ export async function keepChanges(
 /** Throws for a name that would be the mark of a deleted file in an exported layer. */
 function refuseMarkNames(upper: string): (name: Path, parent: Path) => void {
   return (name, parent) => {
-    if (!isMarkName(name)) return;
+    if (!isWhiteoutName(name)) return;
     const inside = joinPath(parent, name).toString().slice(upper.length);
-    throw markNameError(inside, "Remove it in the same command.");
+    throw whiteoutNameError(inside, "Remove it in the same command.");
   };
 }
 
@@ -95,5 +95,5 @@ function originOf(
   { origin: { history = [], ...origin } }: Image,
   steps: readonly HistoryLine[],
 ): ImageOrigin {
-  return { ...origin, history: withinLimit([...history, ...steps]) };
+  return { ...origin, history: truncateHistory([...history, ...steps]) };
 }

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
-import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
-import { isMachines } from "../../image/platform.ts";
+import { type ImageOrigin, parseImageOrigin } from "../../image/history.ts";
+import { isNativePlatform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
 import { absentLayersOf, unreachableReason } from "./absent-layers.ts";
@@ -148,7 +148,7 @@ export function setTag(database: Database, tag: string, image: string): void {
   const { platform } = readDescription(database, image)?.origin ?? {};
   // An unchanged build writes nothing.
   const update = "DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image";
-  if (platform === undefined || isMachines(platform))
+  if (platform === undefined || isNativePlatform(platform))
     database
       .query<undefined, [string, string]>(
         `INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) ${update}`,
@@ -193,7 +193,7 @@ export function readDescription(database: Database, uuid: string): Description |
   const row = database
     .query<{ origin: string | null }, [string]>("SELECT origin FROM images WHERE uuid = ?")
     .get(uuid);
-  return { config, origin: parseOrigin(parseObject(row?.origin ?? "{}") ?? {}) };
+  return { config, origin: parseImageOrigin(parseObject(row?.origin ?? "{}") ?? {}) };
 }
 
 /** Reads an image's configuration; `undefined` if its record is missing or damaged. */

@@ -1,5 +1,5 @@
 import { parseImageConfig } from "../../image/config.ts";
-import { parseOrigin } from "../../image/history.ts";
+import { parseImageOrigin } from "../../image/history.ts";
 import { Secret } from "../../secret.ts";
 import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
@@ -81,7 +81,7 @@ export const imageRoutes: readonly Route[] = [
         throw new RequestError(400, problem);
       };
       const isGiven = body.history != null || body.platform != null;
-      const origin = isGiven ? parseOrigin(body, malformed) : undefined;
+      const origin = isGiven ? parseImageOrigin(body, malformed) : undefined;
       return jsonResponse(configureImage(state, parameters.uuid ?? "", { config, origin }));
     },
   },

@@ -1,5 +1,5 @@
 import { parseImageConfig } from "../../image/config.ts";
-import { parseOrigin } from "../../image/history.ts";
+import { parseImageOrigin } from "../../image/history.ts";
 import type { RemoteImageRequest } from "../../service/wire/image.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
@@ -52,7 +52,7 @@ function readRemoteImage(body: Fields): RemoteImageRequest {
   return {
     ...shared,
     config: parseImageConfig(config, (problem) => refuse("config", problem)),
-    origin: parseOrigin(optionalFields(body, "origin") ?? {}, (problem) => {
+    origin: parseImageOrigin(optionalFields(body, "origin") ?? {}, (problem) => {
       throw new RequestError(400, `origin: ${problem}`);
     }),
     ...(platform !== undefined && { platform }),

@@ -1,11 +1,11 @@
-import { isRunning, type Running } from "../../programs/helper.ts";
+import { isRunning, type RunningProgram } from "../../programs/helper.ts";
 import { endProcesses } from "../system/helper-process.ts";
 
 /** Ends a sandbox at any point of its life, when the request's signal is aborted or its time is over. */
 export class KillSwitch {
   readonly #signal: AbortSignal;
   readonly #onUse: () => void;
-  #helper: Running | undefined;
+  #helper: RunningProgram | undefined;
   timedOut = false;
   used = false;
 
@@ -15,7 +15,7 @@ export class KillSwitch {
     signal.addEventListener("abort", this.end);
   }
 
-  arm(helper: Running): void {
+  arm(helper: RunningProgram): void {
     this.#helper = helper;
     if (this.#signal.aborted) this.end();
   }

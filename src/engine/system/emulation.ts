@@ -1,6 +1,6 @@
 import { closeSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isMachines, machineArchitecture } from "../../image/platform.ts";
+import { isNativePlatform, machineArchitecture } from "../../image/platform.ts";
 import { tryToExecute } from "../../programs/helper.ts";
 import { openMemoryFile } from "../../programs/libc.ts";
 
@@ -34,7 +34,7 @@ export function whyNotRunnable(
   directory = binfmtDirectory,
   filesystems = filesystemsFile,
 ): string | undefined {
-  if (platform === undefined || isMachines(platform)) return undefined;
+  if (platform === undefined || isNativePlatform(platform)) return undefined;
   const [, architecture = ""] = platform.split("/");
   if (native[machineArchitecture()]?.includes(architecture)) return undefined;
   const interpreters = readInterpreters(directory, filesystems);

@@ -15,7 +15,7 @@ import {
 import { fileTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { whiteoutPrefix } from "../../image/archive-limits.ts";
-import { opaqueMark } from "../../image/layer-header.ts";
+import { opaqueWhiteout } from "../../image/layer-header.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
@@ -114,7 +114,7 @@ export class LayerWriter {
   }
 
   #writeMark({ parent, name, path }: Spot): void {
-    if (name === opaqueMark) {
+    if (name === opaqueWhiteout) {
       if (parent === this.#directory.root) this.#isRootOpaque = true;
       else this.#directory.makeOpaque(parent);
       return;

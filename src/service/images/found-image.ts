@@ -1,4 +1,4 @@
-import { chooseFor, parsePlatform } from "../../image/platform.ts";
+import { chooseBestImage, parsePlatform } from "../../image/platform.ts";
 import type { FoundImage } from "../service.ts";
 import type { ImageRecord } from "../wire/image.ts";
 import { areEqualNames, withLatest } from "./reference.ts";
@@ -14,7 +14,7 @@ export function chooseTagged(
     if (platform === undefined) return named[0];
     // A service that does not say it has images for one platform.
     const wanted = parsePlatform(platform);
-    return chooseFor(named, wanted, (image) => parsePlatform(image.platform ?? platform));
+    return chooseBestImage(named, wanted, (image) => parsePlatform(image.platform ?? platform));
   };
   return choose(name) ?? choose(withLatest(name));
 }

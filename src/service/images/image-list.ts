@@ -1,7 +1,7 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
-import { parseOrigin } from "../../image/history.ts";
+import { parseImageOrigin } from "../../image/history.ts";
 import { wording } from "../../messages/wording.ts";
 import { pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
@@ -251,7 +251,7 @@ function readImages(body: unknown): ListedImage[] {
 }
 
 function originIn(record: JsonRecord | undefined): Pick<ImageRecord, "oci_author" | "oci_history"> {
-  const { author, history } = parseOrigin({ author: record?.oci_author, history: record?.oci_history });
+  const { author, history } = parseImageOrigin({ author: record?.oci_author, history: record?.oci_history });
   return {
     ...(author === undefined ? {} : { oci_author: author }),
     ...(history === undefined ? {} : { oci_history: history }),

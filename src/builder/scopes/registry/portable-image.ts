@@ -1,5 +1,5 @@
 import { type ImageConfig, parseImageConfig } from "../../../image/config.ts";
-import { type ImageOrigin, parseOrigin } from "../../../image/history.ts";
+import { type ImageOrigin, parseImageOrigin } from "../../../image/history.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
 import { parseRecord } from "../../../service/http/json.ts";
 import { sha256Of } from "../../../sha256.ts";
@@ -64,7 +64,7 @@ export function findPortableImage(index: ScopeIndex, name: string): PortableImag
   const layers = layersOfChain(index, entry.chain);
   const [config, origin] = [readText(index, entry.config), readText(index, entry.origin)];
   if (layers === undefined || config === undefined || origin === undefined) return undefined;
-  return { config: parseImageConfig(config), origin: parseOrigin(origin), layers };
+  return { config: parseImageConfig(config), origin: parseImageOrigin(origin), layers };
 }
 
 /** Returns the layers up to `chain`, the lowest first. */

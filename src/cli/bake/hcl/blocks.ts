@@ -18,7 +18,7 @@ import type { Variables } from "./variables.ts";
 
 type Reference = Extract<Expression, { kind: "variable" }>;
 
-export interface Blocks {
+interface Blocks {
   /** Returns what `target` or `group` is in an expression: of the block and field that this names. */
   lookUp(reference: Pick<Reference, "name" | "steps" | "range">): Value | undefined;
   readAll(): { targets: Target[]; groups: Group[] };
