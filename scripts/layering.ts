@@ -167,7 +167,7 @@ const orders: Record<string, readonly string[]> = {
     "contexts",
     "step-place.ts",
     "reference-lock.ts",
-    "feed.ts",
+    "prefetch.ts",
     "service-support.ts",
     "dialect.ts",
     "addresses",

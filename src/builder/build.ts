@@ -4,20 +4,20 @@ import type { ImageService } from "../service/service.ts";
 import { createSlots } from "../slots.ts";
 import { unlessStateDiskFull } from "../state-failure.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
-import { rememberTag } from "./cache/noted-images.ts";
+import { rememberTag } from "./cache/image-records.ts";
 import { AbandonedError } from "./events.ts";
 import { unknownUncachedStages } from "./graph/build-graph.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
-import type { BuildJob, Companions, RunningBuild, ServiceBuild, SharedWork } from "./job.ts";
+import type { BuildJob, RunningBuild, ServiceBuild, SharedBuildState, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
 import { FailedStepError } from "./operations/failed-step.ts";
 import {
-  detectLoss,
+  detectEviction,
   forgetImage,
   isImageMissing,
   MissingImageError,
-  retryAfterLoss,
+  retryAfterEviction,
 } from "./operations/missing-image.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
@@ -54,9 +54,9 @@ export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const losses = new Map<string, number>();
-  const companions = build.companions ?? createCompanions(build.asked.jobs);
+  const sharedState = build.sharedState ?? createSharedBuildState(build.asked.jobs);
   for (;;) {
-    const shared = companions.work;
+    const shared = sharedState.work;
     const running: RunningBuild = { ...countedBuild, shared };
     try {
       const target = await configureTarget(await runStages(running));
@@ -87,7 +87,7 @@ export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
       // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;
       forgetImage(error, losses, running);
-      companions.renew(shared);
+      sharedState.renew(shared);
     }
   }
 }
@@ -97,32 +97,32 @@ export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
  * @param options.keepsLayers true if a layer is made once for all builds, however late another one needs it
  * @param options.repositories commits that builds on other services find as well
  */
-export function createCompanions(
+export function createSharedBuildState(
   jobs: number,
   {
     keepsLayers = false,
     repositories = createSingleFlight<FoundCommit>({ keeps: true }),
   }: { keepsLayers?: boolean; repositories?: SharedWork["repositories"] } = {},
-): Companions {
+): SharedBuildState {
   const slots = createSlots(jobs);
   // A command that several builds share fails once for all of them.
   const keepsFailure = (error: unknown) => keepsLayers && causeOf(error, FailedStepError) !== undefined;
   const start = (): SharedWork => ({
     images: unlessAbandoned(createSingleFlight({ keeps: true })),
     layers: unlessAbandoned(createSingleFlight({ keeps: keepsLayers, keepsFailure })),
-    questions: unlessAbandoned(createSingleFlight()),
+    probes: unlessAbandoned(createSingleFlight()),
     warned: new Set(),
     repositories,
     slots,
   });
-  const companions: Companions = {
+  const sharedState: SharedBuildState = {
     work: start(),
     renew(stale) {
       // Another build may have done it already.
-      if (companions.work === stale) companions.work = start();
+      if (sharedState.work === stale) sharedState.work = start();
     },
   };
-  return companions;
+  return sharedState;
 }
 
 /** A build that waits for the work of one that has failed elsewhere does it itself. */
@@ -147,7 +147,7 @@ function unlessAbandoned<Result>(flight: SingleFlight<Result>): SingleFlight<Res
 async function configureTarget({ stage: built, ...rest }: BuiltTarget): Promise<BuiltTarget> {
   const { job } = rest;
   const stage = withLabels(built, job.asked.labels);
-  const layer = await detectLoss(stage.layer, job.services, () => configureLayer(stage, job));
+  const layer = await detectEviction(stage.layer, job.services, () => configureLayer(stage, job));
   return { ...rest, stage: { ...stage, layer } };
 }
 
@@ -158,7 +158,7 @@ async function requireLayers(layer: BuiltTarget["stage"]["layer"], job: BuildJob
   if (remoteBases?.isOnlyPushed === true) return;
   if (!layer.cached || !(supports.isInThisProcess || remoteBases !== undefined)) return;
   if (!(await supports.remoteLayers())) return;
-  const isThere = await detectLoss(layer, job.services, () => service.probeImage(layer.image));
+  const isThere = await detectEviction(layer, job.services, () => service.probeImage(layer.image));
   if (!isThere) throw new MissingImageError(layer);
 }
 
@@ -169,7 +169,7 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
   if (asked.tags.length === 0 && layer.cached && (await isImageMissing(layer, job.services)))
     throw new MissingImageError(layer);
   for (const tag of asked.tags) {
-    await retryAfterLoss({ layer, staged: new Map() }, job, () =>
+    await retryAfterEviction({ layer, staged: new Map() }, job, () =>
       job.services.service.tagImage(layer.image, tag),
     );
     // It only helps later builds.

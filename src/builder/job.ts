@@ -20,7 +20,7 @@ import type { Store } from "../store/store.ts";
 import type { GitProgram } from "./addresses/git-program.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 import type { CacheIdentity } from "./cache/cache-origin.ts";
-import type { ImageFacts } from "./cache/image-facts.ts";
+import type { ImageInspection } from "./cache/image-inspection.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type {
@@ -31,11 +31,11 @@ import type {
 } from "./contexts/named-context.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
-import type { EarlyUploads, LookAhead } from "./feed.ts";
+import type { EagerUploads, SourcePrefetch } from "./prefetch.ts";
 import type { KeyPins, ReferenceLock } from "./reference-lock.ts";
 import type { PlatformImage } from "./result.ts";
 import type { ServiceSupport } from "./service-support.ts";
-import type { Layer, LosableImage } from "./state/layer.ts";
+import type { EvictableImage, Layer } from "./state/layer.ts";
 import type { BuildPlatforms } from "./state/platform.ts";
 import type { GivenSecrets } from "./state/secrets.ts";
 import type { StageState } from "./state/state.ts";
@@ -65,7 +65,7 @@ export interface SharedWork {
   /** Images by reference. With `--docker` each is looked up once a build. */
   images: SingleFlight<BaseImage>;
   layers: SingleFlight<Layer>;
-  questions: SingleFlight<OperationOutcome>;
+  probes: SingleFlight<OperationOutcome>;
   /** Commits by address, each resolved once a build. */
   repositories: SingleFlight<FoundCommit>;
   /** Names of warnings that have been given, for those that are given once a build. */
@@ -140,7 +140,7 @@ export type Decompress = (
 export interface BuildServices {
   service: ImageService;
   supports: ServiceSupport;
-  facts: ImageFacts;
+  inspection: ImageInspection;
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
@@ -190,11 +190,11 @@ export interface ServiceBuild {
   /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;
   /** Set if other builds of this process run at the same time, on the same service. */
-  companions?: Companions | undefined;
+  sharedState?: SharedBuildState | undefined;
 }
 
 /** What builds of one process share that run at the same time. */
-export interface Companions {
+export interface SharedBuildState {
   /** The work under way. */
   work: SharedWork;
   /** Starts it again without what it has kept: a build has lost an image, which no other may take from it. */
@@ -217,8 +217,8 @@ export interface BuildJob {
   stages: StageResults;
   /** False with `--no-cache`, and for steps that `--no-cache-filter` concerns: existing layers are not looked up. */
   useCache: boolean;
-  ahead: LookAhead;
-  early: EarlyUploads;
+  prefetch: SourcePrefetch;
+  eagerUploads: EagerUploads;
   /** The titles of all instructions of the Dockerfile that make a layer. */
   layerTitles: () => readonly string[];
   /** `undefined` if nothing depends on them. */
@@ -231,7 +231,7 @@ export interface BuildJob {
  * Returns the job of a step that uses these layers. `--no-cache-filter` replaces layers that are cached. A step that uses one of
  * them is run again, too, since its own cached layer was made from the replaced one.
  */
-export function jobOn(layers: readonly (LosableImage | undefined)[], build: BuildJob): BuildJob {
+export function jobUsing(layers: readonly (EvictableImage | undefined)[], build: BuildJob): BuildJob {
   return build.useCache && layers.some((layer) => layer?.isRebuilt === true)
     ? { ...build, useCache: false }
     : build;

@@ -9,7 +9,7 @@ import type { StepPlace } from "./step-place.ts";
 
 /**
  * Runs builds of one Dockerfile for several platforms at once. What is the same in two of one service, such as a stage for the
- * service's own platform, is done once, as they share their companions. The first that fails ends the others. `image` of the result is
+ * service's own platform, is done once, as they share their `SharedBuildState`. The first that fails ends the others. `image` of the result is
  * the first platform's.
  */
 export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise<BuildResult> {
@@ -56,7 +56,7 @@ export async function runForPlatforms(builds: readonly PlatformBuild[]): Promise
 /** A build for one platform of several. */
 interface PlatformBuild {
   platform: Platform;
-  /** Its companions are those of all that are built on the same service. */
+  /** Its shared state is that of all builds on the same service. */
   build: ServiceBuild;
 }
 

@@ -3,7 +3,7 @@ import { maxUnpackedBytes } from "../../image/archive-limits.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { BuildJob } from "../job.ts";
-import { createImageContents } from "../operations/image-contents.ts";
+import { createContentUploads } from "../operations/content-uploads.ts";
 import { sourceFault } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ArchivePlace } from "../state/staged.ts";
@@ -64,7 +64,7 @@ async function sendFrom(
   const bytes = await openArchive(raw, name, build.services);
   if (bytes === undefined) return undefined;
   const tree = createArchiveTree(name);
-  const contents = createImageContents(build, Number.POSITIVE_INFINITY);
+  const contents = createContentUploads(build, Number.POSITIVE_INFINITY);
   let unpacked = 0;
   for await (const entry of readTar(bytes, name)) {
     build.services.signal.throwIfAborted();
@@ -72,7 +72,7 @@ async function sendFrom(
     // A few kilobytes are enough for a file of any size that is one hole.
     if (unpacked > maxUnpackedBytes)
       throw new BoughError(`${name} unpacks to more than ${maxUnpackedBytes / 1024 ** 3} GiB`);
-    tree.add(entry, entry.type === "file" ? await contents.take(contentOf(entry), entry.size) : undefined);
+    tree.add(entry, entry.type === "file" ? await contents.add(contentOf(entry), entry.size) : undefined);
   }
   await contents.finish();
   return tree.entries();

@@ -5,7 +5,7 @@ import { sentences, wording } from "../../messages/wording.ts";
 import { parseReference, type RegistryReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import type { BuildJob, BuildServices, DaemonImage, DaemonImages } from "../job.ts";
 import { platformOf, withStageHint } from "./base.ts";
 import { describeImported, importFrom, importSource, type WantedImage } from "./import-base.ts";
@@ -77,7 +77,7 @@ async function findKnown(
 ): Promise<FoundImage | undefined> {
   const wanted = platform ? parsePlatform(platform) : await platformOf(supports);
   for (const name of [id, ...repoDigests]) {
-    const image = recallImage(name, store, platform);
+    const image = lookUpImage(name, store, platform);
     const found = image === undefined ? undefined : await service.findImage(image);
     if (found === undefined || found === "unsupported") continue;
     if (found.platform === undefined || canRunOn(parsePlatform(found.platform), wanted)) return found;
@@ -96,7 +96,7 @@ async function findInRegistry(
   try {
     const digest = await findDigest(reference, name, build);
     const url = `${name.address}@${digest}`;
-    const known = recallImage(url, store, platform);
+    const known = lookUpImage(url, store, platform);
     const found = known === undefined ? undefined : await service.findImage(known);
     if (found !== undefined && found !== "unsupported") return found;
     const source = { url, tag: await ownTag(wanted, build.services) };
@@ -143,7 +143,7 @@ async function ownTag(
   const holder = await service.findImage(tag, platform);
   const isFree =
     holder === undefined ||
-    (holder !== "unsupported" && holder.uuid === recallImage(reference, store, platform));
+    (holder !== "unsupported" && holder.uuid === lookUpImage(reference, store, platform));
   return isFree ? tag : undefined;
 }
 

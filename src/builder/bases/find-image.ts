@@ -11,7 +11,7 @@ import {
 import { isUuid, otherName, parseReference, withLatest } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { recallImage, recallNamed, rememberImage } from "../cache/noted-images.ts";
+import { lookUpImage, lookUpNamedImage, rememberImage } from "../cache/image-records.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import { platformOf, requireBase, scratch } from "./base.ts";
 import { findAsDocker, findWithDaemon, isOfDaemon } from "./daemon-base.ts";
@@ -101,7 +101,7 @@ async function resolveImage(wanted: WantedImage, build: BuildJob): Promise<BaseI
 export async function findStored(wanted: WantedImage, build: BuildJob): Promise<BaseImage | undefined> {
   const { service, supports, store } = build.services;
   const { reference, platform } = wanted;
-  const written = isDigest(reference) ? recallImage(reference, store, platform) : undefined;
+  const written = isDigest(reference) ? lookUpImage(reference, store, platform) : undefined;
   const finding = service.findImage(written ?? reference, platform);
   const other = findUnderOtherName(wanted, build);
   const listed = await finding;
@@ -147,7 +147,7 @@ async function isForeign(
   }
   // An older variant has been imported for this one if its registry has nothing better.
   if (platform !== undefined)
-    return found.platform !== platform && recallImage(reference, store, platform) !== found.uuid;
+    return found.platform !== platform && lookUpImage(reference, store, platform) !== found.uuid;
   return !canRunOn(parsePlatform(found.platform), await platformOf(supports));
 }
 
@@ -168,7 +168,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
   const isKnown =
     layers.hasOthers ||
     store.facts.listedNames.has(reference) ||
-    recallImage(reference, store, platform) !== undefined;
+    lookUpImage(reference, store, platform) !== undefined;
   if (isKnown) return find;
   const finding = find();
   // If the image is found under the written name, nothing waits for the other.
@@ -180,7 +180,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
 function recall({ reference, platform }: WantedImage, { services, asked }: BuildJob): string | undefined {
   const other = asked.pullsImages ? undefined : otherName(reference);
   const { store } = services;
-  return recallNamed(reference, store, platform) ?? (other && recallNamed(other, store, platform));
+  return lookUpNamedImage(reference, store, platform) ?? (other && lookUpNamedImage(other, store, platform));
 }
 
 /**

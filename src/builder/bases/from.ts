@@ -3,7 +3,7 @@ import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words
 import { defaultPath, type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { formatPlatform, type Platform, requirePlatform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
-import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
+import { recordedConfiguration, recordedOrigin, recordReference } from "../cache/image-records.ts";
 import type { Dialect } from "../dialect.ts";
 import type { AskedBuild, BaseImage, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
@@ -32,7 +32,7 @@ export async function startFromImage(
     reference === scratch && build.asked.dialect.keepsConfiguration
       ? { WorkingDir: "/", ...image.config }
       : image.config;
-  if (reference !== scratch) noteReference(uuid, reference, build.services.store);
+  if (reference !== scratch) recordReference(uuid, reference, build.services.store);
   // An image that bake has just built has no other name than the one in the Dockerfile.
   build.emit({
     type: "resolved",
@@ -41,7 +41,7 @@ export async function startFromImage(
   });
   const layer = baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
-  const stage = startStage(layer, config, { ...notedOrigin(uuid, build.services.store), ...origin });
+  const stage = startStage(layer, config, { ...recordedOrigin(uuid, build.services.store), ...origin });
   warnOfConfiguration(reference, config, instruction, build);
   const isFromScratch = reference === scratch;
   return { ...stage, isFromScratch, inherited: withDefaultPath(variablesIn(config)) };
@@ -57,8 +57,8 @@ function startFromNoted(
   instruction: FromInstruction,
   build: BuildJob,
 ): StageState {
-  const noted = notedConfiguration(layer.image, build.services.store);
-  const origin = notedOrigin(layer.image, build.services.store);
+  const noted = recordedConfiguration(layer.image, build.services.store);
+  const origin = recordedOrigin(layer.image, build.services.store);
   if (noted === undefined) return startStage(layer, {}, origin);
   const { Env: _, ...config } = noted;
   warnOfConfiguration(reference, config, instruction, build);
@@ -84,14 +84,14 @@ function warnOfConfiguration(
 function baseLayer(
   image: BaseImage,
   instruction: FromInstruction,
-  { services, useCache, early }: BuildJob,
+  { services, useCache, eagerUploads }: BuildJob,
 ): Layer {
   const { layers } = services;
   const hash = baseHash(image, services.service);
   const known = layers.findLocal(hash);
   // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
   // layers.
-  if ((known === undefined && !layers.hasOthers) || !useCache) early.markNeeded();
+  if ((known === undefined && !layers.hasOthers) || !useCache) eagerUploads.markNeeded();
   // Several equal images have the same hash.
   if (known?.image === image.uuid) return known;
   const title = titleOf(instruction);
@@ -171,7 +171,7 @@ async function readEnvironment(
   const { facts } = build.services.store;
   const question = "environment";
   const known = facts.get(stage.base, question);
-  const answer = known === undefined ? await askEnvironment(stage, build) : { text: known };
+  const answer = known === undefined ? await probeEnvironment(stage, build) : { text: known };
   // A command that failed may succeed in the next build.
   if (answer.failure === undefined) facts.set(stage.base, question, answer.text);
   if (answer.text === "") {
@@ -183,16 +183,16 @@ async function readEnvironment(
 }
 
 /** Returns the output of env(1), which is empty if the image has no such program, or why there is none. */
-async function askEnvironment(
+async function probeEnvironment(
   stage: StageState,
   build: BuildJob,
 ): Promise<{ text: string; failure?: string }> {
-  // Loaded on demand: few builds ask a question.
-  const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import(
-    "../operations/image-contents.ts"
+  // Loaded on demand: few builds need a probe.
+  const { probeImage, cannotBeStarted, describeEnd, exitCodeOf } = await import(
+    "../operations/probe-image.ts"
   );
   const question = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
-  const outcome = await askImage(question, stage, build);
+  const outcome = await probeImage(question, stage, build);
   if (exitCodeOf(outcome) === 0) return { text: outcome.stdout.text };
   if (cannotBeStarted(outcome)) return { text: "" };
   return { text: "", failure: `${describeEnd(outcome)} (operation ${outcome.operation})` };

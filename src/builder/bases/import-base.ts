@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
-import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { localBaseUrl, noSuchImage, withImportHint } from "./base.ts";
 
@@ -134,7 +134,7 @@ function warnOfMovedTag(
   { from, to }: { from: string; to: string },
   { services, emit }: BuildJob,
 ): void {
-  if (from === to || recallImage(reference, services.store, platform) === from) return;
+  if (from === to || lookUpImage(reference, services.store, platform) === from) return;
   const message = wording`${{ option: "pull" }}: ${reference} was image ${from}; ${{ command: "tag", words: [from, reference] }} moves the tag back`;
   emit({ type: "warning", message, line: undefined });
 }

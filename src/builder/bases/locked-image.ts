@@ -6,11 +6,11 @@ import { asRecord, asText, parseRecord } from "../../service/http/json.ts";
 import { parseReference, type RegistryReference } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { baseHash } from "../cache/chain-hash.ts";
-import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import { imageReference } from "../contexts/named-context.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import type { ReferenceLock } from "../reference-lock.ts";
-import type { Layer, LosableImage } from "../state/layer.ts";
+import type { EvictableImage, Layer } from "../state/layer.ts";
 import { platformOf, scratch } from "./base.ts";
 import { findImage, findStored } from "./find-image.ts";
 
@@ -83,7 +83,7 @@ async function findDigest(
   const stored = build.asked.pullsImages
     ? undefined
     : await findStored({ reference: name, platform: key }, build);
-  const isImport = stored === undefined || recallImage(name, store, key) === stored.uuid;
+  const isImport = stored === undefined || lookUpImage(name, store, key) === stored.uuid;
   const registry = await openRegistry(address);
   const found = await registry.getManifest(tag, signal).catch(async (error: unknown) => {
     signal.throwIfAborted();
@@ -141,7 +141,7 @@ export interface ImageSource {
   image: string;
   hash: string;
   /** Set if the service may have lost the image: then the build can make or import it again. */
-  losable: LosableImage | undefined;
+  evictable: EvictableImage | undefined;
 }
 
 /** Returns the image that `from` names. `stage`: the result of the stage that has this name. */
@@ -150,7 +150,7 @@ export async function findImageSource(
   stage: Layer | undefined,
   build: BuildJob,
 ): Promise<ImageSource> {
-  if (stage !== undefined) return { image: stage.image, hash: stage.hash, losable: stage };
+  if (stage !== undefined) return { image: stage.image, hash: stage.hash, evictable: stage };
   const { build: own, target } = build.platforms ?? {};
   // As in Docker, whatever the platform of the stage itself.
   const platform = own && target && !isSamePlatform(own, target) ? target : undefined;
@@ -158,6 +158,6 @@ export async function findImageSource(
   const hash = baseHash(found, build.services.service);
   const { uuid: image, isRemembered } = found;
   // Otherwise the service has just confirmed that it has the image.
-  const losable = isRemembered === true ? ({ isRemembered, hash, image } as const) : undefined;
-  return { image, hash, losable };
+  const evictable = isRemembered === true ? ({ isRemembered, hash, image } as const) : undefined;
+  return { image, hash, evictable };
 }

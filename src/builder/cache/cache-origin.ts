@@ -3,11 +3,12 @@ import { cacheKeyOf } from "../../service/wire/mount.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatOrigin, joinOrigins, type LayerOrigin, madeHere, parseOrigin } from "../state/layer-origin.ts";
 
-/** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */
+/** The fields of a cache mount that decide which contents it has. */
 export interface CacheIdentity {
   id: string;
   uid?: number | undefined;
   gid?: number | undefined;
+  /** Octal; default: 0755. */
   mode?: string | undefined;
 }
 
@@ -19,18 +20,18 @@ export function keyOfCache({ id, uid = 0, gid = 0, mode }: CacheIdentity, realm?
   return cacheKeyOf({ id, uid, gid, mode: bits, realm });
 }
 
-/** Notes that a cache of this machine may have begun with what a shared cache had. */
-export function noteCacheOrigin(facts: Facts, key: string, origin: LayerOrigin): void {
+/** Records that a cache mount of this machine may have begun with the contents of a shared cache. */
+export function recordCacheOrigin(facts: Facts, key: string, origin: LayerOrigin): void {
   const text = formatOrigin(joinOrigins([originOfCache(facts, key), origin]));
-  // A cache of unknown origin is noted nowhere.
-  if (text !== null) facts.set(subjectOf(key), question, text);
+  // An unknown origin has no text form.
+  if (text !== null) facts.set(subjectOf(key), originKey, text);
 }
 
-/** Returns what the contents of a cache depend on. */
+/** Returns where the contents of a cache mount come from. */
 export function originOfCache(facts: Facts, key: string): LayerOrigin {
-  const text = facts.get(subjectOf(key), question);
+  const text = facts.get(subjectOf(key), originKey);
   return text === undefined ? madeHere : parseOrigin(text);
 }
 
-const question = "origin";
+const originKey = "origin";
 const subjectOf = (key: string) => `cache mount ${key}`;

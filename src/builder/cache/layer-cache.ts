@@ -1,6 +1,6 @@
 import type { HistoryEntry, HistoryKind } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
-import type { Layer, LosableImage } from "../state/layer.ts";
+import type { EvictableImage, Layer } from "../state/layer.ts";
 import { formatOrigin, type LayerOrigin, madeHere, parseOrigin } from "../state/layer-origin.ts";
 
 /** Layers by their chain hashes. */
@@ -15,7 +15,7 @@ export interface LayerCache {
   imageOf(image: string): Promise<string>;
   put(layer: NewLayer): Layer;
   /** Removes what is stored of an image that the service no longer has. */
-  forget(lost: LosableImage): void;
+  forget(lost: EvictableImage): void;
   /** The image of a layer that this session has. */
   imageHere(hash: string): string | undefined;
   /** The title of the instruction that made a layer, to show. */
@@ -54,17 +54,17 @@ export function layerBranch(hash: string): string {
 }
 
 /**
- * Stores layers as branches of a build's session. `companions`: the sessions of builds that run at the same time. Their layers become
+ * Stores layers as branches of a build's session. `otherSessions`: the sessions of builds that run at the same time. Their layers become
  * this session's own when they are found.
  */
 export function createLayerCache(
   { sessions, imports }: Pick<Store, "sessions" | "imports">,
   session: string,
-  companions: Iterable<string> = [],
+  otherSessions: Iterable<string> = [],
 ): LayerCache {
   const entryOf = (hash: string) => sessions.findTip(session, layerBranch(hash));
   const adopt = (hash: string, parent: Layer | undefined): HistoryEntry | undefined => {
-    for (const other of companions) {
+    for (const other of otherSessions) {
       if (other === session) continue;
       const entry = sessions.findTip(other, layerBranch(hash));
       if (entry === undefined) continue;
@@ -114,7 +114,7 @@ export function createLayerCache(
     },
 
     forget({ hash, image }) {
-      for (const each of new Set([session, ...companions])) {
+      for (const each of new Set([session, ...otherSessions])) {
         if (each !== session && sessions.findTip(each, layerBranch(hash))?.image !== image) continue;
         sessions.deleteBranch(each, layerBranch(hash));
       }

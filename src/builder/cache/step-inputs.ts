@@ -36,13 +36,13 @@ export type Variables = Readonly<Record<string, Value | null>>;
 export type Value = { text: string } | { withheld: string };
 
 /** A step with the title of its instruction. */
-interface KeyedStep {
+interface StepWithKey {
   title: string;
   key: StepKey;
 }
 
 /** `salt`: makes equal secrets of different contexts look different. */
-export function inputsOf({ title, key }: KeyedStep, salt: string): StepInputs {
+export function inputsOf({ title, key }: StepWithKey, salt: string): StepInputs {
   const secrets = secretsIn(key);
   return {
     ...inputsWithoutFiles({ title, key }, secrets, salt),
@@ -57,7 +57,7 @@ function secretsIn(key: StepKey): Secrets {
 }
 
 function inputsWithoutFiles(
-  { title, key }: KeyedStep,
+  { title, key }: StepWithKey,
   secrets: Secrets,
   salt: string,
 ): Omit<StepInputs, "files"> {
@@ -115,7 +115,7 @@ const rowsBetween = 10_000;
  * Returns the same inputs as JSON, in UTF-8. Writes one row at a time: for a large context, an object of all files would take
  * noticeable time, and so would one loop that never yields.
  */
-export async function inputsText(step: KeyedStep, salt: string, signal?: AbortSignal): Promise<Uint8Array> {
+export async function inputsText(step: StepWithKey, salt: string, signal?: AbortSignal): Promise<Uint8Array> {
   const secrets = secretsIn(step.key);
   const inputs = inputsWithoutFiles(step, secrets, salt);
   const pace = createPace(signal);

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import type { ImageFacts } from "../cache/image-facts.ts";
+import type { ImageInspection } from "../cache/image-inspection.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
@@ -10,7 +10,7 @@ import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import { namesDirectory } from "./destination.ts";
 import type { CopyPlan, PlannedCopy } from "./plan.ts";
-import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
+import { copiesDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
 /** Throws if the plan is impossible, and reports what in it may surprise. */
 export function checkPlan(
@@ -54,7 +54,7 @@ function requireFiles(
       `${name} with several sources needs a directory as its destination: ${path} is not a directory and does not end with a slash`,
       { kind: "usage", hint },
     );
-  if (bringsDirectory(plan)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  if (copiesDirectory(plan)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources are copied to the same file ${path}, which keeps only the last, as in Docker: write ${path}/ for a directory`;
   emit({ type: "warning", message, line: range.start });
 }
@@ -74,12 +74,12 @@ export async function requireDirectories(
 export async function requireNoFiles(
   directories: readonly string[],
   { staged, layer }: StageState,
-  { facts }: BuildServices,
+  { inspection }: BuildServices,
 ): Promise<void> {
   const file = directories.find((path) => staged.get(path)?.type === "file");
   if (file === undefined) return;
   // If the service can't show the image, what is staged as a file may be meant for a directory of that name in it.
-  if (!(await facts.isDirectory(layer.image, "/"))) return;
+  if (!(await inspection.isDirectory(layer.image, "/"))) return;
   throw new BoughError(`${file} is not a directory`, {
     hint: "An earlier instruction has put a file there.",
   });
@@ -128,7 +128,7 @@ async function requireNoLinks(
   stage: StageState,
   services: BuildServices,
 ): Promise<void> {
-  for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, services.facts))
+  for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, services.inspection))
     throw new BoughError(`cannot copy to non-directory: ${path}`, {
       hint: `The image has a link there, and the source has a directory. Copy the directory's contents to ${path}/ instead: a destination may be a link.`,
     });
@@ -171,16 +171,16 @@ async function* linksInPlaceOf(
   directories: Iterable<string>,
   destination: string,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
-  facts: ImageFacts,
+  inspection: ImageInspection,
 ): AsyncGenerator<string, undefined> {
   const shared = new Set([destination]);
   let isThere: boolean | undefined;
   for (const path of directories) {
     if (staged.has(path) || !shared.has(posix.dirname(path))) continue;
     // Most copies have no directory in them and ask nothing.
-    isThere ??= destination === "/" || (await facts.isDirectory(layer.image, destination));
+    isThere ??= destination === "/" || (await inspection.isDirectory(layer.image, destination));
     if (!isThere) return;
-    const type = await facts.typeAt(layer.image, path);
+    const type = await inspection.typeAt(layer.image, path);
     if (type === "symlink") yield path;
     if (type === "directory") shared.add(path);
   }

@@ -1,10 +1,10 @@
 import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { ListedFile } from "../../context/sources/entry-list.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import type { FoundSources } from "../feed.ts";
 import type { BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { resolveFileOwner, root } from "../owners/ownership.ts";
+import type { PrefetchedSources } from "../prefetch.ts";
 import type { StagedFile } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import { checkPlan, requireDirectories, requirePlaces } from "./check-plan.ts";
@@ -13,7 +13,7 @@ import { hashMatches, hashSources } from "./hash-sources.ts";
 import type { PlannedCopy } from "./plan.ts";
 import { type PlannedItem, PlannedItems } from "./planned-items.ts";
 import { stageItems } from "./stage-items.ts";
-import { bringsTrees, stageTrees } from "./stage-trees.ts";
+import { hasTrees, stageTrees } from "./stage-trees.ts";
 import { stagedItems, stageUrl } from "./staged-items.ts";
 
 /** The files of a COPY or ADD, found but not read: a layer in the cache needs no more. */
@@ -30,7 +30,7 @@ export interface FoundFiles {
 export async function findFiles(
   instruction: CopyInstruction | AddInstruction,
   planned: PlannedCopy,
-  { ahead, stage }: { ahead: FoundSources | undefined; stage: StageState },
+  { prefetched, stage }: { prefetched: PrefetchedSources | undefined; stage: StageState },
   build: BuildJob,
 ): Promise<FoundFiles> {
   checkPlan(instruction, planned, build);
@@ -50,7 +50,7 @@ export async function findFiles(
   ) => {
     if (build.asked.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build.services);
     if (onProgress !== undefined) build.emit({ type: "hashing", ...amountOf(some) });
-    const { areSettled } = await hashEntries(some, build, ahead, onProgress);
+    const { areSettled } = await hashEntries(some, build, prefetched, onProgress);
     const urls = new Map<PlannedItem, StagedFile>();
     for (const item of some instanceof PlannedItems ? some.others : some)
       if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
@@ -62,7 +62,7 @@ export async function findFiles(
   };
   return {
     state: () =>
-      bringsTrees(instruction, plan.items, build.asked.dialect)
+      hasTrees(instruction, plan.items, build.asked.dialect)
         ? undefined
         : copyState({ words, plan, owner }, stage, build),
     report() {
@@ -92,14 +92,14 @@ function groupLinks({ matches }: PlannedItems): void {
 
 async function hashEntries(
   items: Iterable<PlannedItem>,
-  { services, source, early, inputs }: BuildJob,
-  ahead: FoundSources | undefined,
+  { services, source, eagerUploads, inputs }: BuildJob,
+  prefetched: PrefetchedSources | undefined,
   onProgress: HashOptions["onProgress"] = () => undefined,
 ): Promise<{ areSettled: boolean }> {
   const { signal, clock } = services;
-  const options = { signal, clock, cache: source.hashes, onProgress, early, inputs };
+  const options = { signal, clock, cache: source.hashes, onProgress, eagerUploads, inputs };
   if (items instanceof PlannedItems)
-    return (await ahead?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
+    return (await prefetched?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
   await hashSources(filesAmong(items), options);
   return { areSettled: false };
 }

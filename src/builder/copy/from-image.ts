@@ -26,7 +26,7 @@ export async function stageImageCopy(
     source,
   }: {
     words: Pick<CopyWords, "paths" | "exclude" | "destination" | "chown" | "changeMode">;
-    source: Pick<ImageContent, "image" | "losable">;
+    source: Pick<ImageContent, "image" | "evictable">;
   },
   stage: StageState,
   build: BuildJob,
@@ -46,7 +46,7 @@ export async function stageImageCopy(
     const change = words.changeMode;
     const items = itemsOf(copied, destination, {
       image: source.image,
-      losable: source.losable,
+      evictable: source.evictable,
       inodes: inodesOf(copied.entries),
       owner,
       line,
@@ -67,7 +67,7 @@ async function findDestination(
   word: string,
   { type }: CopiedSource,
   { config, staged, layer }: StageState,
-  { facts }: BuildServices,
+  { inspection }: BuildServices,
 ): Promise<Destination> {
   return resolveDestination(
     word,
@@ -75,8 +75,8 @@ async function findDestination(
     {
       workdir: config.WorkingDir,
       staged,
-      isDirectoryInImage: (path) => facts.isDirectory(layer.image, path),
-      readLinkInImage: (path) => facts.readLink(layer.image, path),
+      isDirectoryInImage: (path) => inspection.isDirectory(layer.image, path),
+      readLinkInImage: (path) => inspection.readLink(layer.image, path),
     },
   );
 }
@@ -98,7 +98,7 @@ function* itemsOf(
 
 interface ImageCopyStaging {
   image: string;
-  losable: ImageContent["losable"];
+  evictable: ImageContent["evictable"];
   inodes: CopiedInodes;
   /** `--chown`; `undefined`: the owner in the source. */
   owner: Owner | undefined;
@@ -109,12 +109,12 @@ interface ImageCopyStaging {
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, losable, inodes, owner, line, change }: ImageCopyStaging,
+  { image, evictable, inodes, owner, line, change }: ImageCopyStaging,
 ): StagedEntry {
   const { uid, gid, names }: Owner = owner ?? entry;
   const from = posix.join(path, firstPathOf(entry));
   const tree = type === "directory" ? { tree: path } : {};
-  const staged = stageCopied(entry, { kind: "image", image, losable, path: from, ...tree }, change, {
+  const staged = stageCopied(entry, { kind: "image", image, evictable, path: from, ...tree }, change, {
     uid,
     gid,
     ...(names !== undefined && { names }),

@@ -3,12 +3,12 @@ import type { ListedFile, SourceMatch } from "../../context/sources/entry-list.t
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { InputObserver } from "../contexts/named-context.ts";
-import type { EarlyUploads } from "../feed.ts";
 import { collectGarbage } from "../operations/gc.ts";
+import type { EagerUploads } from "../prefetch.ts";
 
 type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
   cache: ContextHashes;
-  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "contents" | "hashOnTheWay">>;
+  eagerUploads: Pick<EagerUploads, "offer"> & Partial<Pick<EagerUploads, "contents" | "hashOnTheWay">>;
   /** Resolves when it is decided whether the files have to be sent. Default: that is known already. */
   decided?: Promise<unknown>;
   inputs: InputObserver | undefined;
@@ -32,16 +32,16 @@ function* filesOf(matches: readonly SourceMatch[]): Generator<ListedFile, undefi
  */
 export async function hashSources(
   files: Iterable<ListedFile>,
-  { early, decided = Promise.resolve(), inputs, ...options }: HashSourcesOptions,
+  { eagerUploads, decided = Promise.resolve(), inputs, ...options }: HashSourcesOptions,
 ): Promise<{ areSettled: boolean }> {
   const before = options.cache.unsaved;
   const hashed = await hashEach(files, {
     ...options,
-    hashOnTheWay: async (file, onBytes) => early.hashOnTheWay?.(file, onBytes, decided),
-    onContent: early.contents?.keep,
+    hashOnTheWay: async (file, onBytes) => eagerUploads.hashOnTheWay?.(file, onBytes, decided),
+    onContent: eagerUploads.contents?.keep,
     onHash(file, sha256) {
       file.list.setHash(file, sha256);
-      early.offer(file, sha256);
+      eagerUploads.offer(file, sha256);
       inputs?.file?.(file.contextPath, sha256);
     },
   });

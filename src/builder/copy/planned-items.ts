@@ -85,7 +85,7 @@ export class PlannedItems implements Iterable<PlannedItem> {
 }
 
 /** Returns true if a source is a directory, whose contents are copied. */
-export function bringsDirectory({ items }: { items: PlannedItems }): boolean {
+export function copiesDirectory({ items }: { items: PlannedItems }): boolean {
   for (const item of items)
     if (item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot)) return true;
   return false;

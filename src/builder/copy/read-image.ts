@@ -10,8 +10,8 @@ import { directoryMode } from "../../image/file-mode.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
+import { createContentUploads } from "../operations/content-uploads.ts";
 import { collectBetweenSteps } from "../operations/gc.ts";
-import { createImageContents } from "../operations/image-contents.ts";
 import { maxSingleFiles } from "../staging/image-archive.ts";
 import { createListedTree, type Reading, readDirectory, readFile } from "./read-source.ts";
 import type { CopyWords } from "./words.ts";
@@ -38,7 +38,7 @@ export async function readFromImage(
   // Beside the question whether the service has lists.
   for (const path of paths) if (!hasWildcard(path)) tree.prepare(posix.join("/", path));
   await requireInspect(image, name, build.services);
-  const contents = createImageContents(build, maxSingleFiles);
+  const contents = createContentUploads(build, maxSingleFiles);
   const reading: Reading = { image, tree, contents, skipped: [] };
   const isExcluded = (path: string) => rules.length > 0 && isMatch(decidePath(rules, path, "effective"));
   const read: CopiedSource[][] = [];
@@ -89,9 +89,9 @@ const maxConcurrentSources = 4;
 async function requireInspect(
   image: string,
   name: Instruction["name"],
-  { facts }: BuildServices,
+  { inspection }: BuildServices,
 ): Promise<void> {
-  if (await facts.isDirectory(image, "/")) return;
+  if (await inspection.isDirectory(image, "/")) return;
   const user = name === "RUN" ? "RUN --mount with from=" : "COPY --from";
   throw new BoughError(
     `the service can't list the files of an image, which ${user} needs: it does not support GET /v1/inspect/{image_uuid}/list`,

@@ -8,7 +8,7 @@ import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
 import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import type { BuildJob } from "../job.ts";
-import type { ImageContents } from "../operations/image-contents.ts";
+import type { ContentUploads } from "../operations/content-uploads.ts";
 import { relativeEntries } from "../operations/image-entries.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
@@ -18,7 +18,7 @@ import { parentDirectories } from "../state/path-in-image.ts";
 export interface Reading {
   image: string;
   tree: ListedTree;
-  contents: ImageContents;
+  contents: ContentUploads;
   /** Pipes and sockets that were found. */
   skipped: string[];
 }
@@ -33,7 +33,7 @@ export async function readFile(
   const { size, uid, gid, mode } = listed;
   // An upload that was refused has used up the content.
   const sha256 = await withRetries(accessForAdd(build), true, async () =>
-    contents.take(await openExactly(build.services.service, image, path, size), size),
+    contents.add(await openExactly(build.services.service, image, path, size), size),
   );
   const file: CopiedFile = { type: "file", path: "", mode: mode ?? 0o644, uid, gid, sha256, size };
   return { path, name, type: "file", entries: [file] };
@@ -67,7 +67,7 @@ export async function readDirectory(
     const { mode, uid, gid, size } = left ?? entry;
     const from = posix.join(directory, original ?? path);
     const content = left === undefined ? contentOf(entry) : await openExactly(service, image, from, size);
-    const sha256 = await contents.take(content, size);
+    const sha256 = await contents.add(content, size);
     const file: CopiedFile = { type: "file", path, mode, uid, gid, sha256, size };
     files.set(original ?? path, file);
     return file;

@@ -55,7 +55,7 @@ export async function stageItems(
   const { owner } = made;
   const pace = createPace(services.signal);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  const isDirectoryInImage = (path: string) => services.facts.isDirectory(stage.layer.image, path);
+  const isDirectoryInImage = (path: string) => services.inspection.isDirectory(stage.layer.image, path);
   /** Asked for on demand. */
   const isIntoExisting = once(() => isDirectoryInImage(place));
   const isThere = async (path: string) =>
@@ -182,13 +182,13 @@ export function stageCopied(
 async function missingAmong(
   paths: readonly string[],
   { layer, staged }: StageState,
-  { facts }: BuildServices,
+  { inspection }: BuildServices,
 ): Promise<Set<string>> {
   const missing = new Set<string>();
   for (const path of paths) {
     const isBelowMissing = missing.has(posix.dirname(path));
     if (staged.has(path) || path === "/") continue;
-    if (isBelowMissing || !(await facts.isDirectory(layer.image, path))) missing.add(path);
+    if (isBelowMissing || !(await inspection.isDirectory(layer.image, path))) missing.add(path);
   }
   return missing;
 }

@@ -24,7 +24,7 @@ export async function stageTrees(
   build: BuildJob,
 ): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
-  if (!bringsTrees(instruction, items, build.asked.dialect)) return { items, ...done };
+  if (!hasTrees(instruction, items, build.asked.dialect)) return { items, ...done };
   const add = ({ staged, files, bytes }: StagedItems) => {
     done.stage = { ...done.stage, staged };
     done.files += files;
@@ -53,7 +53,7 @@ export async function stageTrees(
 }
 
 /** Returns true if there may be an archive or a repository among the items. */
-export function bringsTrees(
+export function hasTrees(
   instruction: CopyInstruction | AddInstruction,
   items: PlannedItems,
   dialect: Dialect,

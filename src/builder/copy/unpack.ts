@@ -99,10 +99,10 @@ const fileCapabilities = "security.capability";
 async function mayReplace(
   path: string,
   { layer, staged }: StageState,
-  { facts, supports }: BuildServices,
+  { inspection, supports }: BuildServices,
 ): Promise<boolean> {
   if (path === "/" || staged.size > 0 || !supports.inspection()) return true;
-  return (await facts.typeAt(layer.image, path)) !== undefined;
+  return (await inspection.typeAt(layer.image, path)) !== undefined;
 }
 
 async function hashOf(
@@ -116,8 +116,8 @@ async function hashOf(
   const { signal, clock } = build.services;
   const { hashes: cache } = build.source;
   const { inputs } = build;
-  const early = { offer: () => undefined };
-  await hashSources([entry], { signal, clock, cache, early, inputs });
+  const eagerUploads = { offer: () => undefined };
+  await hashSources([entry], { signal, clock, cache, eagerUploads, inputs });
   return entry.list.hashAt(entry.index);
 }
 

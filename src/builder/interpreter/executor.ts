@@ -12,12 +12,12 @@ import { requireNoFiles } from "../copy/check-plan.ts";
 import { findFiles } from "../copy/copy.ts";
 import { type Destination, namesDirectory } from "../copy/destination.ts";
 import { planCopy } from "../copy/plan.ts";
-import { bringsDirectory } from "../copy/planned-items.ts";
+import { copiesDirectory } from "../copy/planned-items.ts";
 import { stageDirectories } from "../copy/stage-items.ts";
 import type { Dialect } from "../dialect.ts";
-import type { FoundSources } from "../feed.ts";
 import { type AskedBuild, type BuildJob, inDirectory } from "../job.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
+import type { PrefetchedSources } from "../prefetch.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
 import { isSameOrAbove, parentDirectories, pathInImage } from "../state/path-in-image.ts";
@@ -40,8 +40,8 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
   const { emit } = build;
   const { escape } = dockerfile;
   let nextOrdinal = ordinal;
-  /** The sources of a COPY, if they were found ahead of its turn. */
-  let ahead: FoundSources | undefined;
+  /** The sources of a COPY, if they were found in advance. */
+  let prefetched: PrefetchedSources | undefined;
   const jobOf = async (instruction: CopyInstruction | AddInstruction): Promise<BuildJob> => {
     const directory = sourceDirectory(instruction, contexts);
     return directory === undefined ? build : inDirectory(build, directory);
@@ -74,20 +74,22 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
     changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
     async copyOptions(instruction, { config, staged, layer }) {
-      ahead = await build.ahead.take(instruction);
+      prefetched = await build.prefetch.take(instruction);
       // By default a link in the image is replaced, so no request is spent on finding one.
       const readLinkInImage = async (path: string) =>
-        build.asked.dialect.copiesAsBuildKit ? build.services.facts.readLink(layer.image, path) : undefined;
+        build.asked.dialect.copiesAsBuildKit
+          ? build.services.inspection.readLink(layer.image, path)
+          : undefined;
       const { context, ignore } = (await jobOf(instruction)).source;
       return {
         ...{ context, files, ignore, signal, staged },
         whyLeftOut: specialFilesOf(build.asked.dialect, build.services.supports),
         workdir: config.WorkingDir,
-        found: ahead?.sources,
+        found: prefetched?.sources,
         async isDirectoryInImage(path) {
           // The list of entries that tells links apart tells directories apart, too.
           await readLinkInImage(path);
-          return build.services.facts.isDirectory(layer.image, path);
+          return build.services.inspection.isDirectory(layer.image, path);
         },
         readLinkInImage,
       };
@@ -102,10 +104,10 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
     async copy(instruction, copy, stage) {
       const { words, plan } = copy;
       const { destination } = words;
-      const isFile = instruction.link === true && !bringsDirectory(plan);
+      const isFile = instruction.link === true && !copiesDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       const ordinal = nextOrdinal++;
-      const files = await findFiles(instruction, copy, { ahead, stage }, await jobOf(instruction));
+      const files = await findFiles(instruction, copy, { prefetched, stage }, await jobOf(instruction));
       return (await build.services.supports.fileLayers())
         ? makeFoundFilesLayer(instruction, ordinal, stage, build, files)
         : (await files.stage()).stage;
@@ -164,7 +166,7 @@ async function warnOfLinking(
     const entry = staged.get(at);
     const target =
       entry === undefined
-        ? await services.facts.readLink(layer.image, at)
+        ? await services.inspection.readLink(layer.image, at)
         : entry.type === "symlink"
           ? entry.target
           : undefined;
@@ -186,7 +188,7 @@ async function performWorkdir(
 ): Promise<StageState> {
   if (path === "") return keepWorkdir(stage);
   const next = changeWorkdir(stage, path);
-  const isThere = (directory: string) => build.services.facts.isDirectory(stage.layer.image, directory);
+  const isThere = (directory: string) => build.services.inspection.isDirectory(stage.layer.image, directory);
   const left = stage.config.WorkingDir;
   const entered = next.config.WorkingDir;
   await requireNoFiles([...parentDirectories(entered), entered], stage, build.services);

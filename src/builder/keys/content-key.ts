@@ -16,11 +16,11 @@ import { createKeyBackend } from "./key-backend.ts";
 import type { KeyJob } from "./key-job.ts";
 
 /** A target whose content key is known. What starts from it, or copies from it, gets a key from its state. */
-export interface KeyedTarget {
+export interface TargetKey {
   /** SHA-256, in hex. */
   key: string;
   stage: StageState;
-  /** What the layers are made of that steps make, by the step's number: equal hashes are equal layers, also of other targets. */
+  /** Hashes of the layers that steps make, by the step's number: equal hashes mean equal layers, also in other targets. */
   layers: ReadonlyMap<number, string>;
   /** The number of steps. */
   steps: number;
@@ -34,7 +34,7 @@ const keyVersion = 1;
  * as one machine knows them; here, each base counts by its content, so that the key is equal on each machine. Nothing is built, no layer
  * of a base is fetched, and what only a RUN knows counts by all that this RUN is made of.
  */
-export async function findContentKey(given: KeyJob): Promise<KeyedTarget> {
+export async function findContentKey(given: KeyJob): Promise<TargetKey> {
   const dockerfile = overrideStages(given.asked.dockerfile, given.asked.contexts);
   const job: KeyJob = { ...given, asked: { ...given.asked, dockerfile } };
   const { asked, platforms } = job;

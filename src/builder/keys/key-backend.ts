@@ -17,11 +17,11 @@ import { lookUp } from "../state/scope.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState, startStage } from "../state/state.ts";
 import { copyOf } from "../steps/copy-from-step.ts";
 import { runKey } from "../steps/run-step.ts";
+import { hashCopiedFiles, hashMounts } from "./file-keys.ts";
 import type { KeyJob } from "./key-job.ts";
-import { hashCopiedFiles, hashMounts } from "./keyed-files.ts";
 
 /** The stages whose keys are known. */
-interface KeyedStages {
+interface StageKeys {
   baseOf(from: FromInstruction): StageState | undefined;
   sourceOf(instruction: Instruction): StageState | undefined;
   mountedStage(run: RunInstruction, from: string): StageState | undefined;
@@ -33,7 +33,7 @@ interface KeyedStages {
  * Creates the backend that finds content keys. It makes no layer: each instruction that would make one adds itself, and the files that
  * it copies, to the hash of the stage.
  */
-export function createKeyBackend(job: KeyJob, stages: KeyedStages): Backend<StageState> {
+export function createKeyBackend(job: KeyJob, stages: StageKeys): Backend<StageState> {
   const { asked, signal, platforms } = job;
   const { dialect, buildArgs, contexts } = asked;
   const { escape } = asked.dockerfile;

@@ -7,7 +7,7 @@ import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import type { BuildPlatforms } from "../state/platform.ts";
 
 /** An image to start or copy from. */
-export interface KeyedBase {
+export interface BaseKey {
   /** The same wherever the image is. */
   hash: string;
   config: ImageConfig;
@@ -25,7 +25,7 @@ export interface KeyJob {
   platforms: BuildPlatforms;
   source: Omit<SourceFiles, "fileStates">;
   /** @param platform set for another one than the service's own */
-  findBase(reference: string, platform: Platform | undefined): Promise<KeyedBase>;
+  findBase(reference: string, platform: Platform | undefined): Promise<BaseKey>;
   /** Returns the SHA-256 of what a URL has, in hex. */
   hashUrl(url: string, access: RemoteAccess): Promise<string>;
   findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit>;

@@ -83,20 +83,20 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
       return { type: "tmpfs", target: target(undefined), size: sizeOf(mount) };
     case "secret": {
       const id = mount.source || mount.id || posix.basename(mount.target ?? "");
-      if (id === "") throw complain(mount, "one of source, target required");
+      if (id === "") throw mountError(mount, "one of source, target required");
       const isFile = mount.env === undefined || mount.target !== undefined;
       const place = target(`/run/secrets/${posix.basename(id)}`);
       const required = flagOf(mount, "required", false);
       return { type: "secret", target: place, id, required, isFile, env: mount.env, ...ownerOf(mount) };
     }
     case "ssh": {
-      if (mount.source !== undefined) throw complain(mount, "ssh does not support source");
+      if (mount.source !== undefined) throw mountError(mount, "ssh does not support source");
       const place = target(`/run/buildkit/ssh_agent.${agents}`);
       const required = flagOf(mount, "required", false);
       return { type: "ssh", target: place, id: mount.id || "default", required, ...ownerOf(mount) };
     }
     default:
-      throw complain(mount, `unsupported mount type ${JSON.stringify(mount.type)}`);
+      throw mountError(mount, `unsupported mount type ${JSON.stringify(mount.type)}`);
   }
 }
 
@@ -125,12 +125,12 @@ function refuseForeignKeys(mount: Mount): void {
   ];
   for (const [key, types] of only) {
     if (mount[key] !== undefined && !types.includes(type))
-      throw complain(mount, `unexpected key '${key}': it is only for type ${types.join(", ")}`);
+      throw mountError(mount, `unexpected key '${key}': it is only for type ${types.join(", ")}`);
   }
   if (type !== "secret") return;
-  if (mount.from !== undefined) throw complain(mount, "secret mount should not have a from");
+  if (mount.from !== undefined) throw mountError(mount, "secret mount should not have a from");
   if (mount.source !== undefined && mount.id !== undefined)
-    throw complain(mount, "both source and id can't be set");
+    throw mountError(mount, "both source and id can't be set");
 }
 
 function targetOf(
@@ -140,8 +140,8 @@ function targetOf(
   mount: Mount,
 ): string {
   const target = posix.resolve("/", workdir, given || otherwise || "");
-  if (target === "/") throw complain(mount, 'invalid mount target "/"');
-  if (/[\0\n]/.test(target)) throw complain(mount, `invalid mount target ${JSON.stringify(target)}`);
+  if (target === "/") throw mountError(mount, 'invalid mount target "/"');
+  if (/[\0\n]/.test(target)) throw mountError(mount, `invalid mount target ${JSON.stringify(target)}`);
   return target;
 }
 
@@ -150,13 +150,13 @@ function flagOf(mount: Mount, key: "readonly" | "required", otherwise: boolean):
   if (value === undefined || value === true) return value ?? otherwise;
   if (/^(1|t|true)$/i.test(value)) return true;
   if (/^(0|f|false)$/i.test(value)) return false;
-  throw complain(mount, `invalid value for ${key}: ${value}`);
+  throw mountError(mount, `invalid value for ${key}: ${value}`);
 }
 
 function oneOf<Value extends string>(value: string, values: readonly Value[], mount: Mount): Value {
   const found = values.find((known) => known === value);
   if (found === undefined)
-    throw complain(
+    throw mountError(
       mount,
       `unsupported sharing value ${JSON.stringify(value)}`,
       `Give one of ${values.join(", ")}.`,
@@ -169,11 +169,11 @@ function ownerOf(mount: Mount): Partial<MountOwner> {
     const value = mount[key];
     if (value === undefined) return {};
     if (/^\d{1,10}$/.test(value) && Number(value) < 2 ** 32) return { [key]: Number(value) };
-    throw complain(mount, `invalid value ${value} for ${key}`);
+    throw mountError(mount, `invalid value ${value} for ${key}`);
   };
   const { mode } = mount;
   if (mode !== undefined && !/^0*[0-7]{1,4}$/.test(mode))
-    throw complain(mount, `invalid value ${mode} for mode`);
+    throw mountError(mount, `invalid value ${mode} for mode`);
   const octal = mode === undefined ? {} : { mode: Number.parseInt(mode, 8).toString(8).padStart(4, "0") };
   return { ...octal, ...number("uid"), ...number("gid") };
 }
@@ -184,11 +184,11 @@ function sizeOf(mount: Mount): number | undefined {
   if (mount.size === undefined) return undefined;
   const [, digits = "", unit = ""] = /^(\d+(?:\.\d+)?) ?([kmgt]?)i?b?$/i.exec(mount.size) ?? [];
   const factor = units[unit.toLowerCase()];
-  if (digits === "" || factor === undefined) throw complain(mount, `invalid value for size: ${mount.size}`);
+  if (digits === "" || factor === undefined) throw mountError(mount, `invalid value for size: ${mount.size}`);
   return Math.floor(Number(digits) * factor);
 }
 
-function complain({ type }: Mount, what: string, hint?: string): BoughError {
+function mountError({ type }: Mount, what: string, hint?: string): BoughError {
   return new BoughError(`--mount=type=${type}: ${what}`, {
     kind: "usage",
     hint,

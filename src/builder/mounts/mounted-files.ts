@@ -19,7 +19,7 @@ interface MountingJob extends Pick<BuildJob, "inputs"> {
   services: Pick<BuildJob["services"], "signal" | "clock">;
   source: Omit<BuildJob["source"], "fileStates">;
   asked: Pick<BuildJob["asked"], "dialect">;
-  early: Parameters<typeof hashMatches>[1]["early"];
+  eagerUploads: Parameters<typeof hashMatches>[1]["eagerUploads"];
   emit: BuildJob["emit"];
 }
 
@@ -32,13 +32,13 @@ export async function stageMountedFiles(
   const { signal, clock } = build.services;
   const { hashes: cache } = build.source;
   const { dialect } = build.asked;
-  const { early, inputs, emit } = build;
+  const { eagerUploads, inputs, emit } = build;
   const { match, warnings, excluded } = await findMountedFiles(path, { ...build.source, signal });
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   if (dialect.copiesAsBuildKit) match.entries.groupLinks();
-  await hashMatches([match], { signal, clock, cache, early, inputs });
+  await hashMatches([match], { signal, clock, cache, eagerUploads, inputs });
   // Owned by root, as BuildKit sends a context.
   const owned = { ...root, line };
   return new Map(

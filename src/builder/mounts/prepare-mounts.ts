@@ -4,7 +4,7 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { type ExpandedCommand, numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
-import { detectLoss, retryAfterLoss } from "../operations/missing-image.ts";
+import { detectEviction, retryAfterEviction } from "../operations/missing-image.ts";
 import type { FileFeatures } from "../service-support.ts";
 import { hostFilesOf, readsHostFiles } from "../staging/host-files.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
@@ -22,7 +22,7 @@ interface Mounting {
   stage: StageState;
   addTo(request: InstanceRequest, step: { command: ExpandedCommand }): Promise<InstanceRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
-  retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
+  retryAfterEviction<Result>(action: () => Promise<Result>): Promise<Result>;
 }
 
 /** `hash`: the chain hash of the RUN's layer. `user`: as `requestOf` takes it. */
@@ -50,7 +50,7 @@ export async function prepareMounts(
         const { uid: _, gid: __, ...asRoot } = request;
         return isRoot ? asRoot : byScript(request, step);
       },
-      retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
+      retryAfterEviction: (action) => retryAfterEviction(stage, build, action),
     };
   }
   for (const { spec } of mounts.mounts) requireGiven(spec, build);
@@ -59,13 +59,13 @@ export async function prepareMounts(
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
   const isLost = <Result>(action: () => Promise<Result>) =>
-    mounts.losable.reduce((next, image) => () => detectLoss(image, build.services, next), action)();
+    mounts.evictable.reduce((next, image) => () => detectEviction(image, build.services, next), action)();
   if (support.secrets) {
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {
       stage,
       addTo: async (request) => ({ ...request, ...(await mountFields(mounts, request.env ?? {}, build)) }),
-      retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
+      retryAfterEviction: (action) => isLost(() => retryAfterEviction(needed, build, action)),
     };
   }
   const { stageMounts } = await import("./mount-script.ts");
@@ -73,7 +73,7 @@ export async function prepareMounts(
   return {
     stage: staged,
     addTo: byScript,
-    retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
+    retryAfterEviction: (action) => isLost(() => retryAfterEviction(staged, build, action)),
   };
 }
 

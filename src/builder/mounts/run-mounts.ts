@@ -5,7 +5,7 @@ import { findImageSource, type ImageSource } from "../bases/locked-image.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { MountedImage } from "../cache/step-key.ts";
 import { type BuildJob, inDirectory } from "../job.ts";
-import type { LosableImage } from "../state/layer.ts";
+import type { EvictableImage } from "../state/layer.ts";
 import { lookUp } from "../state/scope.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
@@ -24,7 +24,7 @@ export interface RunMounts {
   /** Mounted stages and images. */
   images: readonly MountedImage[];
   /** Mounted images that the service may have lost. */
-  losable: readonly LosableImage[];
+  evictable: readonly EvictableImage[];
 }
 
 export interface RunMount {
@@ -56,7 +56,7 @@ export async function findMounts(
     key: await mountsKey(mounts, build.services.signal),
     files: new Map(mounts.flatMap(filesOf)),
     images: mounts.flatMap(imagesOf),
-    losable: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.losable ?? []) : [])),
+    evictable: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.evictable ?? []) : [])),
   };
 }
 
@@ -95,17 +95,17 @@ async function findImageOf(
 }
 
 /** A mount with what the chain hash covers of its content. */
-export interface KeyedMount {
+export interface MountInput {
   spec: MountSpec;
   source: (Pick<ImageSource, "hash"> & { kind: "image" }) | { kind: "files"; files: Staged } | undefined;
 }
 
 /** Returns the mounts' part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */
-export async function mountsKey(mounts: readonly KeyedMount[], signal: AbortSignal): Promise<string> {
+export async function mountsKey(mounts: readonly MountInput[], signal: AbortSignal): Promise<string> {
   return JSON.stringify(await Promise.all(mounts.map((mount) => keyOf(mount, signal))));
 }
 
-async function keyOf({ spec, source }: KeyedMount, signal: AbortSignal): Promise<unknown[]> {
+async function keyOf({ spec, source }: MountInput, signal: AbortSignal): Promise<unknown[]> {
   const { type, target, ...rest } = spec;
   const own = Object.entries({ ...rest, sharing: undefined, from: undefined, required: undefined })
     .filter(([, value]) => value !== undefined)

@@ -1,15 +1,15 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { BuildJob, BuildServices, RunningBuild } from "../job.ts";
-import type { Layer, LosableImage } from "../state/layer.ts";
+import type { EvictableImage, Layer } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
 
 /** Thrown if the service has lost an image that a step uses. The build has to start again without it. */
 export class MissingImageError extends Error {
   override readonly name = "MissingImageError";
-  readonly lost: LosableImage;
+  readonly lost: EvictableImage;
 
-  constructor(lost: LosableImage) {
+  constructor(lost: EvictableImage) {
     super(`image ${lost.image} is gone`);
     this.lost = lost;
   }
@@ -19,7 +19,7 @@ export class MissingImageError extends Error {
  * Runs `action` for a stage. If the service says that something is missing, finds out what it is. Lost uploads are forgotten
  * here, too, and `action` is run once more, which sends them again. A layer's lost image ends in a `MissingImageError`.
  */
-export async function retryAfterLoss<Result>(
+export async function retryAfterEviction<Result>(
   stage: Pick<StageState, "layer" | "staged">,
   build: BuildJob,
   action: () => Promise<Result>,
@@ -29,18 +29,20 @@ export async function retryAfterLoss<Result>(
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     if (await isImageMissing(stage.layer, build.services)) throw new MissingImageError(stage.layer);
-    if (!forgetUploads(stage, build)) throw await errorAfterLoss(stage.layer, error, build.services);
+    if (!forgetUploads(stage, build)) throw await errorAfterEviction(stage.layer, error, build.services);
   }
   try {
     return await action();
   } catch (error) {
-    throw error instanceof NotFoundError ? await errorAfterLoss(stage.layer, error, build.services) : error;
+    throw error instanceof NotFoundError
+      ? await errorAfterEviction(stage.layer, error, build.services)
+      : error;
   }
 }
 
 /** Runs `action`, which may read an image. Throws a `MissingImageError` if it fails because that image is lost. */
-export async function detectLoss<Result>(
-  image: LosableImage | undefined,
+export async function detectEviction<Result>(
+  image: EvictableImage | undefined,
   services: BuildServices,
   action: () => Promise<Result>,
 ): Promise<Result> {
@@ -56,10 +58,13 @@ export async function detectLoss<Result>(
  * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
  * machine's own builds. A layer from a scope, or an image that is only copied from, needs proof, so its root directory is listed.
  */
-export async function isImageMissing(losable: LosableImage, { service }: BuildServices): Promise<boolean> {
-  const { image } = losable;
+export async function isImageMissing(
+  evictable: EvictableImage,
+  { service }: BuildServices,
+): Promise<boolean> {
+  const { image } = evictable;
   const isThere = await service.hasImage(image);
-  const needsProof = "isRemembered" in losable || losable.from !== undefined;
+  const needsProof = "isRemembered" in evictable || evictable.from !== undefined;
   if (isThere !== "unsupported" || !needsProof) return isThere === false;
   try {
     await service.listFiles(image, "/");
@@ -111,7 +116,7 @@ function forgetUploads(stage: Pick<StageState, "staged">, { services, emit }: Bu
 }
 
 /** If the service can't be asked, an image of this build is assumed to exist: the error is the service's fault. */
-async function errorAfterLoss(
+async function errorAfterEviction(
   layer: Layer,
   error: NotFoundError,
   { service }: BuildServices,

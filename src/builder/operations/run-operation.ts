@@ -30,7 +30,7 @@ export async function runOperation(
   const operation = await startOperation(request, step, build);
   build.emit({ type: "spawned", operation, title: step.title });
   // The steps after it have to be run, too.
-  if (step.makesLayer === true) build.early.markNeeded();
+  if (step.makesLayer === true) build.eagerUploads.markNeeded();
   return followOperation(operation, step, build);
 }
 

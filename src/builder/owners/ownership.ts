@@ -64,7 +64,7 @@ export async function findFileOwner(
   stage: StageState,
   build: BuildJob,
 ): Promise<Owner> {
-  const accounts = { ...stage, mayAsk: build.asked.dialect.looksUpUsers };
+  const accounts = { ...stage, mayProbe: build.asked.dialect.looksUpUsers };
   const warnAndUse =
     (instead: string, id: number) =>
     (error: unknown): number => {
@@ -125,7 +125,7 @@ export async function resolveUser(
   if (user === undefined || numericUser(user) !== undefined) return user;
   if (!build.asked.dialect.looksUpUsers && !user.includes(":")) return user;
   try {
-    const { uid, gid } = await resolveOwner(user, { ...stage, mayAsk: true }, build);
+    const { uid, gid } = await resolveOwner(user, { ...stage, mayProbe: true }, build);
     return user.includes(":") ? `${uid}:${gid}` : String(uid);
   } catch (error) {
     const { user: name } = splitOwner(user);
@@ -160,7 +160,7 @@ async function findGroup(group: string, accounts: Accounts, build: BuildJob): Pr
 /** Returns the home directory of a USER in the stage's passwd; `/` if it has none, `undefined` if passwd can't be read. */
 export async function homeOf(user: string, stage: StageState, build: BuildJob): Promise<string | undefined> {
   const { user: name } = splitOwner(user);
-  const passwd = await readAccounts("/etc/passwd", { ...stage, mayAsk: true }, build);
+  const passwd = await readAccounts("/etc/passwd", { ...stage, mayProbe: true }, build);
   if (passwd === "unsupported") return undefined;
   const field = numberOf(name) === undefined ? 0 : 2;
   return accountRows(passwd ?? "").find((fields) => fields[field] === name)?.[5] || "/";
@@ -171,7 +171,7 @@ export async function homeOf(user: string, stage: StageState, build: BuildJob): 
 /** The files that map names to numbers: staged ones override the image's. */
 interface Accounts extends Pick<StageState, "layer" | "staged"> {
   /** True if a command of bough's own may read them on a service that returns no files of images. */
-  mayAsk?: boolean;
+  mayProbe?: boolean;
 }
 
 /** Thrown for a name that the tables don't have. */
@@ -215,11 +215,11 @@ async function findRow(
 /** Returns a table's text; `undefined` if there is no such file. */
 async function readAccounts(
   path: AccountFile,
-  { layer, staged, mayAsk = false }: Accounts,
+  { layer, staged, mayProbe = false }: Accounts,
   build: BuildJob,
 ): Promise<string | undefined | "unsupported"> {
   const entry = staged.get(path);
-  if (entry === undefined) return readImageAccounts(path, { layer, mayAsk }, build);
+  if (entry === undefined) return readImageAccounts(path, { layer, mayProbe }, build);
   if (entry.type === "directory") return undefined;
   if (entry.type !== "file") return "unsupported";
   switch (entry.content.kind) {
@@ -228,7 +228,7 @@ async function readAccounts(
     case "local":
       return readLocal(entry.content.absolutePath);
     case "image":
-      return build.services.facts.readTextFile(entry.content.image, entry.content.path);
+      return build.services.inspection.readTextFile(entry.content.image, entry.content.path);
     case "url":
     case "archive":
     case "repository":
@@ -239,14 +239,14 @@ async function readAccounts(
 /** Reads a file of the image. On a service without file calls, one operation for each image prints both tables. */
 async function readImageAccounts(
   path: AccountFile,
-  { layer, mayAsk }: Pick<Accounts, "layer" | "mayAsk">,
+  { layer, mayProbe }: Pick<Accounts, "layer" | "mayProbe">,
   build: BuildJob,
 ): Promise<string | undefined | "unsupported"> {
-  const content = await build.services.facts.readTextFile(layer.image, path);
+  const content = await build.services.inspection.readTextFile(layer.image, path);
   if (content !== "unsupported") return content;
   const { facts } = build.services.store;
   const key = "accounts";
-  const known = facts.get(layer.image, key) ?? (mayAsk ? await askAccounts({ layer }, build) : undefined);
+  const known = facts.get(layer.image, key) ?? (mayProbe ? await probeAccounts({ layer }, build) : undefined);
   if (known === undefined) return "unsupported";
   facts.set(layer.image, key, known);
   return known
@@ -259,11 +259,14 @@ async function readImageAccounts(
 const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
 type AccountFile = keyof typeof fieldCounts;
 
-async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
-  // Loaded on demand: few builds ask a question.
-  const { askImage, exitCodeOf } = await import("../operations/image-contents.ts");
+async function probeAccounts(
+  accounts: Pick<Accounts, "layer">,
+  build: BuildJob,
+): Promise<string | undefined> {
+  // Loaded on demand: few builds need a probe.
+  const { probeImage, exitCodeOf } = await import("../operations/probe-image.ts");
   const files = Object.keys(fieldCounts);
-  const outcome = await askImage(
+  const outcome = await probeImage(
     { command: "cat", args: files, title: "asks for the image's users" },
     accounts,
     build,

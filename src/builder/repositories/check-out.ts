@@ -54,7 +54,7 @@ export async function checkOut(
   }
   await git("checkout", "--quiet", "--detach", commit);
   if (address.hasSubmodules && existsSync(join(tree, ".gitmodules"))) await updateSubmodules(tree, client);
-  if (keepsGitDirectory({ address })) await tidy(join(tree, ".git"), git);
+  if (keepsGitDirectory({ address })) await makeReproducible(join(tree, ".git"), git);
   const modes = keepsModes
     ? undefined
     : readModes(await git("ls-files", "--stage", "--recurse-submodules", "-z"));
@@ -88,7 +88,7 @@ interface Commit {
 /** Fetches a ref; returns the commit that it points to now. */
 async function fetchRef(ref: string, tree: string, client: GitClient): Promise<Commit> {
   const end = await fetchShallow(tree, client, `+${ref}:${ref}`);
-  if (end.status !== 0) throw client.complain(end);
+  if (end.status !== 0) throw client.exitError(end);
   return readCommit("FETCH_HEAD", tree, client);
 }
 
@@ -121,7 +121,7 @@ async function fetchCommit(
       direct.stderr,
     )
   )
-    throw client.complain(direct);
+    throw client.exitError(direct);
   const refs = ["heads", "tags"].map((kind) => `+refs/${kind}/*:${otherRefs}/${kind}/*`);
   await client.run([
     "-C",
@@ -156,12 +156,15 @@ async function updateSubmodules(tree: string, client: GitClient): Promise<void> 
   const update = ["-C", tree, "submodule", "--quiet", "update", "--init", "--recursive"];
   const shallow = await client.attempt([...update, "--depth=1"], { takesAnyScheme: true });
   if (shallow.status === 0) return;
-  if (!knowsNoDepth(shallow)) throw client.complain(shallow);
+  if (!knowsNoDepth(shallow)) throw client.exitError(shallow);
   await client.run(update, { takesAnyScheme: true });
 }
 
 /** Removes what differs between machines from a kept `.git`: inodes and times of files, and traces of the fetch. */
-async function tidy(directory: string, git: (...args: string[]) => Promise<string>): Promise<void> {
+async function makeReproducible(
+  directory: string,
+  git: (...args: string[]) => Promise<string>,
+): Promise<void> {
   await git("read-tree", "HEAD");
   for (const name of ["FETCH_HEAD", "ORIG_HEAD", otherRefs])
     rmSync(join(directory, name), { recursive: true, force: true });

@@ -14,9 +14,9 @@ export interface GitClient {
   remote: string;
   /** Rejects with a readable error if git fails. */
   run(args: readonly string[], options?: GitOptions): Promise<string>;
-  /** Returns how the call ended. The caller handles a failure, with `complain` for the error. */
+  /** Returns how the call ended. The caller handles a failure, with `exitError` for the error. */
   attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
-  complain(end: GitEnd): BoughError;
+  exitError(end: GitEnd): BoughError;
   /** Returns an error that names the repository. */
   refuse(problem: string, hint?: Message): BoughError;
 }
@@ -61,11 +61,11 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
     for (let number = 1; ; number++) {
       const end = await access.git.run(args, run);
       if (end.status === 0 || number === maxAttempts || !mayPass.test(end.stderr)) return end;
-      access.warn(`${complain(end).message}; trying again in ${number} s`);
+      access.warn(`${exitError(end).message}; trying again in ${number} s`);
       await access.clock.sleep(number * 1000, access.signal);
     }
   };
-  const complain = ({ stderr, status }: GitEnd) => {
+  const exitError = ({ stderr, status }: GitEnd) => {
     const { reason, hint } = explain(stderr, access.maxAddBytes);
     return refuse(mask(reason ?? `git exited with ${status}`), hint);
   };
@@ -73,11 +73,11 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
     remote: target?.href ?? withoutPassword(address.remote),
     async run(args, options) {
       const end = await attempt(args, options);
-      if (end.status !== 0) throw complain(end);
+      if (end.status !== 0) throw exitError(end);
       return end.stdout;
     },
     attempt,
-    complain,
+    exitError,
     refuse,
   };
 }

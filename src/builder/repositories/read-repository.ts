@@ -7,7 +7,7 @@ import { directoryMode } from "../../image/file-mode.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import type { BuildJob } from "../job.ts";
-import { createImageContents } from "../operations/image-contents.ts";
+import { createContentUploads } from "../operations/content-uploads.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "./check-out.ts";
 import { createGitClient } from "./git-client.ts";
@@ -45,7 +45,7 @@ export async function sendRepository(
     ...{ client, place: realpathSync(place.path), maxBytes: build.asked.maxAddBytes },
     adviceIfGone: adviceIfGone(address, access),
   });
-  const contents = createImageContents(build, Number.POSITIVE_INFINITY);
+  const contents = createContentUploads(build, Number.POSITIVE_INFINITY);
   const entries: CopiedEntry[] = [];
   for (const entry of await findEntries({ directory, files }, repository, build.services.signal)) {
     if (entry.relativePath === "") continue;
@@ -56,7 +56,7 @@ export async function sendRepository(
     if (entry.type === "directory") entries.push({ type: "directory", mode: directoryMode, ...owned });
     else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...owned });
     else if (entry.type === "file") {
-      const sha256 = await contents.take(bytesOf(entry.absolutePath), entry.size);
+      const sha256 = await contents.add(bytesOf(entry.absolutePath), entry.size);
       entries.push({ type: "file", mode, sha256, size: entry.size, mtime: commitTime, ...owned });
     }
   }

@@ -7,7 +7,7 @@ import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import type { BuildJob } from "../job.ts";
 import { showInstruction, titleOf, withLocation } from "../location.ts";
-import { detectLoss, MissingImageError } from "../operations/missing-image.ts";
+import { detectEviction, MissingImageError } from "../operations/missing-image.ts";
 import type { Arguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 import type { Step } from "../step-place.ts";
@@ -82,7 +82,7 @@ export async function commitStage(
   const job = jobOf(last, stages);
   return inSlot(stages, async () => {
     const since = steadyTime(job.services.clock);
-    job.early.markUncertain();
+    job.eagerUploads.markUncertain();
     const place = { line: last.instruction.range.start, ordinal: stages.ordinals.ofCommit(index) };
     const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
     if (committed !== state)
@@ -100,14 +100,14 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
 /** Returns the job of a step, with its stage's uploads and its place in events. */
 export function jobOf(
   step: Step,
-  { running, platforms, results, feedOf, uncached, ordinals }: StagesAtWork,
+  { running, platforms, results, prefetchOf, uncached, ordinals }: StagesAtWork,
 ): BuildJob {
   const index = step.stage?.index ?? 0;
-  const { early, ahead } = feedOf(index);
+  const { eagerUploads, prefetch } = prefetchOf(index);
   const emit = emitFor(step, running.emit);
   const useCache = running.asked.useCache && !uncached.has(index);
   const layerTitles = ordinals.titles;
-  return { ...running, platforms, stages: results, early, ahead, emit, useCache, layerTitles };
+  return { ...running, platforms, stages: results, eagerUploads, prefetch, emit, useCache, layerTitles };
 }
 
 interface ShownPlaces {
@@ -132,12 +132,12 @@ async function performStep(
   });
   const since = steadyTime(job.services.clock);
   if (instruction.name === "FROM" || instruction.name === "RUN") {
-    job.early.markUncertain();
-    job.ahead.begin(step.step);
+    job.eagerUploads.markUncertain();
+    job.prefetch.begin(step.step);
   }
   const backend = createExecutor(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
-    detectLoss(before?.layer, job.services, async () => {
+    detectEviction(before?.layer, job.services, async () => {
       if (instruction.name === "FROM")
         return meanwhile(() => interpretFrom(instruction, globals, backend), job);
       if (before === undefined) throw new Error("a stage begins with a FROM");
@@ -157,7 +157,7 @@ async function meanwhile<Result>(find: () => Promise<Result>, job: BuildJob): Pr
   if (job.services.layers.hasOthers) return find();
   const found = new AbortController();
   job.services.clock.sleep(promptMilliseconds, found.signal).then(
-    () => job.early.markNew(),
+    () => job.eagerUploads.markNew(),
     () => undefined,
   );
   return find().finally(() => found.abort());

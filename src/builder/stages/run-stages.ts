@@ -13,9 +13,9 @@ import { createSmallContents } from "../staging/small-contents.ts";
 import { type BuildPlatforms, dependsOnPlatform, targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
-import { openFeed, type StageFeed } from "./look-ahead.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
 import { findScanTargets, type ScanTarget } from "./scan-targets.ts";
+import { openPrefetch, type StagePrefetch } from "./source-prefetch.ts";
 import { ordinalsOf, type StagesAtWork } from "./stages-at-work.ts";
 
 /** The target stage, with all of its files in a layer. */
@@ -57,20 +57,20 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
   const layerOf = (index: number | undefined) =>
     index === undefined ? undefined : slots.lend(() => committed(index)).then(({ layer }) => layer);
-  const feeds = new Map<number, StageFeed>();
+  const prefetches = new Map<number, StagePrefetch>();
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
     ...{ running, platforms, globals, steps, ordinals: ordinalsOf(dockerfile, dialect), records },
     uncached: uncachedStages(dockerfile, running.asked.uncachedStages),
     stepsOf: (index) => byStage.get(index) ?? [],
-    feedOf(index) {
-      // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.
+    prefetchOf(index) {
+      // A stage that starts from another stage shares its prefetch, and waits for files that are still being sent.
       const from = dockerfile.stages[index]?.from;
       const [base] = from === undefined ? [] : links.sourcesOf(from);
-      return feeds.getOrInsertComputed(
+      return prefetches.getOrInsertComputed(
         index,
-        () => (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running, contents),
+        () => (base === undefined ? undefined : prefetches.get(base)) ?? openPrefetch(running, contents),
       );
     },
     results: {
@@ -117,7 +117,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     records.sort((one, other) => one.step - other.step);
     return { stage, steps: records, job, scanTargets };
   } finally {
-    await Promise.all([...new Set(feeds.values())].map(({ stop }) => stop()));
+    await Promise.all([...new Set(prefetches.values())].map(({ stop }) => stop()));
   }
 }
 

@@ -8,7 +8,7 @@ import type { BuildPlatforms } from "../state/platform.ts";
 import type { Arguments } from "../state/scope.ts";
 import { type Step, stepsOf } from "../step-place.ts";
 import { layerMakers } from "../steps/step.ts";
-import type { StageFeed } from "./look-ahead.ts";
+import type { StagePrefetch } from "./source-prefetch.ts";
 
 /** The common parts of a build's stages. */
 export interface StagesAtWork {
@@ -28,7 +28,7 @@ export interface StagesAtWork {
   /** Indexes of the stages that the instruction takes something from. */
   needsOf(instruction: Instruction): readonly number[];
   takeSlot(): Promise<() => void>;
-  feedOf(index: number): StageFeed;
+  prefetchOf(index: number): StagePrefetch;
   /** Returns true if several stages run in this build. */
   areMany(): boolean;
 }

@@ -10,7 +10,7 @@ import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { collectBetweenSteps, createArchiveCollector } from "../operations/gc.ts";
 import { relativeEntries } from "../operations/image-entries.ts";
-import { detectLoss } from "../operations/missing-image.ts";
+import { detectEviction } from "../operations/missing-image.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -86,8 +86,11 @@ function addTo({ files, links }: PackedTree, path: string, file: Packable): bool
   return true;
 }
 
-async function hasTar({ layer }: StageState, { facts }: BuildServices): Promise<boolean> {
-  return (await facts.isFile(layer.image, "/bin/tar")) || (await facts.isFile(layer.image, "/usr/bin/tar"));
+async function hasTar({ layer }: StageState, { inspection }: BuildServices): Promise<boolean> {
+  return (
+    (await inspection.isFile(layer.image, "/bin/tar")) ||
+    (await inspection.isFile(layer.image, "/usr/bin/tar"))
+  );
 }
 
 function keyOf(trees: ReadonlyMap<string, PackedTree>): string {
@@ -135,14 +138,14 @@ async function* writeArchive(
 ): AsyncGenerator<Uint8Array> {
   const collect = createArchiveCollector();
   for (const { content, files, links } of trees.values()) {
-    const { image, tree, losable } = content;
+    const { image, tree, evictable } = content;
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
       new BoughError(
         `${archive} has changed at ${path} since it was first read, although images are immutable`,
       );
     const open = () => services.service.openArchive(image, tree);
-    const stream = await detectLoss(losable, services, open);
+    const stream = await detectEviction(evictable, services, open);
     const seen = new Set<string>();
     const list = () => services.service.listFiles(image, tree);
     const read = (chunks: AsyncIterable<Uint8Array>) => relativeEntries(readTar(chunks, archive), tree, list);

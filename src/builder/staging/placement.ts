@@ -118,7 +118,7 @@ async function canLink(
   { layer }: StageState,
   { services, emit }: BuildJob,
 ): Promise<boolean> {
-  if (needsShell || (await services.facts.isFile(layer.image, "/bin/sh"))) return true;
+  if (needsShell || (await services.inspection.isFile(layer.image, "/bin/sh"))) return true;
   const message = `the image has no shell, which is needed to make hard links: ${first?.paths.join(" and ")} become separate files`;
   emit({ type: "warning", message, line: first?.file.line });
   return false;

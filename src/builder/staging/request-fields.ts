@@ -2,8 +2,8 @@
 import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
-import type { SmallContents } from "../feed.ts";
 import { isRoot } from "../owners/ownership.ts";
+import type { SmallContents } from "../prefetch.ts";
 import type { FileFeatures, ServiceSupport } from "../service-support.ts";
 import { type Staged, type StagedEntry, type StagedFile, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";

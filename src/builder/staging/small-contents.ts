@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import type { FileToHash } from "../../context/hashing/hash-file.ts";
 import { isSameStat } from "../../context/hashing/hash-file.ts";
 import { fileStatOf } from "../../context/sources/entry-of.ts";
-import type { SmallContents } from "../feed.ts";
+import type { SmallContents } from "../prefetch.ts";
 
 /** Reading a larger file again takes little time compared with sending it. */
 const maxFileBytes = 64 * 1024;

@@ -3,7 +3,7 @@ import type { UploadProgress } from "../../service/files/upload.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { BuildJob } from "../job.ts";
 import { collectGarbage, createUploadCollector } from "../operations/gc.ts";
-import { detectLoss } from "../operations/missing-image.ts";
+import { detectEviction } from "../operations/missing-image.ts";
 import { download } from "../remote-files/download.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
@@ -20,12 +20,12 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     const { uploadArchives } = await import("../archives/upload-archives.ts");
     for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
   }
-  const { local, early, bytes } = await divide(staged, known, build);
-  const files = early.size + local.size;
+  const { local, begun, bytes } = await divide(staged, known, build);
+  const files = begun.size + local.size;
   if (files === 0) return known;
 
   build.emit({ type: "uploading", files, bytes });
-  const ids = await sendLocal(local, early, build);
+  const ids = await sendLocal(local, begun, build);
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);
   return ids;
@@ -38,28 +38,28 @@ async function divide(
   staged: Staged,
   known: Map<string, string>,
   build: BuildJob,
-): Promise<{ local: FilesByHash; early: FilesByHash; bytes: number }> {
-  const [local, early]: [FilesByHash, FilesByHash] = [new Map(), new Map()];
+): Promise<{ local: FilesByHash; begun: FilesByHash; bytes: number }> {
+  const [local, begun]: [FilesByHash, FilesByHash] = [new Map(), new Map()];
   let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
     const { sha256, size, content } = entry;
-    if (known.has(sha256) || local.has(sha256) || early.has(sha256)) continue;
-    const isEarly = build.early.has(sha256);
-    const id = isEarly ? undefined : build.services.store.uploads.get(sha256);
+    if (known.has(sha256) || local.has(sha256) || begun.has(sha256)) continue;
+    const isBegun = build.eagerUploads.has(sha256);
+    const id = isBegun ? undefined : build.services.store.uploads.get(sha256);
     if (id !== undefined) known.set(sha256, id);
     else if (content.kind === "local") {
-      (isEarly ? early : local).set(sha256, entry);
+      (isBegun ? begun : local).set(sha256, entry);
       bytes += size;
     } else known.set(sha256, await sendContent(entry, build));
   }
-  return { local, early, bytes };
+  return { local, begun, bytes };
 }
 
 /** Sends local files, and waits for those that are being sent since before the step. Returns ids by SHA-256. */
 async function sendLocal(
   local: FilesByHash,
-  early: FilesByHash,
+  begun: FilesByHash,
   build: BuildJob,
 ): Promise<Map<string, string>> {
   const nothing: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
@@ -69,13 +69,16 @@ async function sendLocal(
   const report = () => build.emit({ type: "upload-progress", ...total() });
   const send = (entries: FilesByHash) => {
     const done = now;
-    return build.services.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
-      now = sum(done, sent);
-      collect(now.files);
-      report();
-    });
+    return build.services.service.uploadFiles(
+      localFiles(entries.values(), build.eagerUploads.contents),
+      (sent) => {
+        now = sum(done, sent);
+        collect(now.files);
+        report();
+      },
+    );
   };
-  const finished = build.early.finish({ begun: early.keys(), rest: local }, (done) => {
+  const finished = build.eagerUploads.finish({ begun: begun.keys(), rest: local }, (done) => {
     before = done;
     report();
   });
@@ -83,12 +86,12 @@ async function sendLocal(
     before = await finished;
   });
   const again: FilesByHash = new Map();
-  for (const [sha256, entry] of early) {
+  for (const [sha256, entry] of begun) {
     const id = build.services.store.uploads.get(sha256);
     if (id === undefined) again.set(sha256, entry);
     else ids.set(sha256, id);
   }
-  // What could not be sent early: if it fails again, the step gets the error.
+  // What could not be sent before: if it fails again, the step gets the error.
   if (again.size > 0) for (const [sha256, id] of await send(again)) ids.set(sha256, id);
   build.emit({ type: "uploaded", ...total() });
   return ids;
@@ -164,7 +167,7 @@ async function uploadImageFiles(staged: Staged, build: BuildJob): Promise<Map<st
         const send = async () => {
           const found = await service.findFile(sha256);
           isSent = found === undefined;
-          return found ?? (await detectLoss(content.losable, build.services, fetch));
+          return found ?? (await detectEviction(content.evictable, build.services, fetch));
         };
         ids.set(sha256, await service.sendOnce(sha256, send));
         done.files += 1;

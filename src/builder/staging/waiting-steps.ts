@@ -6,7 +6,7 @@ export interface Content {
   outcome: "under way" | "sent" | "reused";
 }
 
-/** A step that waits for its contents. Stages that share a feed can have one each at the same time. */
+/** A step that waits for its contents. Stages that share a prefetch can have one each at the same time. */
 export interface WaitingStep {
   contents: ReadonlySet<string>;
   done: UploadProgress;

@@ -32,7 +32,7 @@ interface RememberedImage {
 }
 
 /** An image that a step uses. If the service has lost it, the build forgets it and starts again. */
-export type LosableImage = Layer | RememberedImage;
+export type EvictableImage = Layer | RememberedImage;
 
 /** The origin of a layer that another build has made. */
 export interface SharedFrom {

@@ -2,7 +2,7 @@ import { PersistentMap } from "../../columns/persistent-map.ts";
 import { hasWhiteoutName, whiteoutNameError } from "../../image/archive-limits.ts";
 import type { ExtendedAttributes, SpecialKind } from "../../service/wire/file.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
-import type { LosableImage } from "./layer.ts";
+import type { EvictableImage } from "./layer.ts";
 
 /** An entry that COPY or ADD has prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink | StagedSpecial;
@@ -91,7 +91,7 @@ export interface ImageContent {
   /** UUID. */
   image: string;
   /** Set if the service may have lost the image: then the build can make or import it again. */
-  losable: LosableImage | undefined;
+  evictable: EvictableImage | undefined;
   /** Absolute. */
   path: string;
   /** The copied directory, whose archive contains the file. */

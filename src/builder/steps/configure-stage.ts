@@ -3,8 +3,8 @@ import { type ImageConfig, variablesIn, withDefaultPath, withEnv } from "../../i
 import type { ImageOrigin } from "../../image/history.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { configurationHash } from "../cache/chain-hash.ts";
+import { recordBase, recordConfiguration, recordOrigin } from "../cache/image-records.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
-import { noteBase, noteConfiguration, noteOrigin } from "../cache/noted-images.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
 import { originOf } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
@@ -34,7 +34,8 @@ export async function configureLayer(
   const known = await build.services.layers.find(hash, layer);
   if (known !== undefined) return known;
   const image = await build.services.service.configureImage(layer.image, config, storedOrigin);
-  if (!keeps.origin && isOwn(stage) && occasion === "result") noteOrigin(image, origin, build.services.store);
+  if (!keeps.origin && isOwn(stage) && occasion === "result")
+    recordOrigin(image, origin, build.services.store);
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "commit", title: configurationTitle } as const;
   return {
@@ -59,10 +60,10 @@ function noteInStore(stage: StageState, { asked, services }: BuildJob, occasion:
   if (!isOwn(stage)) return;
   const { layer, base } = stage;
   const { store } = services;
-  noteConfiguration(layer.image, configurationOf(stage, keptVariables(stage, asked)), store, occasion);
+  recordConfiguration(layer.image, configurationOf(stage, keptVariables(stage, asked)), store, occasion);
   if (occasion !== "result") return;
-  noteOrigin(layer.image, originOf(stage, asked.buildArgs), store);
-  noteBase(layer.image, base, store);
+  recordOrigin(layer.image, originOf(stage, asked.buildArgs), store);
+  recordBase(layer.image, base, store);
 }
 
 /** The base does not belong to this Dockerfile: another one may start from it. */

@@ -12,9 +12,9 @@ import { namesDirectory } from "../copy/destination.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { isReadBefore } from "../copy/read-image.ts";
 import type { CopyWords } from "../copy/words.ts";
-import { type BuildJob, type BuildServices, jobOn } from "../job.ts";
+import { type BuildJob, type BuildServices, jobUsing } from "../job.ts";
 import { titleOf } from "../location.ts";
-import { detectLoss } from "../operations/missing-image.ts";
+import { detectEviction } from "../operations/missing-image.ts";
 import { findFileOwner } from "../owners/ownership.ts";
 import type { Layer } from "../state/layer.ts";
 import { formatOrigin, madeHere } from "../state/layer-origin.ts";
@@ -33,7 +33,7 @@ export async function copyFromImage(
   stage: StageState,
   given: BuildJob,
 ): Promise<StageState> {
-  const build = jobOn([stage.layer], given);
+  const build = jobUsing([stage.layer], given);
   const line = instruction.range.start;
   await requireDirectories(words.destination, stage, build.services);
   const path = pathInImage(stage.config.WorkingDir, words.destination);
@@ -48,11 +48,11 @@ export async function copyFromImage(
 
   const noted = build.services.store.copyLayers.get(build.asked.session, hash);
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
-  const known = jobOn([source.losable], build).useCache
+  const known = jobUsing([source.evictable], build).useCache
     ? await build.services.layers.find(noted?.layer ?? hash, stage.layer)
     : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build.services)))
-    return detectLoss(source.losable, build.services, () =>
+    return detectEviction(source.evictable, build.services, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
   const copied = { image: source.image, copy };
@@ -61,7 +61,7 @@ export async function copyFromImage(
   const step: Step = {
     title: titleOf(instruction),
     ...{ line, ordinal, key, history: "copy" },
-    sources: source.losable === undefined ? [] : [source.losable],
+    sources: source.evictable === undefined ? [] : [source.evictable],
     async find() {
       if (known !== undefined) return known;
       const equal = await findEqualCopy(place, copied, stage.layer, build);
@@ -81,7 +81,7 @@ export async function copyFromImage(
       return makeOfFiles(made, step, stage, job, copies);
     },
   };
-  const layer = await detectLoss(source.losable, build.services, () => findOrMake(step, build, hash));
+  const layer = await detectEviction(source.evictable, build.services, () => findOrMake(step, build, hash));
   build.services.store.copyLayers.set(build.asked.session, {
     ...{ hash, place, source: source.image, layer: layer.hash },
     origin: claim?.layer === layer.hash ? claim.origin : formatOrigin(madeHere),

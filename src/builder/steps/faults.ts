@@ -6,7 +6,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import type { ExpandedCommand } from "../commands/command.ts";
 import type { BuildServices } from "../job.ts";
 import { lineNamedIn, PlacementError } from "../location.ts";
-import { cannotBeStarted } from "../operations/image-contents.ts";
+import { cannotBeStarted } from "../operations/probe-image.ts";
 import type { StageState } from "../state/state.ts";
 
 /** Returns an error if the command never ran because of a staged file, which was to be put in place for it. */
@@ -53,13 +53,13 @@ export async function missingShell(
   outcome: OperationOutcome,
   { command, hasMounts }: { command: ExpandedCommand; hasMounts: boolean },
   { layer, staged }: Pick<StageState, "layer" | "staged">,
-  { facts, supports }: BuildServices,
+  { inspection, supports }: BuildServices,
 ): Promise<BoughError | undefined> {
   if (!cannotBeStarted(outcome)) return undefined;
   const isScripted = hasMounts && !(await supports.mounts()).secrets;
   if (!isScripted && (command.form !== "shell" || !supports.describesImages())) return undefined;
   if (staged.has("/bin/sh") || staged.get("/bin")?.type === "symlink") return undefined;
-  if ((await facts.isFile(layer.image, "/bin/sh")) || !supports.inspection()) return undefined;
+  if ((await inspection.isFile(layer.image, "/bin/sh")) || !supports.inspection()) return undefined;
   return new BoughError(
     `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
     {

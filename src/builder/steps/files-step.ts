@@ -3,7 +3,7 @@ import { chainHash, chainHashHead } from "../cache/chain-hash.ts";
 import type { StepKey } from "../cache/step-key.ts";
 import type { FoundFiles } from "../copy/copy.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
-import { type BuildJob, jobOn } from "../job.ts";
+import { type BuildJob, jobUsing } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import { type StageState, withLayer } from "../state/state.ts";
@@ -29,7 +29,7 @@ export async function makeFoundFilesLayer(
   given: BuildJob,
   files: FoundFiles,
 ): Promise<StageState> {
-  const build = jobOn([stage.layer], given);
+  const build = jobUsing([stage.layer], given);
   const { layers, memory, signal } = build.services;
   const state = files.state();
   const unread = filesStep(instruction, ordinal, stage);

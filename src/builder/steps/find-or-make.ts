@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import type { StepKey } from "../cache/step-key.ts";
-import { type BuildJob, jobOn } from "../job.ts";
+import { type BuildJob, jobUsing } from "../job.ts";
 import type { Layer } from "../state/layer.ts";
 import type { Step } from "./step.ts";
 
@@ -10,7 +10,7 @@ import type { Step } from "./step.ts";
  */
 export async function findOrMake(step: Step, given: BuildJob, hash?: string): Promise<Layer> {
   requireStartable(step.key);
-  const build = jobOn([step.key.parent, ...step.sources], given);
+  const build = jobUsing([step.key.parent, ...step.sources], given);
   const { services, useCache } = build;
   const own = hash ?? (await chainHash(step.key, services.signal));
   const inCache = async () => (useCache ? services.layers.find(own, step.key.parent) : undefined);

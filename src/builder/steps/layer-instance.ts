@@ -74,7 +74,7 @@ export async function makeByInstance(
   const mounting = await prepareMounts(mounts, { hash, stage, user }, build);
   const earlier = earlierImage(step, build);
   let place: StepEnvironment | undefined;
-  const outcome = await mounting.retryAfterLoss(async () => {
+  const outcome = await mounting.retryAfterEviction(async () => {
     const { image, ...placed } = await placeStaged(hash, mounting.stage, build, earlier);
     const copies = await instance.copies?.();
     const asked: InstanceRequest = {

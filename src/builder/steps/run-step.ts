@@ -39,7 +39,7 @@ function runStep(
     line: instruction.range.start,
     ordinal,
     key: keyOf(instruction, whole, stage, asked, mounts),
-    sources: mounts?.losable ?? [],
+    sources: mounts?.evictable ?? [],
     history: "run",
     async make(hash, build) {
       const { makeRun } = await import("./make-run.ts");

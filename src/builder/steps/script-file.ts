@@ -53,7 +53,7 @@ const noMounts: Omit<RunMounts, "instruction"> = {
   key: "",
   files: new Map(),
   images: [],
-  losable: [],
+  evictable: [],
 };
 
 function runFile(command: ExpandedCommand, path: string): ExpandedCommand {

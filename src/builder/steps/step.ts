@@ -5,7 +5,7 @@ import type { StepKey } from "../cache/step-key.ts";
 import type { Dialect } from "../dialect.ts";
 import { proxiesAsDocker } from "../docker/variables.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
-import type { Layer, LosableImage } from "../state/layer.ts";
+import type { EvictableImage, Layer } from "../state/layer.ts";
 import { environmentOf, predefinedArguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -22,7 +22,7 @@ export interface Step {
   ordinal: number;
   key: StepKey;
   /** Other layers that it takes files from. */
-  sources: readonly LosableImage[];
+  sources: readonly EvictableImage[];
   /** The kind of the layer's entry in the session's history. */
   history: HistoryKind;
   /** Finds a layer that exists. By default, one of the key's hash, if the build uses the cache. */

@@ -74,20 +74,20 @@ interface CacheChoice {
   session: string;
   cacheRealm: string | undefined;
   /** The sessions of builds that run at the same time. */
-  companions: ReadonlySet<string> | undefined;
+  otherSessions: ReadonlySet<string> | undefined;
   log: Log;
 }
 
 export async function openBuildCache(
   { store, serviceFor }: Connection,
-  { sharing, shared, session, cacheRealm, companions, log }: CacheChoice,
+  { sharing, shared, session, cacheRealm, otherSessions, log }: CacheChoice,
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
   { values, runtime }: Invocation,
 ): Promise<BuildCache> {
   const { clock, signal, environment } = runtime;
   const own = {
     store,
-    layers: createLayerCache(store, session, companions),
+    layers: createLayerCache(store, session, otherSessions),
     memory: createStepMemory(store.steps, {
       session,
       // `place` is the same each time a context is fetched from one address.

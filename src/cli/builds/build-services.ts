@@ -1,7 +1,7 @@
 /** The services of a build: `--platform-service` gives platforms one of their own. */
 import { OtherPlatformError, requirePlatforms } from "../../builder/bases/base.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
-import type { Companions } from "../../builder/job.ts";
+import type { SharedBuildState } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { ServiceSupport } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
@@ -27,7 +27,7 @@ export interface BuildService extends ChosenService {
   connection: Connection;
   supports: ServiceSupport;
   /** Shared by all builds on this service; `undefined` if there is one. */
-  companions: Companions | undefined;
+  sharedState: SharedBuildState | undefined;
   /** Says which platforms its messages are about, if there are several services. */
   log: Log;
 }

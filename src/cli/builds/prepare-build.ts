@@ -1,9 +1,15 @@
 /** Prepares a build for each of its services. */
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
-import { createCompanions } from "../../builder/build.ts";
-import { createImageFacts } from "../../builder/cache/image-facts.ts";
+import { createSharedBuildState } from "../../builder/build.ts";
+import { createImageInspection } from "../../builder/cache/image-inspection.ts";
 import type { BuildEvent, Emit } from "../../builder/events.ts";
-import type { AskedBuild, BuildServices, Companions, ServiceBuild, SourceFiles } from "../../builder/job.ts";
+import type {
+  AskedBuild,
+  BuildServices,
+  ServiceBuild,
+  SharedBuildState,
+  SourceFiles,
+} from "../../builder/job.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { createSingleFlight } from "../../once.ts";
@@ -28,7 +34,7 @@ import { openThinBases } from "./thin-bases.ts";
 export interface BuildsTogether {
   connections: Omit<Connections, keyof AsyncDisposable>;
   /** Returns what builds on a service share. */
-  companionsOn(service: ChosenService): Companions;
+  sharedStateOn(service: ChosenService): SharedBuildState;
   /** The shared caches, which are written when all builds have ended. */
   caches: CommandCaches;
   /** The sessions of the builds. */
@@ -63,10 +69,10 @@ export async function openServices(
     const connection = await connections.connectTo(each);
     const own =
       platforms.length > 1
-        ? createCompanions(jobsIn(dialect, each.globals), { keepsLayers: true, repositories })
+        ? createSharedBuildState(jobsIn(dialect, each.globals), { keepsLayers: true, repositories })
         : undefined;
     return {
-      ...{ ...each, connection, companions: together?.companionsOn(each) ?? own },
+      ...{ ...each, connection, sharedState: together?.sharedStateOn(each) ?? own },
       supports: supportOf(connection.service, dialect),
       log: each.label === undefined ? log : prefixLog(log, each.label),
     };
@@ -116,11 +122,11 @@ export async function prepareBuild(
     ...openFileTables(services[0].connection.store, inputs, together?.tables),
   };
   const prepareOn = async (each: BuildService): Promise<PreparedBuild> => {
-    const { connection, supports, companions, globals, log } = each;
+    const { connection, supports, sharedState, globals, log } = each;
     const { service } = connection;
     const sessions = together?.sessions;
     const { session, cacheRealm } = asked;
-    const choice = { sharing, shared, session, cacheRealm, companions: sessions, log };
+    const choice = { sharing, shared, session, cacheRealm, otherSessions: sessions, log };
     const cache = await openBuildCache(connection, choice, inputs, invocation);
     const { store, layers, memory, carriedCaches } = cache;
     const remoteBases = cache.remoteBases ?? (await openThinBases(build, each, invocation));
@@ -141,7 +147,7 @@ export async function prepareBuild(
       services: {
         ...{ ...common, service, supports, store, layers, memory, remoteBases, carriedCaches },
         daemonImages: isEmbedded(runtime, globals) ? common.daemonImages : undefined,
-        facts: createImageFacts(service, supports, store.facts),
+        inspection: createImageInspection(service, supports, store.facts),
         ...machineOf(runtime),
       },
       source,
@@ -150,7 +156,7 @@ export async function prepareBuild(
       confirmKey: build.confirmKey,
       noteScanTargets: build.noteScanTargets,
       stop: (reason) => build.stop(each, reason),
-      companions,
+      sharedState,
       emit,
     };
     return { service: each, build: own, cache };

@@ -1,4 +1,4 @@
-import { notedBase, rememberImage } from "../../builder/cache/noted-images.ts";
+import { recordedBase, rememberImage } from "../../builder/cache/image-records.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import { type ImageToWrite, joinImages, type WrittenImage } from "../../image/image-writer.ts";
@@ -90,7 +90,7 @@ export async function deliverImage(
       return base;
     };
     const content = await openImageContent(each.from.service, each, times, openBase);
-    const opened = withBaseSource(content, notedBase(each.uuid, each.from.store));
+    const opened = withBaseSource(content, recordedBase(each.uuid, each.from.store));
     warnOfDepth(opened.layers.length, log);
     const { attest, annotations } = each;
     const hasIndex = needIndex(annotations, destination.kind);

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { notedBase } from "../../builder/cache/noted-images.ts";
+import { recordedBase } from "../../builder/cache/image-records.ts";
 import { sourceWords } from "../../engine/import/registry-settings.ts";
 import { findPolicy } from "../../engine/import/signature-policy.ts";
 import { lastWords } from "../../engine/import/tool.ts";
@@ -48,7 +48,7 @@ export interface ImageOverBase {
  */
 export async function openOverBase(image: string, options: BaseOptions): Promise<ImageOverBase | undefined> {
   const { store, log, runtime } = options;
-  const url = notedBase(image, store);
+  const url = recordedBase(image, store);
   if (url === undefined) return undefined;
   const scratch = openScratch("base", runtime.environment);
   const directory = scratch.path;

@@ -1,5 +1,5 @@
 import { requirePlatforms } from "../../builder/bases/base.ts";
-import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
+import { rememberImage, rememberTag } from "../../builder/cache/image-records.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { parsePlatform } from "../../image/platform.ts";

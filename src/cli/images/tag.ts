@@ -1,4 +1,4 @@
-import { rememberTag } from "../../builder/cache/noted-images.ts";
+import { rememberTag } from "../../builder/cache/image-records.ts";
 import { areEqualNames, parseTag, withLatest } from "../../service/images/reference.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";

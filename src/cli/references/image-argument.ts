@@ -1,9 +1,9 @@
 import {
-  notedConfiguration,
-  notedOrigin,
-  recallImage,
-  recallNamed,
-} from "../../builder/cache/noted-images.ts";
+  lookUpImage,
+  lookUpNamedImage,
+  recordedConfiguration,
+  recordedOrigin,
+} from "../../builder/cache/image-records.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
@@ -74,7 +74,7 @@ async function find(
   if (found !== "unsupported") requirePlatform(found?.platform, platform, reference);
   else {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
-    const known = takesEqualNames ? recallNamed(reference, connection.store, platform) : undefined;
+    const known = takesEqualNames ? lookUpNamedImage(reference, connection.store, platform) : undefined;
     return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   }
   return found?.uuid;
@@ -122,7 +122,7 @@ async function findNamedImage(
   takesEqualNames: boolean,
   platform?: string,
 ): Promise<FoundImage | undefined | "unsupported"> {
-  const written = isDigest(reference) ? recallImage(reference, store, platform) : undefined;
+  const written = isDigest(reference) ? lookUpImage(reference, store, platform) : undefined;
   const found = await service.findImage(written ?? reference, platform);
   if (found !== undefined && found !== "unsupported") return found;
   if (isUuid(reference) || isDigest(reference)) return found;
@@ -221,7 +221,7 @@ function descriptionOf(
   { store }: Pick<Connection, "store">,
 ): Description {
   return {
-    config: notedConfiguration(image, store) ?? found?.config ?? {},
-    origin: { ...found?.origin, ...notedOrigin(image, store) },
+    config: recordedConfiguration(image, store) ?? found?.config ?? {},
+    origin: { ...found?.origin, ...recordedOrigin(image, store) },
   };
 }

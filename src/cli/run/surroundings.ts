@@ -1,6 +1,6 @@
 import { accountRows, idOf } from "../../account-rows.ts";
-import { createImageFacts, type ImageFacts } from "../../builder/cache/image-facts.ts";
-import { notedConfiguration } from "../../builder/cache/noted-images.ts";
+import { createImageInspection, type ImageInspection } from "../../builder/cache/image-inspection.ts";
+import { recordedConfiguration } from "../../builder/cache/image-records.ts";
 import { type ExpandedCommand, numericUser, processFields } from "../../builder/commands/command.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
@@ -37,9 +37,9 @@ export async function findSurroundings(
   image: string,
   { service, store }: Connection,
 ): Promise<Surroundings> {
-  const facts = createImageFacts(service, supportOf(service), store.facts);
+  const inspection = createImageInspection(service, supportOf(service), store.facts);
   if (step !== undefined) {
-    const whose = user === undefined ? step.user : await findUser(user, image, facts);
+    const whose = user === undefined ? step.user : await findUser(user, image, inspection);
     const { env: variables, cwd: directory } = step.fields;
     return { ...processFields(command, whose), env: { ...variables, ...env }, cwd: cwd ?? directory };
   }
@@ -47,12 +47,12 @@ export async function findSurroundings(
   if (ignoresConfig) {
     // A service without `configure` has no image variables to ignore.
     const isKept = (await service.capabilities.extensions()).has("configure");
-    const process = processFields(command, await findUser(user, image, facts));
+    const process = processFields(command, await findUser(user, image, inspection));
     return { ...process, env, cwd: place, ...(isKept ? { ignore_config: true } : {}) };
   }
-  const noted = notedConfiguration(image, store);
+  const noted = recordedConfiguration(image, store);
   const config = noted ?? (await askConfiguration(image, service));
-  const whose = await findUser(user ?? (config.User || undefined), image, facts);
+  const whose = await findUser(user ?? (config.User || undefined), image, inspection);
   return {
     ...processFields(command, whose),
     env: { ...(noted === undefined ? {} : Object.fromEntries(variablesIn(noted))), ...env },
@@ -70,16 +70,16 @@ async function askConfiguration(image: string, service: Connection["service"]): 
 async function findUser(
   user: string | undefined,
   image: string,
-  facts: Pick<ImageFacts, "readTextFile">,
+  inspection: Pick<ImageInspection, "readTextFile">,
 ): Promise<string | undefined> {
   if (user === undefined || numericUser(user) !== undefined) return user;
   const [name = "", group = ""] = user.split(":", 2);
-  const passwd = await facts.readTextFile(image, "/etc/passwd");
+  const passwd = await inspection.readTextFile(image, "/etc/passwd");
   if (passwd === "unsupported") return user;
   const uid = idOf(name) ?? (name === "root" ? 0 : numberIn(passwd, name));
   if (uid === undefined) throw unknown("user", name);
   if (group === "") return String(uid);
-  const groups = await facts.readTextFile(image, "/etc/group");
+  const groups = await inspection.readTextFile(image, "/etc/group");
   const gid = idOf(group) ?? numberIn(groups, group);
   if (gid === undefined) throw unknown("group", group);
   return `${uid}:${gid}`;

@@ -1,4 +1,4 @@
-import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-images.ts";
+import { recordConfiguration, recordedConfiguration } from "../../builder/cache/image-records.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import {
@@ -206,8 +206,8 @@ function keep(
     log.info(`nothing has changed in image ${image}`);
     return { image, branch: from.branch };
   }
-  const noted = result === image ? undefined : notedConfiguration(image, store);
-  if (noted !== undefined) noteConfiguration(result, noted, store);
+  const noted = result === image ? undefined : recordedConfiguration(image, store);
+  if (noted !== undefined) recordConfiguration(result, noted, store);
   const { branch, isNew, hasMoved } = appendEntries(store, from, entries);
   if (isNew)
     log.info(`${from.branch} is a build's layer and stays unchanged: the result is on branch ${branch}`);

@@ -1,8 +1,8 @@
 /** Builds that copy from an image, on any service, in the same way as `bough build`. */
 import { join } from "node:path";
-import { createCompanions } from "../../../src/builder/build.ts";
+import { createSharedBuildState } from "../../../src/builder/build.ts";
 import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
-import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
+import { createImageInspection } from "../../../src/builder/cache/image-inspection.ts";
 import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../../src/builder/cache/step-memory.ts";
 import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
@@ -11,8 +11,8 @@ import { dialects } from "../../../src/builder/dialect.ts";
 import type { StepEvent } from "../../../src/builder/events.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
 import { supportOf } from "../../../src/builder/service-support.ts";
-import { createLookAhead } from "../../../src/builder/stages/look-ahead.ts";
-import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
+import { createSourcePrefetch } from "../../../src/builder/stages/source-prefetch.ts";
+import { createEagerUploads } from "../../../src/builder/staging/eager-uploads.ts";
 import { createSmallContents } from "../../../src/builder/staging/small-contents.ts";
 import { type StageState, startStage } from "../../../src/builder/state/state.ts";
 import { commitPending } from "../../../src/builder/steps/commit-step.ts";
@@ -55,7 +55,7 @@ export function createImageCopyBuild(
   const dockerfile = parseDockerfile("FROM base\n", "Dockerfile");
   const context = { path: directory, absolutePath: directory, realPath: directory };
   const ignore = ignoreRules([], { defaultExcludes: false });
-  const early = createEarlyUploads({
+  const eagerUploads = createEagerUploads({
     service: client,
     uploads: store.uploads,
     contents: createSmallContents(),
@@ -88,7 +88,7 @@ export function createImageCopyBuild(
     services: {
       service: client,
       supports,
-      facts: createImageFacts(client, supports, store.facts),
+      inspection: createImageInspection(client, supports, store.facts),
       store,
       layers: createLayerCache(store, session),
       memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
@@ -111,10 +111,17 @@ export function createImageCopyBuild(
       sourceOf: () => undefined,
       mountedStage: () => undefined,
     },
-    shared: createCompanions(1).work,
+    shared: createSharedBuildState(1).work,
     useCache: true,
-    ahead: createLookAhead({ ...source, dialect: dialects.default, dockerfile, early, clock, signal }),
-    early,
+    prefetch: createSourcePrefetch({
+      ...source,
+      dialect: dialects.default,
+      dockerfile,
+      eagerUploads,
+      clock,
+      signal,
+    }),
+    eagerUploads,
     layerTitles: () => [],
     platforms: undefined,
     emit: (event: StepEvent) => void events.push(event),
@@ -133,7 +140,7 @@ export function createImageCopyBuild(
         const words = expandCopyWords(instruction, () => undefined, "\\", dialects.docker);
         state = await stageImageCopy(
           instruction,
-          { words, source: { image: source, losable: undefined } },
+          { words, source: { image: source, evictable: undefined } },
           state,
           job,
         );

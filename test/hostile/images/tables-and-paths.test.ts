@@ -1,6 +1,6 @@
 /** Malicious user tables and links in images. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
+import { createImageInspection } from "../../../src/builder/cache/image-inspection.ts";
 import { clientOf } from "../../service/client.ts";
 import { usableRuntimes } from "../../support/runtimes.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
@@ -87,8 +87,14 @@ test("a name cannot be looked up in a giant table: the error says to write numbe
   const { service } = clientOf("http://engine", {
     fetch: (input, init) => engine.engine.fetch(input instanceof Request ? input : new Request(input, init)),
   });
-  const facts = createImageFacts(service, { inspection: () => true }, { get: () => undefined, set() {} });
-  const failure = await facts.readTextFile(made.image ?? "", "/etc/passwd").catch((error: unknown) => error);
+  const inspection = createImageInspection(
+    service,
+    { inspection: () => true },
+    { get: () => undefined, set() {} },
+  );
+  const failure = await inspection
+    .readTextFile(made.image ?? "", "/etc/passwd")
+    .catch((error: unknown) => error);
   expect(failure).toMatchObject({
     message: "/etc/passwd in the image is too large to look up names in it",
     hint: "Write numbers in place of names, such as 1000:1000.",

@@ -6,7 +6,7 @@ import type { FoundIndex } from "../../../src/builder/scopes/cache-place.ts";
 import { encodeIndex } from "../../../src/builder/scopes/index-file.ts";
 import { createIndexReader } from "../../../src/builder/scopes/read-index.ts";
 import { createArtifactPlace } from "../../../src/builder/scopes/registry/artifact-place.ts";
-import { tidyDirectory } from "../../../src/builder/scopes/registry/tidy-directory.ts";
+import { cleanDirectory } from "../../../src/builder/scopes/registry/clean-directory.ts";
 import { emptyIndex } from "../../../src/builder/scopes/scope-index.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { digestOf } from "../../../src/image/digest.ts";
@@ -172,7 +172,7 @@ describe("an old blob that is not named", () => {
     });
     utimesSync(fileOf(directory, unnamed), 1, 1);
     utimesSync(fileOf(directory, cache.digest), 1, 1);
-    await tidyDirectory(directory, Date.now());
+    await cleanDirectory(directory, Date.now());
     expect(existsSync(fileOf(directory, unnamed))).toBe(stays);
     expect(existsSync(fileOf(directory, cache.digest))).toBe(true);
   });

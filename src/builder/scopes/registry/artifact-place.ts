@@ -10,7 +10,7 @@ import type { CachePlace, IndexPart, PutIndex } from "../cache-place.ts";
 import { UnusableIndexError } from "../index-file.ts";
 import { type CacheManifest, prepareArtifact, readFile, readManifest } from "./artifact.ts";
 import { type CacheStore, directoryIn, isDirectory } from "./cache-store.ts";
-import { tidyDirectory } from "./tidy-directory.ts";
+import { cleanDirectory } from "./clean-directory.ts";
 
 interface PlaceOptions {
   store: BlobStore;
@@ -100,7 +100,7 @@ export function createArtifactPlace(
       }
       if (isDirectory(address))
         // The cache is complete without it; the next build tries again.
-        await tidyDirectory(directoryIn(address), clock.now()).catch(() => undefined);
+        await cleanDirectory(directoryIn(address), clock.now()).catch(() => undefined);
       return {
         part: partOf(manifest),
         async isSettled() {

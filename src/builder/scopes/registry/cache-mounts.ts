@@ -1,6 +1,6 @@
 import { messageOf } from "../../../errors.ts";
 import type { FactStore } from "../../../store/facts.ts";
-import { keyOfCache, noteCacheOrigin } from "../../cache/cache-origin.ts";
+import { keyOfCache, recordCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
 import type { Additions } from "../merge-additions.ts";
 import type { Entry } from "../scope-index.ts";
@@ -35,7 +35,7 @@ export function createCarriedCaches(
       const found = newest.get(name);
       if (found === undefined) return undefined;
       const { entry, source } = found;
-      noteCacheOrigin(facts, key, source.origin);
+      recordCacheOrigin(facts, key, source.origin);
       return { source: source.address, digest: entry.digest, size: entry.size };
     },
   };

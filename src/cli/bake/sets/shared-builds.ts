@@ -1,6 +1,6 @@
 import type { FoundCommit } from "../../../builder/addresses/repository-address.ts";
-import { createCompanions } from "../../../builder/build.ts";
-import type { Companions } from "../../../builder/job.ts";
+import { createSharedBuildState } from "../../../builder/build.ts";
+import type { SharedBuildState } from "../../../builder/job.ts";
 import { createSingleFlight } from "../../../once.ts";
 import { childOf } from "../../../service/http/deadline.ts";
 import type { Log } from "../../../terminal/log.ts";
@@ -22,14 +22,17 @@ export function openSharedBuilds(
   const holder = new AsyncDisposableStack();
   const caches = holder.use(createCommandCaches(log));
   const connections = holder.use(openConnections({ runtime, log }));
-  const companions = new Map<string | undefined, Companions>();
+  const states = new Map<string | undefined, SharedBuildState>();
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const together: BuildsTogether = {
     ...{ connections, caches, signers, sessions: new Set(), tables: new Map(), directories: new Map() },
     writesMetadata: values.text("metadata-file") !== undefined,
-    companionsOn: (service) =>
-      companions.getOrInsertComputed(profileOf(service), () =>
-        createCompanions(given ?? defaultJobs(runtime, service.globals), { keepsLayers: true, repositories }),
+    sharedStateOn: (service) =>
+      states.getOrInsertComputed(profileOf(service), () =>
+        createSharedBuildState(given ?? defaultJobs(runtime, service.globals), {
+          keepsLayers: true,
+          repositories,
+        }),
       ),
   };
   return { together, [Symbol.asyncDispose]: () => holder.disposeAsync() };

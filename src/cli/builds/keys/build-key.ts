@@ -1,8 +1,8 @@
 import { platformsOf } from "../../../builder/bases/base.ts";
-import { findContentKey, type KeyedTarget } from "../../../builder/keys/content-key.ts";
-import type { KeyedBase, KeyJob } from "../../../builder/keys/key-job.ts";
-import { createKeyedAddresses } from "../../../builder/keys/keyed-addresses.ts";
-import { createKeyedBases, type KeyedBases } from "../../../builder/keys/keyed-bases.ts";
+import { type BaseKeys, createBaseKeys } from "../../../builder/keys/base-keys.ts";
+import { findContentKey, type TargetKey } from "../../../builder/keys/content-key.ts";
+import type { BaseKey, KeyJob } from "../../../builder/keys/key-job.ts";
+import { createRemoteSourceKeys } from "../../../builder/keys/remote-source-keys.ts";
 import type { KeyPins } from "../../../builder/reference-lock.ts";
 import { supportOf } from "../../../builder/service-support.ts";
 import { resultConfiguration } from "../../../builder/steps/configure-stage.ts";
@@ -24,7 +24,7 @@ export interface BuildKey {
   /** SHA-256, in hex: of all platforms, and of what is written beside the image. */
   key: string;
   pins: KeyPins;
-  platforms: readonly { platform: Platform; target: KeyedTarget }[];
+  platforms: readonly { platform: Platform; target: TargetKey }[];
 }
 
 interface KeyFinding {
@@ -42,8 +42,8 @@ interface KeyFinder {
 
 /** Bases are found once for all builds. Files are read each time, unless nothing has changed by their `stat`. */
 export function createKeyFinder(signal: AbortSignal, tables = new Map<string, FileTables>()): KeyFinder {
-  const bases = new Map<string, KeyedBases>();
-  const addresses = createKeyedAddresses();
+  const bases = new Map<string, BaseKeys>();
+  const addresses = createRemoteSourceKeys();
   return {
     async find(invocation, { connectTo, linked = new Map() }) {
       const { runtime, values, log } = invocation;
@@ -62,7 +62,7 @@ export function createKeyFinder(signal: AbortSignal, tables = new Map<string, Fi
         const isPulled = values.flag("pull");
         const known = JSON.stringify([service.option, isPulled]);
         const create = () =>
-          createKeyedBases({
+          createBaseKeys({
             ...{ service: connection.service, supports, store: connection.store, signal },
             ...{ openRegistry: machine.openRegistry, lock: opened?.lock, pullsImages: isPulled },
           });
@@ -109,7 +109,7 @@ function linkedBase(
   key: BuildKey | undefined,
   platform: Platform,
   asked: Pick<BuildInputs, "dialect">,
-): KeyedBase | undefined {
+): BaseKey | undefined {
   const [first, ...others] = key?.platforms ?? [];
   const wanted = formatPlatform(platform);
   const own =

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { noteConfiguration, notedConfiguration } from "../../../builder/cache/noted-images.ts";
+import { recordConfiguration, recordedConfiguration } from "../../../builder/cache/image-records.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { refuseMissing } from "../../../service/operations/outcome.ts";
 import type { InstanceFile } from "../../../service/wire/file.ts";
@@ -57,8 +57,8 @@ export const writeFiles: Tool<typeof input, typeof output> = {
       const { operation, image: made } = await place(image, contents, call, connection);
       // The session stays as it is if the result is lost.
       await connection.requireKept(made);
-      const noted = notedConfiguration(image, store);
-      if (noted !== undefined && made !== image) noteConfiguration(made, noted, store);
+      const noted = recordedConfiguration(image, store);
+      if (noted !== undefined && made !== image) recordConfiguration(made, noted, store);
       const { branch } = appendEntries(store, from, [
         ...(given.image === undefined
           ? []

@@ -8,11 +8,11 @@ import { findCommit, pinOf } from "../repositories/resolve-repository.ts";
 import type { KeyJob } from "./key-job.ts";
 
 /** What the sources of ADD are, each found once for all targets of a command. */
-interface KeyedAddresses extends Pick<KeyJob, "hashUrl" | "findCommit"> {
+interface RemoteSourceKeys extends Pick<KeyJob, "hashUrl" | "findCommit"> {
   readonly pins: Pick<KeyPins, "urls" | "commits">;
 }
 
-export function createKeyedAddresses(): KeyedAddresses {
+export function createRemoteSourceKeys(): RemoteSourceKeys {
   const urls = new Map<string, string>();
   const commits = new Map<string, FoundCommit>();
   const hashing = createSingleFlight<string>({ keeps: true });

@@ -11,7 +11,7 @@ const minAgeMilliseconds = 60 * 60 * 1000;
  * Removes the blobs of an OCI layout that none of its caches names, so that a directory does not grow with each write. Removes
  * nothing from a layout that has anything else, or something that can't be read: others may name blobs in another way.
  */
-export async function tidyDirectory(directory: string, now: number): Promise<void> {
+export async function cleanDirectory(directory: string, now: number): Promise<void> {
   const blobs = join(directory, "blobs/sha256");
   const manifests = listIn(await readJson(join(directory, "index.json")), "manifests");
   if (manifests === undefined) return;

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join, relative } from "node:path";
 import { dialects } from "../../src/builder/dialect.ts";
-import { createLookAhead } from "../../src/builder/stages/look-ahead.ts";
+import { createSourcePrefetch } from "../../src/builder/stages/source-prefetch.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/file-system.ts";
@@ -22,12 +22,12 @@ beforeEach(() => {
   writeFiles(directory, { a: "a", b: "b", "c/d": "d" });
 });
 
-async function lookAhead(text: string, clock: Clock = systemClock) {
+async function prefetchSources(text: string, clock: Clock = systemClock) {
   const dockerfile = parseDockerfile(text, "Dockerfile");
   const store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
   const hashes = store.hashes.open(directory);
   const offered: string[] = [];
-  const ahead = createLookAhead({
+  const prefetch = createSourcePrefetch({
     dialect: dialects.default,
     dockerfile,
     context: await openBuildContext(directory, "/"),
@@ -35,7 +35,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     ignore: ignoreRules([], { defaultExcludes: true }),
     hashes,
     fileStates: store.fileStates.open(directory),
-    early: {
+    eagerUploads: {
       contents: undefined,
       offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
       hashOnTheWay: async () => undefined,
@@ -43,20 +43,20 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     clock,
     signal: new AbortController().signal,
   });
-  ahead.begin(1);
+  prefetch.begin(1);
   const copies = dockerfile.instructions.filter(
     (each): each is CopyInstruction | AddInstruction => each.name === "COPY" || each.name === "ADD",
   );
-  return { ahead, copies, hashes, offered };
+  return { prefetch, copies, hashes, offered };
 }
 
 const ignoreProgress = () => undefined;
 
 test("the sources of the COPYs up to the next RUN are resolved, hashed and offered for sending, each once", async () => {
-  const { ahead, copies, offered } = await lookAhead(
+  const { prefetch, copies, offered } = await prefetchSources(
     "FROM x\nWORKDIR /\nCOPY a /\nENV A=1\nADD c /c\nRUN x\nCOPY b /\n",
   );
-  const [first, second, third] = copies.map((copy) => ahead.take(copy));
+  const [first, second, third] = copies.map((copy) => prefetch.take(copy));
   const found = await first;
   expect(await found?.hashes(ignoreProgress)).toBeDefined();
   const entries = found?.sources?.matches[0]?.entries;
@@ -68,14 +68,14 @@ test("the sources of the COPYs up to the next RUN are resolved, hashed and offer
   await (await second)?.hashes(ignoreProgress);
   expect(offered).toEqual(["a", "c/d"]);
   expect(await third).toBeUndefined();
-  expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([
+  expect(await Promise.all(copies.map((copy) => prefetch.take(copy)))).toEqual([
     undefined,
     undefined,
     undefined,
   ]);
 });
 
-describe("does not look ahead for", () => {
+describe("does not prefetch", () => {
   test.each([
     ["words with variables", "COPY $A /"],
     ["a destination with variables", "COPY a $A"],
@@ -83,22 +83,22 @@ describe("does not look ahead for", () => {
     ["other stages", "COPY --from=x a /"],
     ["here-documents", "COPY <<END /a\nEND"],
   ])("%s", async (_, line) => {
-    const { ahead, copies } = await lookAhead(`FROM x\n${line}\n`);
-    expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([undefined]);
+    const { prefetch, copies } = await prefetchSources(`FROM x\n${line}\n`);
+    expect(await Promise.all(copies.map((copy) => prefetch.take(copy)))).toEqual([undefined]);
   });
 });
 
 test("an error is thrown when the COPY is taken", async () => {
-  const { ahead, copies } = await lookAhead("FROM x\nCOPY missing /\nCOPY a /\n");
-  const [first, second] = copies.map((copy) => ahead.take(copy));
+  const { prefetch, copies } = await prefetchSources("FROM x\nCOPY missing /\nCOPY a /\n");
+  const [first, second] = copies.map((copy) => prefetch.take(copy));
   await expect(first).rejects.toThrow("missing");
   expect(await (await second)?.hashes(ignoreProgress)).toBeDefined();
 });
 
 test("waiting for the hashes reports progress", async () => {
   writeFiles(directory, { large: "x".repeat(64 * 1024 * 1024) });
-  const { ahead, copies } = await lookAhead("FROM x\nCOPY large /\n");
-  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  const { prefetch, copies } = await prefetchSources("FROM x\nCOPY large /\n");
+  const [taken] = await Promise.all(copies.map((copy) => prefetch.take(copy)));
   let heard = 0;
   await taken?.hashes(({ bytes }) => {
     heard = bytes;
@@ -107,17 +107,20 @@ test("waiting for the hashes reports progress", async () => {
 });
 
 test("a COPY taken after the stop is rejected", async () => {
-  const { ahead, copies } = await lookAhead("FROM x\nCOPY . /\n");
-  const taken = copies.map((copy) => ahead.take(copy))[0];
-  await ahead.stop();
+  const { prefetch, copies } = await prefetchSources("FROM x\nCOPY . /\n");
+  const taken = copies.map((copy) => prefetch.take(copy))[0];
+  await prefetch.stop();
   await expect(taken).rejects.toThrow();
 });
 
 test("sources resolved two seconds ago are resolved again, with the hashes kept", async () => {
   let now = Date.now() + 60_000;
-  const { ahead, copies, hashes } = await lookAhead("FROM x\nCOPY a /\n", { ...systemClock, now: () => now });
+  const { prefetch, copies, hashes } = await prefetchSources("FROM x\nCOPY a /\n", {
+    ...systemClock,
+    now: () => now,
+  });
   now += 2000;
-  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  const [taken] = await Promise.all(copies.map((copy) => prefetch.take(copy)));
   expect(taken?.sources).toBeUndefined();
   expect(await taken?.hashes(ignoreProgress)).toBeUndefined();
   const path = join(directory, "a");
@@ -125,12 +128,12 @@ test("sources resolved two seconds ago are resolved again, with the hashes kept"
   expect(hashes.get(path, stat)).toBe(sha256);
 });
 
-test("at most 20 of 1000 COPYs are ahead, and taking one starts the next", async () => {
+test("at most 20 of 1000 COPYs are prefetched, and taking one starts the next", async () => {
   const count = 1000;
   const lines = Array.from({ length: count }, (_, index) => `COPY a /${index}`);
-  const { ahead, copies, offered } = await lookAhead(`FROM x\n${lines.join("\n")}\n`);
+  const { prefetch, copies, offered } = await prefetchSources(`FROM x\n${lines.join("\n")}\n`);
   for (const [index, copy] of copies.entries()) {
-    const found = await ahead.take(copy);
+    const found = await prefetch.take(copy);
     expect(await found?.hashes(ignoreProgress)).toBeDefined();
     expect(offered.length).toBeLessThanOrEqual(index + 20);
   }

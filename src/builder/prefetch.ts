@@ -6,16 +6,16 @@ import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.
 import type { LocalFile, UploadProgress } from "../service/files/upload.ts";
 
 /** Finds and hashes the sources of later COPYs while the service is busy with earlier instructions. */
-export interface LookAhead {
+export interface SourcePrefetch {
   /** Starts with the COPYs and ADDs from `index` on, up to the next FROM or RUN. */
   begin(index: number): void;
   /** Returns what was found; `undefined` if that instruction was not looked at. Rejects if finding its sources has failed. */
-  take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
+  take(instruction: CopyInstruction | AddInstruction): Promise<PrefetchedSources | undefined>;
   /** Resolves when nothing is being read any more. */
   stop(): Promise<void>;
 }
 
-export interface FoundSources {
+export interface PrefetchedSources {
   /** `undefined` if they were found too long ago: files written to the context during a RUN must be copied, too. */
   sources: ResolvedSources | undefined;
   /**
@@ -29,7 +29,7 @@ export interface FoundSources {
  * Contents that are sent to the service before the RUN that needs them: while the RUN before it runs, or while the rest of the
  * context is hashed. They are sent only if it is certain that the layer has to be made.
  */
-export interface EarlyUploads {
+export interface EagerUploads {
   /** Keeps contents from hashing until they are sent; `undefined` if nothing is sent. */
   readonly contents: SmallContents | undefined;
   /** Offers a file that a COPY or ADD stages. */

@@ -1,18 +1,12 @@
 import type { UploadProgress } from "../../service/files/upload.ts";
-import type { OperationOutcome } from "../../service/service.ts";
 import { streamOf } from "../../streams.ts";
-import { ownOperationNetwork } from "../commands/network.ts";
 import type { BuildJob } from "../job.ts";
-import type { StageState } from "../state/state.ts";
 import { createArchiveCollector } from "./gc.ts";
-import { retryAfterLoss } from "./missing-image.ts";
-import { finishOperations } from "./operation.ts";
-import { runOperation } from "./run-operation.ts";
 
-/** Sends contents of an image to the service, hashing them on the way. Each is sent once. */
-export interface ImageContents {
+/** Uploads contents of an image, an archive or a repository, and hashes them on the way. Each is uploaded once. */
+export interface ContentUploads {
   /** Returns the content's SHA-256, possibly before a small content has been sent. */
-  take(content: AsyncGenerator<Uint8Array>, size: number): Promise<string>;
+  add(content: AsyncGenerator<Uint8Array>, size: number): Promise<string>;
   /** Resolves when all have been sent, and reports the totals. */
   finish(): Promise<void>;
 }
@@ -22,7 +16,7 @@ const maxHeldBytes = 1024 * 1024;
 const maxConcurrent = 8;
 
 /** Beyond `maxSent` contents, only hashes them: the RUN that needs them sends them together, as one archive. */
-export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
+export function createContentUploads(build: BuildJob, maxSent: number): ContentUploads {
   const { service, store } = build.services;
   const begun = new Set<string>();
   const underWay = new Set<Promise<void>>();
@@ -87,7 +81,7 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
   }
 
   return {
-    take(content, size) {
+    add(content, size) {
       collect();
       return size <= maxHeldBytes ? hold(content, size) : passOn(content, size);
     },
@@ -98,66 +92,4 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
       if (done.files > 0) build.emit({ type: "uploaded", ...done });
     },
   };
-}
-
-/** A program whose output tells something about an image, for a service that reports little of it. */
-interface Question {
-  command: string;
-  args: readonly string[];
-  /** Its purpose, to show. */
-  title: string;
-  /** The image whose answer this is, if it is the same for images made of that one. */
-  about?: string;
-}
-
-/** Runs a program in a stage's image and discards its changes. */
-export async function askImage(
-  { command, args, title, about }: Question,
-  { layer }: Pick<StageState, "layer">,
-  build: BuildJob,
-): Promise<OperationOutcome> {
-  const words = [command, ...args].join(" ");
-  const step = {
-    key: `${words} ${about ?? layer.image}`,
-    title: `(${title})`,
-    showsOutput: false,
-  };
-  const ask = () =>
-    runOperation(
-      {
-        image: layer.image,
-        command,
-        args: [...args],
-        shell: false,
-        env: {},
-        cwd: "/",
-        files: {},
-        timeout: build.asked.commands.timeoutSeconds,
-        disposable: true,
-        ...ownOperationNetwork(build.asked.commands.network),
-      },
-      step,
-      build,
-    );
-  const outcome = await build.shared.questions(step.key, () =>
-    retryAfterLoss({ layer, staged: new Map() }, build, ask),
-  );
-  finishOperations([step.key], build);
-  return outcome;
-}
-
-/** Returns the exit code of a program that ran to its end; otherwise `undefined`. */
-export function exitCodeOf({ status, timedOut, exitCode }: OperationOutcome): number | undefined {
-  return status === "SUCCESS" && !timedOut ? (exitCode ?? 0) : undefined;
-}
-
-/** Returns true for the exit codes of a shell that mean "not executable" and "not found". */
-export function cannotBeStarted(outcome: OperationOutcome): boolean {
-  return [126, 127].includes(exitCodeOf(outcome) ?? 0);
-}
-
-export function describeEnd(outcome: OperationOutcome): string {
-  if (outcome.timedOut) return "it was stopped by its timeout";
-  if (outcome.status === "SUCCESS") return `exit code ${outcome.exitCode}`;
-  return outcome.error ?? `it ended as ${outcome.status}`;
 }

@@ -5,8 +5,8 @@ import type { ImageInspector, ListedEntry, PathType } from "../../service/images
 import type { FactStore } from "../../store/facts.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
-/** Facts about an image's files, each asked of the service at most once: an image never changes, so answers stay valid. */
-export interface ImageFacts {
+/** Looks at an image's files. The service is asked once about each path: an image never changes, so the results are stored. */
+export interface ImageInspection {
   /** False if the service lacks `inspect`. */
   isDirectory(image: string, path: string): Promise<boolean>;
   /** True for anything but a directory, with links followed. False if the service lacks `inspect`. */
@@ -19,36 +19,36 @@ export interface ImageFacts {
   readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
 
-/** The maximum of paths of an image that are asked for one by one; then the directories on the way are listed once each. */
-const maxAsked = 16;
+/** The maximum number of paths of an image that are requested one by one. Beyond it, the directories above a path are listed. */
+const maxSinglePaths = 16;
 
-export function createImageFacts(
+export function createImageInspection(
   inspector: ImageInspector,
   supports: Pick<ServiceSupport, "inspection">,
   store: Pick<FactStore, "get" | "set">,
-): ImageFacts {
-  /** Counts by image. */
-  const asked = new Map<string, number>();
+): ImageInspection {
+  /** The number of requests by image. */
+  const requests = new Map<string, number>();
   const lists = createLists(inspector);
 
-  function note(image: string, path: string, type: PathType | undefined): boolean {
-    asked.set(image, (asked.get(image) ?? 0) + 1);
+  function recordType(image: string, path: string, type: PathType | undefined): boolean {
+    requests.set(image, (requests.get(image) ?? 0) + 1);
     store.set(image, `directory ${path}`, type === "directory" ? "yes" : "no");
     return type === "directory";
   }
 
-  async function ask(image: string, path: string): Promise<boolean> {
+  async function probe(image: string, path: string): Promise<boolean> {
     const known = store.get(image, `directory ${path}`);
     if (known !== undefined) return known === "yes";
     const type = await inspector.pathType(image, path);
-    return type !== "unsupported" && note(image, path, type);
+    return type !== "unsupported" && recordType(image, path, type);
   }
 
   async function isDirectoryListed(image: string, path: string): Promise<boolean | undefined> {
     const found = await lists.find(image, path);
     // Only the service can resolve a link.
     if (found === undefined || found.entry?.type === "symlink") return undefined;
-    return note(image, path, found.entry?.type);
+    return recordType(image, path, found.entry?.type);
   }
 
   /** Walks from the root down, using lists; returns `undefined` if a directory can't be listed. */
@@ -60,7 +60,7 @@ export function createImageFacts(
       if (found === undefined) return undefined;
       const { entry } = found;
       const isDirectory =
-        entry?.type === "symlink" ? await ask(image, directory) : entry?.type === "directory";
+        entry?.type === "symlink" ? await probe(image, directory) : entry?.type === "directory";
       if (!isDirectory) return false;
     }
     return true;
@@ -69,14 +69,14 @@ export function createImageFacts(
   return {
     async isDirectory(image, path) {
       if (!supports.inspection()) return false;
-      const isFrequent = (asked.get(image) ?? 0) >= maxAsked;
+      const isFrequent = (requests.get(image) ?? 0) >= maxSinglePaths;
       const isNear = path !== "/" && lists.has(image, posix.dirname(path));
       const listed = isFrequent
         ? await isListed(image, path)
         : isNear
           ? await isDirectoryListed(image, path)
           : undefined;
-      return listed ?? ask(image, path);
+      return listed ?? probe(image, path);
     },
 
     async isFile(image, path) {
@@ -92,19 +92,19 @@ export function createImageFacts(
 
     async typeAt(image, path) {
       if (!supports.inspection() || path === "/") return undefined;
-      return remember(store, image, `type ${path}`, async () => (await lists.find(image, path))?.entry?.type);
+      return findOnce(store, image, `type ${path}`, async () => (await lists.find(image, path))?.entry?.type);
     },
 
     async readLink(image, path) {
       if (!supports.inspection() || path === "/") return undefined;
-      return remember(store, image, `link ${path}`, async () => {
+      return findOnce(store, image, `link ${path}`, async () => {
         const entry = (await lists.find(image, path))?.entry;
         return entry?.type === "symlink" ? entry.target : undefined;
       });
     },
 
     async readTextFile(image, path) {
-      return remember(store, image, `text ${path}`, async () => {
+      return findOnce(store, image, `text ${path}`, async () => {
         const content = await inspector.readFile(image, path).catch((error: unknown) => {
           if (!(error instanceof ExcessiveAnswerError)) throw error;
           throw new BoughError(`${path} in the image is too large to look up names in it`, {
@@ -142,16 +142,16 @@ function createLists(inspector: Pick<ImageInspector, "listEntries">) {
   };
 }
 
-/** Returns the stored answer to a question, or else that of `find`, which is stored unless it is "unsupported". */
-async function remember<Answer extends string>(
+/** Returns the value stored under a key, or else that of `find`, which is stored unless it is "unsupported". */
+async function findOnce<Value extends string>(
   store: Pick<FactStore, "get" | "set">,
   image: string,
-  question: string,
-  find: () => Promise<Answer | undefined>,
-): Promise<Answer | undefined> {
-  const known = store.get(image, question);
+  key: string,
+  find: () => Promise<Value | undefined>,
+): Promise<Value | undefined> {
+  const known = store.get(image, key);
   if (known !== undefined) return JSON.parse(known) ?? undefined;
   const found = await find();
-  if (found !== "unsupported") store.set(image, question, JSON.stringify(found ?? null));
+  if (found !== "unsupported") store.set(image, key, JSON.stringify(found ?? null));
   return found;
 }

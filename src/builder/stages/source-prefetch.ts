@@ -14,12 +14,12 @@ import type { InputObserver } from "../contexts/named-context.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import type { Dialect } from "../dialect.ts";
-import type { EarlyUploads, LookAhead, SmallContents } from "../feed.ts";
 import type { RunningBuild } from "../job.ts";
-import { createEarlyUploads, noEarlyUploads } from "../staging/early-uploads.ts";
+import type { EagerUploads, SmallContents, SourcePrefetch } from "../prefetch.ts";
+import { createEagerUploads, noEagerUploads } from "../staging/eager-uploads.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 
-interface LookAheadOptions {
+interface SourcePrefetchOptions {
   dialect: Dialect;
   dockerfile: Dockerfile;
   context: BuildContext;
@@ -27,7 +27,7 @@ interface LookAheadOptions {
   ignore: IgnoreRules;
   hashes: ContextHashes;
   fileStates: Pick<FileStates, "hasSources">;
-  early: Pick<EarlyUploads, "offer" | "hashOnTheWay" | "contents">;
+  eagerUploads: Pick<EagerUploads, "offer" | "hashOnTheWay" | "contents">;
   inputs?: InputObserver | undefined;
   whyLeftOut?: WhyLeftOut | undefined;
   clock: Clock;
@@ -49,7 +49,7 @@ const freshMilliseconds = 2000;
 /** Results are kept until their COPY takes them. With thousands of COPYs, that would take unlimited memory. */
 const maxAhead = 16;
 
-export function createLookAhead(options: LookAheadOptions): LookAhead {
+export function createSourcePrefetch(options: SourcePrefetchOptions): SourcePrefetch {
   const {
     dialect,
     dockerfile,
@@ -58,7 +58,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     ignore,
     hashes: cache,
     fileStates,
-    early,
+    eagerUploads,
     inputs,
     whyLeftOut,
     clock,
@@ -92,7 +92,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
       fileStates.hasSources(digestOfMatches(resolved.matches))
         ? undefined
         : hashMatches(resolved.matches, {
-            ...{ signal, clock, cache, early, decided, inputs },
+            ...{ signal, clock, cache, eagerUploads, decided, inputs },
             onProgress: (done) => begun.onProgress?.(done),
           }),
     );
@@ -172,23 +172,32 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, dialect: Diale
 }
 
 /** The parts of a stage that find, hash and send files in advance. */
-export interface StageFeed {
-  early: EarlyUploads;
-  ahead: LookAhead;
+export interface StagePrefetch {
+  eagerUploads: EagerUploads;
+  prefetch: SourcePrefetch;
   /** Resolves when nothing is being read or sent any more. */
   stop(): Promise<unknown>;
 }
 
-export function openFeed(
+export function openPrefetch(
   { asked, services, source, inputs }: RunningBuild,
   contents: SmallContents,
-): StageFeed {
+): StagePrefetch {
   const { dialect, dockerfile } = asked;
   const { supports, service, store, clock, signal } = services;
-  const early = supports.isInThisProcess
-    ? noEarlyUploads
-    : createEarlyUploads({ service, uploads: store.uploads, contents, signal });
+  const eagerUploads = supports.isInThisProcess
+    ? noEagerUploads
+    : createEagerUploads({ service, uploads: store.uploads, contents, signal });
   const whyLeftOut = specialFilesOf(dialect, supports);
-  const ahead = createLookAhead({ ...source, dialect, dockerfile, early, inputs, whyLeftOut, clock, signal });
-  return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
+  const prefetch = createSourcePrefetch({
+    ...source,
+    dialect,
+    dockerfile,
+    eagerUploads,
+    inputs,
+    whyLeftOut,
+    clock,
+    signal,
+  });
+  return { eagerUploads, prefetch, stop: () => Promise.all([prefetch.stop(), eagerUploads.stop()]) };
 }

@@ -1,6 +1,6 @@
 /** Requests about the paths of an image: a few one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
+import { createImageInspection } from "../../src/builder/cache/image-inspection.ts";
 import type { ListedEntry, PathType } from "../../src/service/images/image-file.ts";
 
 const tree: Record<string, PathType> = {
@@ -21,8 +21,8 @@ beforeEach(() => {
   listed = [];
 });
 
-function factsOf(canList = true) {
-  const inspector: Parameters<typeof createImageFacts>[0] = {
+function inspectionOf(canList = true) {
+  const inspector: Parameters<typeof createImageInspection>[0] = {
     async pathType(_, path) {
       asked.push(path);
       return path === "/" ? "directory" : tree[follow(path)];
@@ -41,7 +41,7 @@ function factsOf(canList = true) {
     readFile: async () => undefined,
   };
   const known = new Map<string, string>();
-  return createImageFacts(
+  return createImageInspection(
     inspector,
     { inspection: () => true },
     {
@@ -52,25 +52,25 @@ function factsOf(canList = true) {
 }
 
 test("a few paths are requested one by one, each once", async () => {
-  const facts = factsOf();
+  const inspection = inspectionOf();
   for (const _ of [1, 2]) {
-    expect(await facts.isDirectory("i", "/usr/bin")).toBe(true);
-    expect(await facts.isDirectory("i", "/none")).toBe(false);
+    expect(await inspection.isDirectory("i", "/usr/bin")).toBe(true);
+    expect(await inspection.isDirectory("i", "/none")).toBe(false);
   }
   expect(asked).toEqual(["/usr/bin", "/none"]);
   expect(listed).toEqual([]);
 });
 
 test("a list that shows whether a path is a link shows whether it is a directory, too", async () => {
-  const facts = factsOf();
+  const inspection = inspectionOf();
   for (const [path, isDirectory] of [
     ["/usr", true],
     ["/file", false],
     ["/none", false],
     ["/gone", false],
   ] as const) {
-    expect(await facts.readLink("i", path)).toBeUndefined();
-    expect(await facts.isDirectory("i", path)).toBe(isDirectory);
+    expect(await inspection.readLink("i", path)).toBeUndefined();
+    expect(await inspection.isDirectory("i", path)).toBe(isDirectory);
   }
   expect(listed).toEqual(["/"]);
   // Only the service can follow a link.
@@ -91,18 +91,18 @@ describe("ten thousand paths need less than 25 requests, and are right for", () 
     ["/file", false],
     ["/", true],
   ])("%s", async (path, isDirectory) => {
-    const facts = factsOf();
+    const inspection = inspectionOf();
     for (let index = 0; index < 10_000; index++)
-      expect(await facts.isDirectory("i", `/app/f${index}`)).toBe(false);
-    expect(await facts.isDirectory("i", path)).toBe(isDirectory);
+      expect(await inspection.isDirectory("i", `/app/f${index}`)).toBe(false);
+    expect(await inspection.isDirectory("i", path)).toBe(isDirectory);
     expect(asked.length + listed.length).toBeLessThan(25);
   });
 
   test("paths are requested one by one if the service cannot list", async () => {
-    const facts = factsOf(false);
+    const inspection = inspectionOf(false);
     for (let index = 0; index < 100; index++)
-      expect(await facts.isDirectory("i", `/app/f${index}`)).toBe(false);
-    expect(await facts.isDirectory("i", "/usr")).toBe(true);
+      expect(await inspection.isDirectory("i", `/app/f${index}`)).toBe(false);
+    expect(await inspection.isDirectory("i", "/usr")).toBe(true);
     expect(asked).toHaveLength(101);
     expect(listed).toEqual(["/"]);
   });

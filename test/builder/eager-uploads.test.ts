@@ -1,6 +1,6 @@
 /** Files that are sent to the service before the RUN that needs them. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { createEarlyUploads } from "../../src/builder/staging/early-uploads.ts";
+import { createEagerUploads } from "../../src/builder/staging/eager-uploads.ts";
 import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
 import { systemClock } from "../../src/clock.ts";
 import type { UploadCache } from "../../src/store/uploads.ts";
@@ -181,7 +181,7 @@ test.each([
 
 test("stages that wait for files concurrently get separate totals", async () => {
   const sent = Promise.withResolvers<void>();
-  const uploads = createEarlyUploads({
+  const uploads = createEagerUploads({
     service: {
       async uploadFiles(files, _onProgress, options) {
         const hashes = [...files].map(({ sha256 }) => sha256);

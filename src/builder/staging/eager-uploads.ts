@@ -1,13 +1,13 @@
 import type { LocalFile, UploadProgress } from "../../service/files/upload.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
-import type { EarlyUploads, SmallContents } from "../feed.ts";
 import { createUploadCollector } from "../operations/gc.ts";
+import type { EagerUploads, SmallContents } from "../prefetch.ts";
 import { createUnhashedUploads, Need } from "./unhashed-uploads.ts";
 import { add, type Content, createWaitingSteps, type WaitingStep } from "./waiting-steps.ts";
 
 /** Sends nothing: a service in this process reads files where they are. */
-export const noEarlyUploads: EarlyUploads = {
+export const noEagerUploads: EagerUploads = {
   contents: undefined,
   offer() {},
   hashOnTheWay: async () => undefined,
@@ -19,7 +19,7 @@ export const noEarlyUploads: EarlyUploads = {
   stop: async () => {},
 };
 
-interface EarlyUploadsOptions {
+interface EagerUploadsOptions {
   service: Pick<ImageService, "uploadFiles" | "sendUnhashed">;
   uploads: UploadCache;
   contents: SmallContents;
@@ -29,7 +29,7 @@ interface EarlyUploadsOptions {
 /** The queue's limit: a longer one is not worth its memory. */
 const maxWaiting = 10_000;
 
-export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
+export function createEagerUploads(options: EagerUploadsOptions): EagerUploads {
   const { service, uploads, contents } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);

@@ -11,13 +11,13 @@ import type { Store } from "../../store/store.ts";
 import { platformOf, scratch } from "../bases/base.ts";
 import { manifestFor } from "../bases/remote-base.ts";
 import { baseHash } from "../cache/chain-hash.ts";
-import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import type { BuildServices } from "../job.ts";
 import type { ReferenceLock } from "../reference-lock.ts";
 import type { ServiceSupport } from "../service-support.ts";
-import type { KeyedBase } from "./key-job.ts";
+import type { BaseKey } from "./key-job.ts";
 
-interface KeyedBasesOptions extends Pick<BuildServices, "openRegistry" | "signal"> {
+interface BaseKeysOptions extends Pick<BuildServices, "openRegistry" | "signal"> {
   service: Pick<ImageService, "findImage" | "base">;
   supports: Pick<ServiceSupport, "platform">;
   store: Pick<Store, "imports">;
@@ -27,9 +27,9 @@ interface KeyedBasesOptions extends Pick<BuildServices, "openRegistry" | "signal
 }
 
 /** The images that targets start from, each found once for all targets of a command. */
-export interface KeyedBases {
+export interface BaseKeys {
   /** @param platform set for another one than the service's own */
-  find(reference: string, platform: Platform | undefined): Promise<KeyedBase>;
+  find(reference: string, platform: Platform | undefined): Promise<BaseKey>;
   /** The digests that registries have for the names: a build starts from these, so that its key is true. */
   readonly pins: ReadonlyMap<string, string>;
 }
@@ -38,18 +38,18 @@ export interface KeyedBases {
  * Finds what a name means in its registry now, by its manifest and its configuration: what a home has imported earlier makes no
  * difference. What only the service has counts by its content, if the service says that.
  */
-export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
+export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
   const { service, store, lock, pullsImages, signal } = options;
   const pins = new Map<string, string>();
-  const found = createSingleFlight<KeyedBase>({ keeps: true });
+  const found = createSingleFlight<BaseKey>({ keeps: true });
 
-  async function resolve(reference: string, platform: Platform | undefined): Promise<KeyedBase> {
+  async function resolve(reference: string, platform: Platform | undefined): Promise<BaseKey> {
     if (reference === scratch)
       return { hash: baseHash({ uuid: scratch, identity: scratch }, service), config: { WorkingDir: "/" } };
     const parsed = parseReference(reference);
     const stored = await findStored(reference, platform);
     const key = platform && formatPlatform(platform);
-    const isOwn = stored !== undefined && recallImage(reference, store, key) !== stored.uuid;
+    const isOwn = stored !== undefined && lookUpImage(reference, store, key) !== stored.uuid;
     if (parsed.kind !== "registry" || (isOwn && !pullsImages && lock === undefined))
       return described(reference, stored);
     try {
@@ -79,7 +79,7 @@ export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
       stored,
       key,
     }: { platform: Platform | undefined; stored: FoundImage | undefined; key: string | undefined },
-  ): Promise<KeyedBase> {
+  ): Promise<BaseKey> {
     const registry = await options.openRegistry(address);
     const find = async () => requireManifest(await registry.getManifest(tag, signal), reference);
     const pinned =
@@ -114,7 +114,7 @@ export function createKeyedBases(options: KeyedBasesOptions): KeyedBases {
     return { configDigest: read.digest, config: parseImageConfig(fields) };
   }
 
-  function described(reference: string, image: FoundImage | undefined): KeyedBase {
+  function described(reference: string, image: FoundImage | undefined): BaseKey {
     if (image?.config !== undefined) return { hash: baseHash(image, service), config: image.config };
     throw new BoughError(
       `${reference} has no content key: ${image === undefined ? "there is no such image" : "the service does not describe it"}`,

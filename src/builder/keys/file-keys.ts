@@ -8,14 +8,14 @@ import type { PlannedItem } from "../copy/planned-items.ts";
 import { stageEntry, stageText } from "../copy/staged-items.ts";
 import { expandMounts, mountedDirectory } from "../mounts/mount-support.ts";
 import { stageMountedFiles } from "../mounts/mounted-files.ts";
-import { type KeyedMount, mountsKey } from "../mounts/run-mounts.ts";
+import { type MountInput, mountsKey } from "../mounts/run-mounts.ts";
 import { root } from "../owners/ownership.ts";
 import { lookUp } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 import type { KeyJob } from "./key-job.ts";
 
 /** Files are neither sent nor shown. */
-const early = { offer: () => undefined };
+const eagerUploads = { offer: () => undefined };
 
 /** Returns SHA-256 of what a COPY or ADD takes from the context, from addresses and from the Dockerfile itself, in hex. */
 export async function hashCopiedFiles(
@@ -28,7 +28,7 @@ export async function hashCopiedFiles(
   const { matches } = plan.items;
   if (dialect.copiesAsBuildKit) for (const { entries } of matches) entries.groupLinks();
   const cache = job.source.hashes;
-  await hashMatches(matches, { signal, clock, cache, early, inputs: undefined });
+  await hashMatches(matches, { signal, clock, cache, eagerUploads, inputs: undefined });
   const hasher = new Bun.CryptoHasher("sha256");
   const pace = createPace(signal);
   const firsts = new Map<symbol, string>();
@@ -89,7 +89,7 @@ export async function hashMounts(
   if (instruction.mounts.length === 0) return undefined;
   const { asked, signal, clock } = job;
   const given = { lookup: lookUp(stage), escape: asked.dockerfile.escape, workdir: stage.config.WorkingDir };
-  const mounts: KeyedMount[] = [];
+  const mounts: MountInput[] = [];
   for (const spec of expandMounts(instruction, given)) {
     const directory = mountedDirectory(spec, asked.contexts);
     const from = spec.type === "bind" || spec.type === "cache" ? spec.from : undefined;
@@ -102,7 +102,7 @@ export async function hashMounts(
         services: { signal, clock },
         source,
         asked,
-        early,
+        eagerUploads,
         inputs: undefined,
         emit: () => {},
       };
