@@ -51,6 +51,11 @@ export class CommandLineError extends BoughError {
   }
 }
 
+/** The disk of the service, or of the embedded engine, is full. */
+export class DiskFullError extends BoughError {
+  override readonly name: string = "DiskFullError";
+}
+
 /** Returns the error of a command line or profile that is used wrongly. */
 export function usageError(message: Message, hint?: Message): BoughError {
   return new BoughError(message, { kind: "usage", hint });

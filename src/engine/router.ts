@@ -1,4 +1,5 @@
-import { describeFault, findDiskError, meansUnwritable } from "./faults.ts";
+import { diskFailing } from "../service/wire/operation.ts";
+import { describeFault, findDiskError, isDiskFull, meansUnwritable } from "./faults.ts";
 import { errorResponse, RequestError } from "./http/answers.ts";
 import type { EngineState } from "./state.ts";
 import { MissingProgramError } from "./system/programs.ts";
@@ -69,8 +70,9 @@ function answerFault(error: unknown, state: EngineState): Response {
   const message = describeFault(fault, layout);
   if (error instanceof RequestError) return errorResponse(error.status, message, error.headers);
   if (error instanceof MissingProgramError) return errorResponse(501, message);
+  if (!meansUnwritable(fault, layout)) return errorResponse(500, message);
   // With 507, clients do not repeat the request.
-  return errorResponse(meansUnwritable(fault, layout) ? 507 : 500, message);
+  return errorResponse(507, message, {}, isDiskFull(fault) ? {} : { reason: diskFailing });
 }
 
 function matchPath(expected: readonly string[], actual: readonly string[]): Parameters | undefined {

@@ -3,8 +3,11 @@ import { rm } from "node:fs/promises";
 import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
+import { causeOf } from "../errors.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
-import { describeFault, findDiskError } from "./faults.ts";
+import { describeFault, findDiskError, isDiskFull } from "./faults.ts";
+import { NoRoomError } from "./import-limits.ts";
+import type { Layout } from "./layout.ts";
 import { findImage, requireRecord } from "./records/images.ts";
 import { removeOrphanedLayers } from "./records/layers.ts";
 import {
@@ -116,7 +119,7 @@ async function run(
     await removeOrphanedLayers(state).catch(() => {});
     const failure: Failure = wasCancelled(state, uuid, signal)
       ? cancelled
-      : { status: "FAILED", error: describeFault(findDiskError(error, layout), layout) };
+      : failureOf(findDiskError(error, layout), layout);
     recordFailure(state, uuid, failure);
     outcome = failure;
   }
@@ -126,6 +129,11 @@ async function run(
   });
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
+}
+
+function failureOf(fault: unknown, layout: Layout): Failure {
+  const isFull = isDiskFull(fault) || causeOf(fault, NoRoomError) !== undefined;
+  return { status: "FAILED", error: describeFault(fault, layout), isDiskFull: isFull };
 }
 
 const cancelled: Failure = { status: "CANCELLED", error: null };

@@ -251,6 +251,8 @@ export interface OperationOutcome {
   timedOut: boolean;
   /** Limits that were hit, if the service reports them (`resource-limits`). */
   limitsHit: readonly LimitHit[];
+  /** True if the command could not be run because the service's disk is full, if the service says so. */
+  isDiskFull?: boolean;
   stdout: CapturedOutput;
   stderr: CapturedOutput;
   /** The resulting image; for a command that changed nothing it may be the one it started from. */

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "b
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { failingDiskHint } from "../../src/engine/system/disk.ts";
 import type { LocalFile, UploadProgress } from "../../src/service/files/upload.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -348,16 +347,15 @@ test("a small file that gets no response in three minutes is sent again, also on
 });
 
 test.each([
-  ["full", "no space left", saying("bough engine prune")],
-  ["failing", `it can't be written. ${failingDiskHint}`, undefined],
-])("a %s disk is an error at once, with a hint for making room if it is full", async (_, message, hint) => {
+  ["full", { error: "no space left" }, saying("bough engine prune")],
+  ["failing", { error: "it can't be written", reason: "disk_failing" }, undefined],
+])("a %s disk is an error at once, with a hint for making room if it is full", async (_, body, hint) => {
   const fake = await start({
-    intercept: ({ method }) =>
-      method === "POST" ? Response.json({ error: message }, { status: 507 }) : undefined,
+    intercept: ({ method }) => (method === "POST" ? Response.json(body, { status: 507 }) : undefined),
   });
   const error = await rejection(clientOf(fake.url).service.uploadFiles([write("a", "abc")]));
   expect(error).toMatchObject({
-    message: expect.stringContaining(`507 Insufficient Storage: ${message}`),
+    message: expect.stringContaining(`507 Insufficient Storage: ${body.error}`),
     hint,
   });
   expect(posts(fake)).toHaveLength(1);

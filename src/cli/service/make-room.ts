@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
 import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
 import type { RoomRequest } from "../../engine/prune/selection.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { BoughError, causeOf, DiskFullError, usageError } from "../../errors.ts";
 import { lines, type Message, wording } from "../../messages/wording.ts";
 import { stateFailure } from "../../state-failure.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -163,9 +163,10 @@ export function roomHint(runtime: Runtime, written: string): Message {
   return wording`There was no space left. ${written}; ${freeSpace(areOne ? state : engine)}.${wording`\n${pruneHint}`}`;
 }
 
-/** Adds that hint to an error of a full disk. `isFull`: the disk is known to be full, whatever the message says. */
+/** Adds that hint to an error of a full disk. `isFull`: the disk is known to be full, whatever the error says. */
 export function withRoomHint(error: unknown, runtime: Runtime, written: string, isFull = false): unknown {
-  if (!(error instanceof BoughError) || !(isFull || /no space left/i.test(error.message))) return error;
+  if (!(error instanceof BoughError) || !(isFull || causeOf(error, DiskFullError) !== undefined))
+    return error;
   const hint = roomHint(runtime, written);
   return new BoughError(error.wording, {
     kind: error.kind,

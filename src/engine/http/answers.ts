@@ -32,8 +32,9 @@ export function errorResponse(
   status: number,
   message: string,
   headers: Record<string, string> = {},
+  reason: Pick<ErrorBody, "reason"> = {},
 ): Response {
-  const body: ErrorBody = { error: message, status };
+  const body: ErrorBody = { error: message, status, ...reason };
   return jsonResponse(body, status, headers);
 }
 

@@ -37,7 +37,9 @@ export interface Success {
   tag?: string | undefined;
 }
 
-export type Failure = { status: "FAILED"; error: string } | { status: "CANCELLED"; error: null };
+export type Failure =
+  | { status: "FAILED"; error: string; isDiskFull?: boolean }
+  | { status: "CANCELLED"; error: null };
 
 export interface OperationRow extends Omit<Operation, "cancelRequested" | "metadata" | "result"> {
   cancelRequested: number;
@@ -94,6 +96,8 @@ export function finishOperation(
   finishedAt: number,
 ): boolean {
   const made = outcome.status === "SUCCESS" ? outcome : undefined;
+  const isDiskFull = outcome.status === "FAILED" && outcome.isDiskFull === true;
+  const result: InstanceResult | undefined = isDiskFull ? { failure: "disk_full" } : made?.result;
   const { changes } = database
     .query<undefined, [string, string | null, string | null, string | null, string | null, number, string]>(
       `UPDATE operations SET status = ?, error = ?, result = ?, result_image = ?, result_tag = ?, finished_at = ?
@@ -102,7 +106,7 @@ export function finishOperation(
     .run(
       outcome.status,
       outcome.error,
-      made?.result === undefined ? null : JSON.stringify(made.result),
+      result === undefined ? null : JSON.stringify(result),
       made?.image ?? null,
       made?.tag ?? null,
       finishedAt,

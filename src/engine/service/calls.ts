@@ -1,5 +1,5 @@
 /** What every call of a client in this process passes through, as a request passes through the router. */
-import { BoughError } from "../../errors.ts";
+import { BoughError, DiskFullError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { NotFoundError, StatusError } from "../../service/http/errors.ts";
 import { cancelOnAbort } from "../../streams.ts";
@@ -86,8 +86,9 @@ function toClientError(error: unknown, layout: Layout): unknown {
     const isMissing = [404, 410].includes(error.status) || error instanceof UnusableImageError;
     return isMissing ? new NotFoundError(message) : new StatusError(error.status, message, {});
   }
+  const message = describeFault(fault, layout);
+  if (isDiskFull(fault)) return new DiskFullError(message, { hint: freeSpaceHint });
   // A disk that fails is not full: its message says what to do.
-  const hint = isDiskFull(fault) ? freeSpaceHint : undefined;
-  if (meansUnwritable(fault, layout)) return new StatusError(507, describeFault(fault, layout), { hint });
-  return error instanceof BoughError ? error : new BoughError(describeFault(fault, layout), { cause: error });
+  if (meansUnwritable(fault, layout)) return new StatusError(507, message, {});
+  return error instanceof BoughError ? error : new BoughError(message, { cause: error });
 }

@@ -135,6 +135,7 @@ function outcomeOf(
     exitCode: result?.state?.exit_code,
     timedOut: result?.state?.timed_out === true,
     limitsHit: result?.limits_hit ?? [],
+    isDiskFull: result?.failure === "disk_full",
     stdout: captured(streams.stdout),
     stderr: captured(streams.stderr),
     image: resultImage ?? undefined,

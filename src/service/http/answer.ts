@@ -2,6 +2,7 @@
 import type { BoughError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import { meansMissing } from "../operations/outcome.ts";
+import { diskFailing } from "../wire/operation.ts";
 import { fileIdIn } from "../wire/reader/ids.ts";
 import { listIn as readList } from "../wire/reader/lists.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-body.ts";
@@ -73,10 +74,12 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
   if (status === 303 && call.method !== "GET") return readJson(expectation, status, headers, "");
   if (status < 200 || status >= 300) {
     const text = textOf(data);
-    const isOwn = status === 500 && parseRecord(text) !== undefined;
+    const record = parseRecord(text);
+    const isOwn = status === 500 && record !== undefined;
     const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers), isOwn };
     const message = redact(statusText(call, status, text));
-    return { failure, error: statusError(failure, message, expectation) };
+    const isDiskFailing = record?.reason === diskFailing;
+    return { failure, error: statusError(failure, { message, isDiskFailing }, expectation) };
   }
   if ("moreThan" in data) return excessive(expectation, status, `more than ${data.moreThan / 2 ** 20} MiB`);
   return expects === "json"
@@ -138,13 +141,14 @@ function parse(text: string): { value?: unknown } | ExcessiveJsonError | undefin
 
 function statusError(
   { status, retryAfter }: Extract<Failure, { kind: "status" }>,
-  message: string,
+  { message, isDiskFailing }: { message: string; isDiskFailing: boolean },
   { hasToken, redact }: Expectation,
 ): BoughError {
   if (isMissing(status, message)) return new NotFoundError(message);
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
   if (status === 411) return new LengthRequiredError(message);
-  const hint = hintFor(status, retryAfter, message, redact);
+  // The engine's message says what to do about a disk that fails, which is not full.
+  const hint = isDiskFailing ? undefined : hintFor(status, retryAfter, redact);
   return new StatusError(status, message, { hint });
 }
 
@@ -161,7 +165,6 @@ function tokenHint(hasToken: boolean): Message {
 function hintFor(
   status: number,
   retryAfter: string | null,
-  message: string,
   redact: (text: string) => string,
 ): Message | undefined {
   if (status === 407) return proxyHint;
@@ -174,8 +177,6 @@ function hintFor(
         : `when it allows it again (Retry-After: ${redact(printable(retryAfter))})`;
     return `The service accepts no more requests at the moment: run the command again ${when}.`;
   }
-  // A disk that fails is not full. The engine's response says what to do about it (`failingDiskHint`).
-  if (status === 507 && message.includes("dmesg")) return undefined;
   if (status === 507)
     return wording`Free space on its disk${wording`; on the embedded engine, run ${{ command: "engine prune" }}`}.`;
   // The response says what the service can't do, and what it lacks for that.

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, DiskFullError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { OperationOutcome } from "../service.ts";
 import { registryHint } from "./registry-hint.ts";
@@ -6,17 +6,20 @@ import { registryHint } from "./registry-hint.ts";
 /** Returns the error of an import that has ended without an image. */
 export function importError(
   url: string,
-  { error, stderr, status }: Pick<OperationOutcome, "error" | "stderr" | "status">,
+  { error, stderr, status, isDiskFull }: Pick<OperationOutcome, "error" | "stderr" | "status" | "isDiskFull">,
   isHere: boolean,
 ): BoughError {
   const reason = error ?? (stderr.text.trim() || `the operation ended as ${status}`);
-  return new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason, isHere) });
+  const message = `importing ${url} failed: ${reason}`;
+  if (isDiskFull === true) return new DiskFullError(message, { hint: freeSpaceHint });
+  return new BoughError(message, { hint: hintAfter(url, reason, isHere) });
 }
+
+const freeSpaceHint = wording`Free some space: ${{ command: "engine df" }} shows what the embedded engine uses, ${{ command: "engine prune" }} removes what is not needed.`;
 
 /** `isHere`: the service is in this process, so its machine is the user's. */
 function hintAfter(url: string, reason: string, isHere: boolean): Message {
-  if (/no space left/i.test(reason))
-    return wording`Free some space: ${{ command: "engine df" }} shows what the embedded engine uses, ${{ command: "engine prune" }} removes what is not needed.`;
+  if (!isHere && /no space left/i.test(reason)) return freeSpaceHint;
   if (!url.startsWith("docker://")) return "Check the path and its contents.";
   const [, kind] = /^docker:\/\/docker\.io\/library\/(oci|dir):/.exec(url) ?? [];
   if (kind !== undefined && /manifest unknown|not found|denied/i.test(reason))

@@ -1,5 +1,5 @@
 /** Turns an outcome into an error if the command did not run to its end. */
-import { BoughError } from "../../errors.ts";
+import { BoughError, DiskFullError } from "../../errors.ts";
 import { type Message, sentences, wording } from "../../messages/wording.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asNumber, asRecord, asText } from "../http/json.ts";
@@ -20,7 +20,7 @@ export class StoppedCommandError extends BoughError {
 
 /** Throws a BoughError if the command was stopped by its timeout, cancelled, or never started. */
 export function requireEnd(outcome: OperationOutcome, timeoutSeconds: number): void {
-  const { operation, status, error, timedOut } = outcome;
+  const { operation, status, error, timedOut, isDiskFull } = outcome;
   if (timedOut) {
     const time = `${timeoutSeconds} ${timeoutSeconds === 1 ? "second" : "seconds"}`;
     throw new StoppedCommandError(
@@ -30,8 +30,10 @@ export function requireEnd(outcome: OperationOutcome, timeoutSeconds: number): v
     );
   }
   if (status === "CANCELLED") throw new StoppedCommandError(`operation ${operation} was cancelled`, outcome);
-  if (status === "FAILED")
-    throw new BoughError(failedText(operation, error ?? "the service gives no reason"));
+  if (status === "FAILED") {
+    const text = failedText(operation, error ?? "the service gives no reason");
+    throw isDiskFull === true ? new DiskFullError(text) : new BoughError(text);
+  }
 }
 
 /** Throws a NotFoundError if the operation failed because the service lacks what its request names. */

@@ -98,6 +98,8 @@ export interface InstanceResult {
   stderr?: WireBytes;
   resources?: ProcessResources;
   limits_hit?: LimitHit[];
+  /** Why it could not be run, where a client does something about it. */
+  failure?: "disk_full";
 }
 
 /** The response of `GET /v1/operations/{uuid}`. */
@@ -140,4 +142,9 @@ export interface OperationEvent {
 export interface ErrorBody {
   error: string;
   status: number;
+  /** Set where the status does not tell what a client should do. */
+  reason?: typeof diskFailing;
 }
+
+/** The disk can't be written, though it may have space. */
+export const diskFailing = "disk_failing";
