@@ -61,7 +61,7 @@ describe.each<[string, Error, string, number]>([
     expect(unusable.hint === undefined).toBe(message.includes(advice) && !message.includes("read-only"));
   });
 
-  test("has a status with which a client does not repeat what can't work", async () => {
+  test("has a status with which a client does not repeat what can't work, and a reason if it is not full", async () => {
     const answer = () => {
       throw error;
     };
@@ -69,7 +69,8 @@ describe.each<[string, Error, string, number]>([
     const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }], async () => {});
     const response = await ask(new Request("http://engine/v1/x"));
     // The directory does not exist, which says nothing about the disk.
-    expect([response.status, await response.json()]).toEqual([status, { error: message, status }]);
+    const reason = message.includes(advice) ? { reason: "disk_failing" } : {};
+    expect([response.status, await response.json()]).toEqual([status, { error: message, status, ...reason }]);
   });
 });
 
