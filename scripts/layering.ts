@@ -173,6 +173,7 @@ const orders: Record<string, readonly string[]> = {
     "addresses",
   ],
   engine: [
+    "own-processes.ts",
     "engine.ts",
     "prune",
     "routes",
@@ -218,6 +219,7 @@ const tableOfCommands = "cli/program/commands.ts";
 const shared = [
   "programs/helper.ts",
   "programs/libc.ts",
+  "programs/own-process.ts",
   "programs/pipes.ts",
   "programs/quote.ts",
   "messages/wording.ts",

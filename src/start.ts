@@ -9,6 +9,7 @@ import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
 import { lines, wording } from "./messages/wording.ts";
+import { ownProgram } from "./programs/own-process.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
@@ -91,11 +92,6 @@ function ignoresHangup(): boolean {
   } catch {
     return true;
   }
-}
-
-/** Returns the command that runs bough. A compiled bough is its own executable; otherwise Bun runs this file. */
-function ownProgram(): string[] {
-  return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }
 
 /** Returns the command that runs bough again as it was called: under docker's name it is another program. */

@@ -1,6 +1,6 @@
 /** bough itself runs in a chroot. */
 import { beforeAll, expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -29,6 +29,38 @@ function inChroot(setUp: string, runtime: string, program: string): unknown {
   expect(child.stderr.toString()).toBe("");
   return JSON.parse(child.stdout.toString());
 }
+
+/** Prints whether bough is in a chroot: with that and nothing else to do, it need not be root of the machine. */
+const askWhere = `
+  import { systemClock } from ${JSON.stringify(join(import.meta.dir, "../../src/clock.ts"))};
+  import { isInChroot } from ${JSON.stringify(join(import.meta.dir, "../../src/engine/sandbox/root/chroot.ts"))};
+  console.log(await isInChroot({ environment: { PATH: process.env.PATH }, clock: systemClock }));`;
+
+const asUser = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+const inUserNamespace = ["unshare", "--user", "--map-root-user", "--mount"];
+/** Becomes the arguments below another root. */
+const change = (words: string) => ["sh", "-ec", `mount --rbind / "$ROOT"; cd "$ROOT"; ${words}`, "sh"];
+const noNamespaces = ["sh", "-ec", `echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"`, "sh"];
+
+test.each<[where: string, prefix: string[], expected: boolean]>([
+  ["on the machine", [], false],
+  ["as an ordinary user in a user namespace", [...asUser, ...inUserNamespace], false],
+  ["where no user namespace can be made", [...inUserNamespace, ...noNamespaces], false],
+  ["in a chroot", ["unshare", "--mount", ...change('exec chroot . "$@"')], true],
+  ["in a chroot of a user namespace", [...inUserNamespace, ...change('exec chroot . "$@"')], true],
+  [
+    "below a root that pivot_root(8) has made",
+    ["unshare", "--mount", ...change('pivot_root . mnt; exec "$@"')],
+    false,
+  ],
+])("bough knows %s whether it is in a chroot", (_, prefix, expected) => {
+  const root = temporaryDirectory();
+  chmodSync(root, 0o755);
+  const words = [...prefix, process.execPath, "-e", askWhere];
+  const child = Bun.spawnSync(words, { env: { PATH: process.env.PATH, ROOT: root } });
+  expect(child.stderr.toString()).toBe("");
+  expect(child.stdout.toString()).toBe(`${expected}\n`);
+});
 
 function runInChroot(setUp: string, command: string, runtime: string): unknown {
   return inChroot(

@@ -11,7 +11,6 @@ import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { freedBytes } from "../system/disk.ts";
-import type { Environment } from "../system/programs.ts";
 import { LocalAddressError, resolveRemote, startFetchGuard } from "./fetch-guard.ts";
 import { openDirectoryFiles } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
@@ -77,9 +76,7 @@ export async function downloadImage(
       seen.add(name);
     }
   };
-  await using guard = state.allowsLocalFetch
-    ? undefined
-    : await guardFetch(source.registry, state.environment);
+  await using guard = state.allowsLocalFetch ? undefined : await guardFetch(source.registry, state);
   try {
     await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
       runSkopeo(state, run, args, signal, guard),
@@ -114,14 +111,14 @@ function createByteReport({ events, clock }: EngineState, run: OperationRun): (b
 }
 
 /** Refuses a registry at a local address, and whatever that leads there. */
-async function guardFetch(registry: string, environment: Environment) {
+async function guardFetch(registry: string, { environment, clock }: EngineState) {
   try {
     await resolveRemote(new URL(`https://${registry}`).hostname);
   } catch (error) {
     if (error instanceof LocalAddressError) throw error;
     // skopeo reports a registry that can't be found.
   }
-  return startFetchGuard(environment);
+  return startFetchGuard(environment, clock);
 }
 
 /** Writes credentials for skopeo to a file that only root can read, since others could see its arguments. */

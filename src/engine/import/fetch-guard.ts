@@ -8,6 +8,7 @@ import { timingSafeEqual } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { closeSync } from "node:fs";
 import { BlockList, connect, createServer, type Socket } from "node:net";
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { makeEmptyNetwork } from "../network/empty-network.ts";
 import type { Environment } from "../system/programs.ts";
@@ -27,9 +28,9 @@ interface FetchGuard extends AsyncDisposable {
 const maxHeadBytes = 64 * 1024;
 
 /** `environment`: the machine's, with its proxy. */
-export async function startFetchGuard(environment: Environment): Promise<FetchGuard> {
+export async function startFetchGuard(environment: Environment, clock: Clock): Promise<FetchGuard> {
   const guard = createProxy(environment);
-  const { namespace, listener, port } = makeEmptyNetwork();
+  const { namespace, listener, port } = await makeEmptyNetwork(environment, clock);
   await guard.listen({ fd: listener });
   const url = guard.urlAt(port);
   const none = { NO_PROXY: "", no_proxy: "", ALL_PROXY: "", all_proxy: "" };

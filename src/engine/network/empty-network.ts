@@ -1,9 +1,14 @@
 /** A network namespace without any way out, for a helper that must use bough's proxy for all of its connections. */
-import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import { closeOnExec, libc, numericCalls } from "../../programs/libc.ts";
+import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
+import { ownProcess } from "../../programs/own-process.ts";
+import { readLines } from "../../streams.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { openForeign } from "./foreign-descriptor.ts";
+import { port } from "./listen.ts";
 
 interface EmptyNetwork {
   /** The open file of the namespace. */
@@ -13,56 +18,31 @@ interface EmptyNetwork {
   port: number;
 }
 
-const newNetwork = 0x40000000;
-const [internet, stream, nonBlocking] = [2, 1, 0o4000];
-/** `SIOCSIFFLAGS` and `IFF_UP` of linux/if.h; the flags follow the interface's name of at most 16 bytes. */
-const [setFlags, up, flagsAt, requestBytes] = [0x8914, 1, 16, 40];
-const maxWaiting = 128;
-const port = 3128;
+/** A process makes the namespace in some 50 milliseconds. */
+const maxSeconds = 10;
 
-/**
- * Makes the namespace. This thread is in it for a few system calls only, in which none of bough's other code can run: a thread
- * that it started would stay in there.
- */
-export function makeEmptyNetwork(): EmptyNetwork {
-  const { unshare, setns, socket, bind, listen } = libc();
-  const { ioctl } = numericCalls();
-  const request = Buffer.alloc(requestBytes);
-  request.write("lo");
-  request.writeUInt16LE(up, flagsAt);
-  const address = Buffer.alloc(16);
-  address.writeUInt16LE(internet);
-  address.writeUInt16BE(port, 2);
-  address.set([127, 0, 0, 1], 4);
-  const own = openSync(ownNamespace, "r");
-  const opened: number[] = [];
+/** Makes the namespace. It stays as long as one of its two files is open: the process that made it is needed no more. */
+export async function makeEmptyNetwork(environment: Environment, clock: Clock): Promise<EmptyNetwork> {
+  const command = [findProgram("unshare", environment), "--net", ...ownProcess("listen")];
+  const place = { workingDirectory: "/", environment: helperEnvironment(environment) };
+  const helper = startHelper(command, place);
   try {
-    if (unshare(newNetwork) !== 0) throw failure();
+    const said = readLines(helper.stdout)[Symbol.asyncIterator]().next();
+    const deadline = { clock, seconds: maxSeconds, failure: "was not ready" };
+    const { value: descriptor, done } = await beforeDeadline(helper, command, said, deadline);
+    const listener = done === true ? undefined : openForeign(helper.pid, Number(descriptor));
+    if (listener === undefined) throw failure();
     try {
-      opened.push(openSync(ownNamespace, "r"));
-      const listener = socket(internet, stream | nonBlocking | closeOnExec, 0);
-      if (listener < 0) throw failure();
-      opened.push(listener);
-      const isListening =
-        ioctl(listener, setFlags, ptr(request)) === 0 &&
-        bind(listener, address, address.length) === 0 &&
-        listen(listener, maxWaiting) === 0;
-      if (!isListening) throw failure();
-    } finally {
-      // It can't fail: this process has the right to make namespaces.
-      setns(own, newNetwork);
+      return { namespace: openSync(`/proc/${helper.pid}/ns/net`, "r"), listener, port };
+    } catch (error) {
+      closeSync(listener);
+      throw error;
     }
-    const [namespace = -1, listener = -1] = opened;
-    return { namespace, listener, port };
-  } catch (error) {
-    for (const descriptor of opened) closeSync(descriptor);
-    throw error;
   } finally {
-    closeSync(own);
+    endHelper(helper);
+    await helper.exited;
   }
 }
-
-const ownNamespace = "/proc/thread-self/ns/net";
 
 function failure(): BoughError {
   return new BoughError("could not make a network namespace for a client's import", {

@@ -13,6 +13,7 @@ import {
 import { numericCalls } from "../../programs/libc.ts";
 import { findWrongProgram } from "../system/program-trials.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { openForeign } from "./foreign-descriptor.ts";
 
 /** A network is ready in some 10 milliseconds. */
 const maxSeconds = 10;
@@ -143,8 +144,8 @@ function explain(said: string): BoughError {
   return new BoughError(lines[0] ?? "slirp4netns exited without an error message");
 }
 
-/** System calls with the same number on all architectures, and `TUNSETPERSIST` of linux/if_tun.h. */
-const [openProcess, takeDescriptor, setPersistent] = [434, 438, 0x400454cb];
+/** `TUNSETPERSIST` of linux/if_tun.h. */
+const setPersistent = 0x400454cb;
 
 /**
  * Makes a process's network devices persistent, so that they end with its network namespace instead of the process. A device that
@@ -168,12 +169,8 @@ function tunDescriptors(pid: number): number[] {
 }
 
 function makePersistent(pid: number, descriptor: number): void {
-  const { syscall, ioctl } = numericCalls();
-  const processDescriptor = Number(syscall(openProcess, pid, 0, 0));
-  if (processDescriptor < 0) return;
-  const own = Number(syscall(takeDescriptor, processDescriptor, descriptor, 0));
-  closeSync(processDescriptor);
-  if (own < 0) return;
-  ioctl(own, setPersistent, 1);
+  const own = openForeign(pid, descriptor);
+  if (own === undefined) return;
+  numericCalls().ioctl(own, setPersistent, 1);
   closeSync(own);
 }

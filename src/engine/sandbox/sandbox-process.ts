@@ -30,7 +30,7 @@ export interface ProcessOptions {
   process: SandboxProcess;
   network: SandboxNetwork;
   limits: LimitSettings;
-  /** True if bough runs in a chroot: see `chrootState`. */
+  /** True if bough runs in a chroot: see `root/chroot.ts`. */
   isInChroot?: boolean;
 }
 

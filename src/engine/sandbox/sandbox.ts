@@ -14,7 +14,7 @@ import { LimitGuard } from "./limits/guard.ts";
 import type { LimitSettings } from "./limits/limits.ts";
 import type { OwnGroups } from "./limits/own-groups.ts";
 import { eventResources } from "./limits/usage.ts";
-import { chrootState } from "./root/mount-for-process.ts";
+import { isInChroot } from "./root/chroot.ts";
 import { enterMountNamespace, startNamespace } from "./root/mount-namespace.ts";
 import { type MountPoints, provideMountPoints, removeMountPoints } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/root-path.ts";
@@ -66,7 +66,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     // Prepared meanwhile: mounting takes as long as this.
     const [namespace, prepared] = await Promise.all([
       entering,
-      prepareSettings(request, guard, groups, network),
+      prepareSettings(host, request, guard, groups, network),
     ]);
     await request.mounts.fillMemory(namespace.machine);
     const points = provideMountPoints(namespace.root, upper);
@@ -153,9 +153,11 @@ interface Settings {
   /** Files of this machine that are mounted into the sandbox. */
   resolvConf: string;
   hosts: string;
+  isInChroot: boolean;
 }
 
 async function prepareSettings(
+  host: SandboxHost,
   request: SandboxRequest,
   guard: LimitGuard,
   groups: OwnGroups | undefined,
@@ -168,7 +170,10 @@ async function prepareSettings(
   const network = await ready;
   const hosts = shared("hosts", hostsFile(request.hostname, request.extraHosts, network));
   const resolvConf = shared("resolv.conf", network.resolvConf);
-  return { network, limits, groups: guard.groupViews, resolvConf, hosts };
+  return {
+    ...{ network, limits, groups: guard.groupViews, resolvConf, hosts },
+    isInChroot: await isInChroot(host),
+  };
 }
 
 /** Writes the command's configuration. Returns a function that configures other processes of the same sandbox. */
@@ -198,7 +203,6 @@ function writeBundle(
     shmBytes: request.limits.shmBytes,
     architecture: machineArchitecture(),
     runtime: request.runtime,
-    ...chrootState(),
   };
   // It contains the command's environment, and so its secrets.
   writeFile(join(bundle, bundleConfig), JSON.stringify(sandboxConfig({ ...options, process })), 0o600);

@@ -4,7 +4,7 @@ import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from "../../../programs/helper.ts";
+import { beforeDeadline, type Helper, sendLine, startHelper } from "../../../programs/helper.ts";
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
@@ -13,7 +13,7 @@ import { dyingWithParent, type Environment, findProgram, helperEnvironment } fro
 import { mountableViews } from "../../system/user-namespace.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
-import { chrootState, mountForProcess } from "./mount-for-process.ts";
+import { isInChroot, replaceNamespaceRoot } from "./chroot.ts";
 import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /**
@@ -37,8 +37,7 @@ export interface MountNamespace {
  * get into them.
  *
  * The process first enters its control groups, if it has any (the first process to do so after a while waits for some
- * milliseconds), and prints an empty line. Then it reads what to mount, mounts it and prints an empty line, until it reads its
- * command, which it becomes. All further output is the command's. What it reads comes in files, since a shell reads a pipe byte by
+ * milliseconds). Then it reads what to mount, mounts it and prints an empty line, until it reads its command, which it becomes. All further output is the command's. What it reads comes in files, since a shell reads a pipe byte by
  * byte. Other sandboxes may change the source of a bind mount, so the process enters that directory and checks where it is.
  * Descriptor 4 is the command's terminal, if it has one.
  */
@@ -46,7 +45,6 @@ const script = `umask 022
 if [ $# -gt 0 ]; then
   ${enterGroups}
 fi
-echo
 while read -r words && . "$words" || exit 125; [ "$1" != -- ]; do
   while [ $# -gt 0 ]; do
     case "$1" in
@@ -119,15 +117,13 @@ export function startNamespace(
 
 /**
  * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, and then `mounts`, for the process that
- * `startNamespace` started. `file`: the path to write instructions for the process to. `mountFromHere` makes the mounts that
- * it can. The process makes the others with mount(8), which takes some milliseconds each, and reports why a mount fails.
+ * `startNamespace` started. `file`: the path to write instructions for the process to.
  */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
   helper: Helper,
   words: Words & { clock: Clock; file: string },
-  mountFromHere = mountForProcess,
 ): Promise<MountNamespace> {
   const { clock, file, layers, operation, inUserNamespace, mounts = [], command = [] } = words;
   const stdout = helper.stdout[Symbol.asyncIterator]();
@@ -146,16 +142,18 @@ export async function enterMountNamespace(
     writeFileSync(file, `set -- ${words.map(quote).join(" ")}\n`, { mode: 0o600 });
     return sendLine(helper, relative(layout.layers, file));
   };
-  await untilReady();
   const options = overlayOptions(layout, layers, { operation, inUserNamespace });
   const overlay = { type: "overlay", options, place: relative(layout.layers, layout.root) } as const;
   const forbidsSwap = canForbidSwap(release(), inUserNamespace);
   const all = [overlay, ...(forbidsSwap ? mounts.map(forbidSwap) : mounts)];
-  const made = isRunning(helper) ? mountFromHere(helper.pid, layout.layers, all, chrootState()) : 0;
-  if (made < all.length) {
-    await instruct(all.slice(made).flatMap(mountWords));
+  const surroundings = { environment, clock };
+  if (await isInChroot(surroundings)) {
+    await instruct([]);
     await untilReady();
+    await replaceNamespaceRoot(helper.pid, surroundings);
   }
+  await instruct(all.flatMap(mountWords));
+  await untilReady();
   return {
     process: helper,
     machine: `/proc/${helper.pid}/root`,
