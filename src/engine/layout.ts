@@ -26,7 +26,7 @@ export interface Layout {
   layers: string;
   /** `<layer name>/`: what a layer has whose files are not here; see `records/layer-listings.ts`. */
   listings: string;
-  /** `<layer name>/`: the blobs of an imported layer, as they were downloaded or read. */
+  /** `<layer name>/`: the blobs of an imported layer, or what they are made of again; see `records/imported-blobs.ts`. */
   blobs: string;
   /** `<first two digits>/<sha256>`: uploaded contents. */
   files: string;

@@ -77,18 +77,15 @@ export async function writeLayerBlob(
   { compression, compress }: Pick<Compressor, "compression" | "compress">,
   write: (bytes: Uint8Array) => void,
 ): Promise<LayerBlob> {
-  const content = new Bun.CryptoHasher("sha256");
   const stored = new Bun.CryptoHasher("sha256");
+  const content = compression === "none" ? undefined : new Bun.CryptoHasher("sha256");
   let size = 0;
-  for await (const bytes of compress(tap(archive, (chunk) => content.update(chunk)))) {
+  for await (const bytes of compress(tap(archive, (chunk) => content?.update(chunk)))) {
     stored.update(bytes);
     size += bytes.byteLength;
     write(bytes);
   }
-  return {
-    mediaType: layerMediaType(compression),
-    digest: `sha256:${stored.digest("hex")}`,
-    size,
-    diffId: `sha256:${content.digest("hex")}`,
-  };
+  const digest = `sha256:${stored.digest("hex")}`;
+  const diffId = content === undefined ? digest : `sha256:${content.digest("hex")}`;
+  return { mediaType: layerMediaType(compression), digest, size, diffId };
 }

@@ -18,7 +18,7 @@ export interface LayerContent {
   sources?: readonly string[] | undefined;
   /** The approximate number of bytes that `open` returns, for messages. */
   size?: number | undefined;
-  /** Packs the layer without passing it through this thread; `undefined` if it has to be opened. Not for `stored` blobs. */
+  /** Packs the layer without passing it through this thread; `undefined` if it has to be opened. Not for `stored` blobs that stay. */
   pack?: ((job: Omit<PackJob, "signal" | "clampTo">) => Promise<LayerBlob | undefined>) | undefined;
   /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
   open(): Promise<AsyncIterable<Uint8Array>>;
@@ -92,17 +92,15 @@ export async function writeLayer(
   { place, write }: Pick<OutputFile, "place" | "write">,
 ): Promise<LayerBlob> {
   const { compression } = compressor;
-  const packed = stored === undefined && (await pack?.({ ...place, compression, onRead: () => {} }));
-  if (packed) return packed;
-  const content = await open();
-  if (stored === undefined) return writeLayerBlob(content, compressor, write);
-  if (isKept(stored, reuse, compressor.compression)) {
-    const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
-    requireDigest(blob.digest, stored.digest);
+  if (stored !== undefined && isKept(stored, reuse, compression)) {
+    const { digest } = await writeLayerBlob(await open(), uncompressed, write);
+    requireDigest(digest, stored.digest);
     return stored;
   }
-  const plain = decompress(content, compressionOf(stored), stored.digest);
-  const blob = await writeLayerBlob(plain, compressor, write);
+  const packed = await pack?.({ ...place, compression, onRead: () => {} });
+  if (stored === undefined) return packed ?? writeLayerBlob(await open(), compressor, write);
+  const plain = async () => decompress(await open(), compressionOf(stored), stored.digest);
+  const blob = packed ?? (await writeLayerBlob(await plain(), compressor, write));
   requireDigest(blob.diffId, stored.diffId);
   return blob;
 }

@@ -100,6 +100,7 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
         // A layer that is not here yet need not be fetched for a push to the registry that it is in.
         sources: layer.source === undefined ? [] : [layer.source],
         size,
+        pack: (job) => service.packLayer(image, layer.id, { ...job, clampTo: undefined }),
         open: () => service.openLayer(image, layer.id, undefined),
       };
     }

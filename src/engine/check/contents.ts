@@ -1,6 +1,7 @@
 /** Checks that the contents of files and layers are whole. */
 import type { Database } from "bun:sqlite";
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { BoughError, messageOf } from "../../errors.ts";
 import { hexOf } from "../../image/digest.ts";
 import { type Pace, takeSteps } from "../../pace.ts";
 import { isSha256 } from "../../sha256.ts";
@@ -11,7 +12,8 @@ import { filePath } from "../records/files.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { type CheckedLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
-import { hashInPieces } from "../records/stored-content.ts";
+import { hashInPieces, isUnreadable } from "../records/stored-content.ts";
+import { streamSplit } from "../records/tar-split.ts";
 import { lostLayers } from "../records/unsynced-layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
 
@@ -59,9 +61,34 @@ async function checkBlobs(run: CheckRun, { id }: CheckedLayer): Promise<void> {
   if (!existsSync(blobsDirectory(layout, id))) return;
   const blobs = findBlobs(layout, id);
   let problem = blobs === undefined ? "it is incomplete" : undefined;
-  for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(run, path, hexOf(digest));
+  for (const { path, digest, splitBytes } of blobs ?? [])
+    problem ??=
+      splitBytes === undefined
+        ? await findByteProblem(run, path, hexOf(digest))
+        : await findSplitProblem(run, path, layerDirectory(layout, id), digest);
   if (problem !== undefined && findLayer(database, id) !== undefined)
     add(run, { kind: "blob", name: id.toString(36), problem });
+}
+
+async function findSplitProblem(
+  { report }: CheckRun,
+  path: string,
+  directory: string,
+  digest: string,
+): Promise<string | undefined> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  try {
+    for await (const chunk of streamSplit(path, directory, undefined)) {
+      hasher.update(chunk);
+      report.bytes += chunk.byteLength;
+    }
+  } catch (error) {
+    // Both say which file it is.
+    if (error instanceof BoughError) return error.message;
+    if (isUnreadable(error)) return messageOf(error);
+    throw error;
+  }
+  return `sha256:${hasher.digest("hex")}` === digest ? undefined : "its bytes have changed";
 }
 
 async function findContentProblem(
@@ -169,7 +196,7 @@ async function findByteProblem(
 
 /** A part of an engine's data that is damaged. */
 export interface Damage {
-  /** `blob`: a file of an imported layer, as downloaded; the unpacked layer itself may be intact. */
+  /** `blob`: what an imported layer's archive is kept as; the unpacked layer itself may be intact. */
   kind: "database" | "file" | "layer" | "blob" | "image" | "tag";
   /** A file's SHA-256, the directory name of a layer or of its blobs, an image's UUID, or a tag. */
   name: string;

@@ -12,6 +12,7 @@ import { layerSize } from "../records/layer-sizes.ts";
 import { contentsDownFrom, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import type { LayerArchiveOptions } from "./layer-archive.ts";
+import type { PackableLayer } from "./pack-layer.ts";
 
 /** Returns an image's layers, the lowest first. `measures`: with the sizes of those that are not imported. */
 export function listLayers(state: EngineState, image: string, measures: boolean): ImageLayer[] {
@@ -40,27 +41,33 @@ export function findOpenableLayer(
     mediaType: found.blob?.media_type ?? "application/x-tar",
     async open() {
       if (found.is_remote === true) return streamRemote(state, found);
-      if (found.blob !== undefined) return Bun.file(found.place).stream();
+      if ("blob" in found.place) return Bun.file(found.place.blob).stream();
       return streamArchive(found.place, { inUserNamespace, clampTo, signal });
     },
   };
 }
 
-/** Returns the directory of a layer that has to be packed; `undefined` for a stored blob, and if there is no such layer. */
-export function directoryOf(state: EngineState, image: string, layer: string): string | undefined {
+/** Returns a layer whose archive has to be made; `undefined` if the blob is stored, and if there is no such layer. */
+export function findPackable(state: EngineState, image: string, layer: string): PackableLayer | undefined {
   if (findImage(state, image) === undefined) return undefined;
   const found = findPlaced(state, image, layer);
-  return found === undefined || found.blob !== undefined ? undefined : found.place;
+  return found === undefined || found.is_remote === true || "blob" in found.place ? undefined : found.place;
 }
 
 async function streamArchive(
-  directory: string,
+  { directory, split }: PackableLayer,
   options: LayerArchiveOptions & { signal: AbortSignal },
 ): Promise<ReadableStream<Uint8Array>> {
-  const { streamLayer } = await import("./layer-archive.ts");
+  const [{ streamLayer }, { streamSplit }] = await Promise.all([
+    import("./layer-archive.ts"),
+    import("../records/tar-split.ts"),
+  ]);
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, options.signal]);
-  const chunks = streamLayer(directory, { ...options, signal });
+  const chunks =
+    split === undefined
+      ? streamLayer(directory, { ...options, signal })
+      : streamSplit(split.path, directory, signal);
   return streamOf(chunks, () => ended.abort());
 }
 
@@ -114,8 +121,8 @@ async function* rethrowing(
   }
 }
 
-/** A layer, with the path of its directory or of its imported blob. */
-type PlacedLayer = ImageLayer & { number: number; place: string };
+/** A layer, with the path of its imported blob, or what its archive is made of. An absent layer has neither. */
+type PlacedLayer = ImageLayer & { number: number; place: { blob: string } | PackableLayer };
 
 /** A layer by its number, which `layerDirectory` takes. */
 type IdentifiedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
@@ -161,17 +168,19 @@ function placedLayers(state: EngineState, layer: IdentifiedLayer): PlacedLayer[]
   if (absent.length > 0)
     return absent.map(({ source, ...blob }) => ({
       ...layer,
-      ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: "" },
+      ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: { blob: "" } },
     }));
   const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
+  const directory = layerDirectory(layout, number);
   return (
-    blobs?.map(({ path, source, ...blob }) => ({
+    blobs?.map(({ path, source, splitBytes, ...blob }) => ({
       ...layer,
       ...(source === undefined ? {} : { source }),
       id: hexOf(blob.digest),
       blob: describeBlob(blob),
-      place: path,
-    })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
+      place:
+        splitBytes === undefined ? { blob: path } : { directory, split: { path, archiveBytes: blob.size } },
+    })) ?? [{ ...layer, place: { directory } }]
   );
 }
 

@@ -1,10 +1,8 @@
-import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
-import { BoughError } from "../../errors.ts";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { isWhiteoutName, whiteoutNameError, whiteoutPrefix } from "../../image/archive-limits.ts";
 import { type LayerEntry, layerHeader, opaqueWhiteout } from "../../image/layer-header.ts";
 import { endBytes, padding } from "../../image/tar-header.ts";
-import { openForReading } from "../../open-for-reading.ts";
-import { createPace } from "../../pace.ts";
+import { contentBlocks, inChunks } from "../records/archive-chunks.ts";
 import { bytesOf, joinPath, listDirectory, type Path } from "../system/path.ts";
 import { deviceOf, isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
 
@@ -16,39 +14,13 @@ export interface LayerArchiveOptions {
   signal?: AbortSignal;
 }
 
-/** Bytes written at once, and read at once from a file. */
-const chunkBytes = 256 * 1024;
-
 /**
  * Archives a layer's directory as an OCI layer: overlayfs's whiteouts and opaque marks become `.wh.<name>` and `.wh..wh..opq`.
  * The same directory always gives the same bytes: names are sorted by their bytes, and times are whole seconds.
  * https://github.com/opencontainers/image-spec/blob/main/layer.md
  */
-export async function* streamLayer(
-  directory: string,
-  options: LayerArchiveOptions,
-): AsyncGenerator<Uint8Array> {
-  const pace = createPace(options.signal);
-  let waiting: Uint8Array[] = [];
-  let bytes = 0;
-  for (const block of layerBlocks(directory, options)) {
-    if (bytes + block.byteLength > chunkBytes && bytes > 0) {
-      yield joined(waiting);
-      waiting = [];
-      bytes = 0;
-    }
-    waiting.push(block);
-    bytes += block.byteLength;
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-  }
-  yield Buffer.concat([...waiting, new Uint8Array(endBytes)]);
-}
-
-/** A copy of each large file's content would take as long as reading it. */
-function joined(blocks: readonly Uint8Array[]): Uint8Array {
-  const [first, ...others] = blocks;
-  return first !== undefined && others.length === 0 ? first : Buffer.concat(blocks);
+export function streamLayer(directory: string, options: LayerArchiveOptions): AsyncGenerator<Uint8Array> {
+  return inChunks(layerBlocks(directory, options), options.signal);
 }
 
 interface Place {
@@ -72,6 +44,7 @@ function* layerBlocks(directory: string, options: LayerArchiveOptions): Generato
       waiting.push({ path: joinPath(place.path, name), inside: below(place.inside, name) });
     }
   }
+  yield new Uint8Array(endBytes);
 }
 
 function* entryBlocks(
@@ -115,6 +88,7 @@ function* entryBlocks(
     if (key !== undefined) linked.set(key, inside);
     yield layerHeader({ ...entry, name: inside, flag: "0", size: stats.size });
     yield* contentBlocks(path, stats.size);
+    yield new Uint8Array(padding(stats.size));
   } else if (!stats.isSocket()) {
     // tar has no sockets, and a socket is useless without its program.
     const flag = stats.isFIFO() ? "6" : stats.isBlockDevice() ? "4" : "3";
@@ -125,23 +99,6 @@ function* entryBlocks(
 /** Large numbers are not exact in the statistics of JavaScript's own numbers. */
 function inodeOf(path: Path, { ino }: Stats): string {
   return String(Number.isSafeInteger(ino) ? ino : lstatSync(path, { bigint: true }).ino);
-}
-
-function* contentBlocks(path: Path, size: number): Generator<Uint8Array> {
-  if (size === 0) return;
-  const descriptor = openForReading(path, constants.O_NOFOLLOW);
-  try {
-    for (let left = size; left > 0; ) {
-      const chunk = Buffer.allocUnsafe(Math.min(left, chunkBytes));
-      const count = readSync(descriptor, chunk);
-      if (count === 0) throw new BoughError(`${path} has become shorter while it was read`);
-      yield chunk.subarray(0, count);
-      left -= count;
-    }
-  } finally {
-    closeSync(descriptor);
-  }
-  yield new Uint8Array(padding(size));
 }
 
 const slash = Buffer.from("/");

@@ -4,12 +4,19 @@ import { type LayerBlob, writeLayerBlob } from "../../image/layer-header.ts";
 import type { PackJob } from "../../image/layer-writer.ts";
 import { tap } from "../../streams.ts";
 import { startThread, type Thread } from "../../thread.ts";
+import { streamSplit } from "../records/tar-split.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { type LayerArchiveOptions, streamLayer } from "./layer-archive.ts";
 
-/** A layer to pack, and where. Plain data, since it is sent to a thread. */
-interface PackTask extends LayerArchiveOptions {
+/** A layer whose archive is made of its directory. */
+export interface PackableLayer {
   directory: string;
+  /** Set if the archive is the one that was imported: the path of its split, and its own size. */
+  split?: { path: string; archiveBytes: number } | undefined;
+}
+
+/** A layer to pack, and where. Plain data, since it is sent to a thread. */
+interface PackTask extends LayerArchiveOptions, PackableLayer {
   compression: Compression;
   path: string;
   position: number;
@@ -19,7 +26,7 @@ interface PackTask extends LayerArchiveOptions {
 
 /** Packs layers, one at a time: large ones in a thread, which leaves this one to commands and transfers. */
 export interface Packer {
-  pack(layer: { directory: string; inUserNamespace: boolean }, job: PackJob): Promise<LayerBlob>;
+  pack(layer: PackableLayer & { inUserNamespace: boolean }, job: PackJob): Promise<LayerBlob>;
 }
 
 /** Opens a packer, which ends with `closing`. */
@@ -40,7 +47,7 @@ export function openPacker(closing: AbortSignal): Packer {
       signal.addEventListener("abort", end, { once: true });
       try {
         const task = { ...layer, ...job, stop };
-        if (isSmall(layer.directory)) return await small.pack(task, onRead);
+        if (isSmall(layer)) return await small.pack(task, onRead);
         if (thread?.isBroken() !== false) thread = startThread("./engine/export/pack-thread.ts");
         return await thread.ask(task, { onNote: onRead });
       } catch (error) {
@@ -57,7 +64,8 @@ export function openPacker(closing: AbortSignal): Packer {
 /** What is smaller is packed before a thread would have started. */
 const maxSmall = { entries: 200, bytes: 2 * 1024 * 1024 };
 
-function isSmall(directory: string): boolean {
+function isSmall({ directory, split }: PackableLayer): boolean {
+  if (split !== undefined) return split.archiveBytes <= maxSmall.bytes;
   let [entries, bytes] = [0, 0];
   const waiting: Path[] = [directory];
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
@@ -79,7 +87,7 @@ const notedBytes = 4 * 1024 * 1024;
 export function createPacking() {
   const compressors = new Map<Compression, Compressor>();
   const pack = async (
-    { directory, compression, path, position, stop, ...options }: PackTask,
+    { directory, split, compression, path, position, stop, ...options }: PackTask,
     onRead: (bytes: number) => void,
   ): Promise<LayerBlob> => {
     const compressor = compressors.get(compression) ?? createCompressor(compression);
@@ -88,7 +96,11 @@ export function createPacking() {
     const file = openSync(path, "r+");
     let [at, read, next] = [position, 0, 0];
     try {
-      const archive = tap(streamLayer(directory, options), (chunk) => {
+      const chunks =
+        split === undefined
+          ? streamLayer(directory, options)
+          : streamSplit(split.path, directory, options.signal);
+      const archive = tap(chunks, (chunk) => {
         if (Atomics.load(stopped, 0) === 1) throw new Error("packing was stopped");
         read += chunk.byteLength;
         if (read < next) return;

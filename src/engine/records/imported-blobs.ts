@@ -17,10 +17,16 @@ import { layerNames } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
 
-/** A layer's blob as it was imported, with its path. */
-export interface ImportedBlob extends LayerBlob {
+/** A layer's blob as it was imported. */
+interface KeptBlob extends LayerBlob {
   /** The repository that it came from. A push to the same registry can mount it from there. */
   source?: string;
+  /** Set if not the blob is kept, but its split with this size; see `tar-split.ts`. */
+  splitBytes?: number;
+}
+
+/** A kept blob, with the path of the blob or of its split. */
+export interface ImportedBlob extends KeptBlob {
   path: string;
 }
 
@@ -30,7 +36,7 @@ const listName = "layers.json";
 export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): void {
   mkdirSync(directory, { mode: 0o700 });
   const list = blobs.map(({ path, ...blob }) => {
-    linkOnce(path, join(directory, hexOf(blob.digest)));
+    linkOnce(path, join(directory, fileName(blob)));
     return blob;
   });
   writeFileSync(join(directory, listName), JSON.stringify(list));
@@ -47,7 +53,7 @@ export function keepBlobs(layout: Layout, layer: number, directory: string): voi
 
 /**
  * Hard-links every kept blob into `directory`, named by its digest's hex digits, so that it is not fetched again. Leaves out those
- * of lost layers: the memory may still have their bytes when the disk does not.
+ * of lost layers, since the memory may still have their bytes when the disk does not, and splits, which only local images have.
  */
 export function linkKnownBlobs(records: Records, directory: string): void {
   const { database, layout } = records;
@@ -57,6 +63,7 @@ export function linkKnownBlobs(records: Records, directory: string): void {
     const place = join(layout.blobs, layer);
     if (lost.has(place) || !recorded.has(layer)) continue;
     for (const blob of findBlobsIn(place) ?? []) {
+      if (blob.splitBytes !== undefined) continue;
       try {
         linkSync(blob.path, join(directory, hexOf(blob.digest)));
       } catch (error) {
@@ -73,15 +80,19 @@ export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undef
 }
 
 function findBlobsIn(directory: string): ImportedBlob[] | undefined {
-  const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, hexOf(blob.digest)) }));
-  return blobs?.every(({ path, size }) => isFile(path, size)) ? blobs : undefined;
+  const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, fileName(blob)) }));
+  return blobs?.every(({ path, size, splitBytes }) => isFile(path, splitBytes ?? size)) ? blobs : undefined;
+}
+
+function fileName({ digest, splitBytes }: KeptBlob): string {
+  return splitBytes === undefined ? hexOf(digest) : `${hexOf(digest)}.tar-split`;
 }
 
 export function blobsDirectory(layout: Layout, layer: number): string {
   return join(layout.blobs, layer.toString(36));
 }
 
-function readList(directory: string): LayerBlob[] | undefined {
+function readList(directory: string): KeptBlob[] | undefined {
   try {
     const list: unknown = JSON.parse(readFileSync(join(directory, listName), "utf8"));
     return Array.isArray(list) && list.every(isBlob) ? list : undefined;
@@ -93,10 +104,10 @@ function readList(directory: string): LayerBlob[] | undefined {
   }
 }
 
-function isBlob(value: unknown): value is LayerBlob {
+function isBlob(value: unknown): value is KeptBlob {
   if (typeof value !== "object" || value === null) return false;
-  const { mediaType, digest, size, diffId, source = "" } = value as Record<string, unknown>;
-  if (typeof source !== "string") return false;
+  const { mediaType, digest, size, diffId, source = "", splitBytes = 0 } = value as Record<string, unknown>;
+  if (typeof source !== "string" || typeof splitBytes !== "number") return false;
   return typeof mediaType === "string" && typeof size === "number" && isDigest(digest) && isDigest(diffId);
 }
 

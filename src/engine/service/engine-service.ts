@@ -7,7 +7,7 @@ import type { ServiceNotice } from "../../service/http/attempt.ts";
 import type { ServedTime } from "../../service/service.ts";
 import { accountOf } from "../account.ts";
 import type { EngineCore } from "../core.ts";
-import { directoryOf } from "../export/image-layers.ts";
+import { findPackable } from "../export/image-layers.ts";
 import { createCalls } from "./calls.ts";
 import { createCapabilities } from "./capabilities.ts";
 import { createImageFiles } from "./image-files.ts";
@@ -45,10 +45,10 @@ export function createEngineService(core: EngineCore, options: EngineServiceOpti
       return { expires: undefined, permissions: Object.keys(permissions) };
     },
     async packLayer(image, layer, job) {
-      const directory = await calls.read(() => directoryOf(state, image, layer));
-      if (directory === undefined) return undefined;
+      const packable = await calls.read(() => findPackable(state, image, layer));
+      if (packable === undefined) return undefined;
       const packer = await core.openPacker();
-      return packer.pack({ directory, inUserNamespace: state.inUserNamespace }, { ...job, signal });
+      return packer.pack({ ...packable, inUserNamespace: state.inUserNamespace }, { ...job, signal });
     },
     ...createImages(state, calls),
     ...createImageFiles(state, calls, signal),

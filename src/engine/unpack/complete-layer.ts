@@ -9,7 +9,23 @@ import { lookUp } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, joinPath, namesIn, type Path, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
-import type { DeferredParts } from "./layer-writer.ts";
+
+/** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
+export interface DeferredParts {
+  /** Directories without an entry. */
+  implied: BytePath[];
+  /** Hard links to files that no earlier entry has. */
+  links: { path: BytePath; target: BytePath }[];
+  /** True if the root directory has an entry. */
+  hasRoot: boolean;
+  /** True if the layer hides everything of the layers below. */
+  isRootOpaque: boolean;
+  hasWhiteouts: boolean;
+  /** True if a directory hides those of the layers below. */
+  hasOpaque: boolean;
+  /** Devices that could not be made: a user namespace does not allow it. */
+  leftOut: number;
+}
 
 /**
  * Completes an unpacked layer with what depends on the layers below: attributes of directories without an entry, targets of hard

@@ -1,14 +1,8 @@
 import { availableParallelism } from "node:os";
 import { createSlots } from "../../slots.ts";
 import { startThread, type Thread } from "../../thread.ts";
-import {
-  endTotals,
-  type LayerJob,
-  makeTotals,
-  openTotals,
-  type UnpackedLayer,
-  unpackLayer,
-} from "./unpack-layer.ts";
+import { endTotals, makeTotals, openTotals } from "./totals.ts";
+import { type LayerJob, type UnpackedLayer, unpackLayer } from "./unpack-layer.ts";
 
 /** A request to a thread. */
 export interface ThreadJob {

@@ -29,24 +29,8 @@ import {
   makeWhiteout,
   writeAttributes,
 } from "../system/xattrs.ts";
+import type { DeferredParts } from "./complete-layer.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
-
-/** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
-export interface DeferredParts {
-  /** Directories without an entry. */
-  implied: BytePath[];
-  /** Hard links to files that no earlier entry has. */
-  links: { path: BytePath; target: BytePath }[];
-  /** True if the root directory has an entry. */
-  hasRoot: boolean;
-  /** True if the layer hides everything of the layers below. */
-  isRootOpaque: boolean;
-  hasWhiteouts: boolean;
-  /** True if a directory hides those of the layers below. */
-  hasOpaque: boolean;
-  /** Devices that could not be made: a user namespace does not allow it. */
-  leftOut: number;
-}
 
 /** The prefix of a layer's marks, all of which but one are AUFS's own. */
 const metaPrefix = ".wh..wh.";
@@ -62,6 +46,7 @@ const maxTimes = 200_000;
 export class LayerWriter {
   readonly #directory: LayerDirectory;
   readonly #inUserNamespace: boolean;
+  readonly #onFile: (path: BytePath, entry: TarEntry) => void;
   readonly #links: DeferredParts["links"] = [];
   /** Directories' modification times, set later, since adding an entry changes them. */
   readonly #times = new Map<BytePath, number>();
@@ -72,9 +57,15 @@ export class LayerWriter {
   #hasWhiteouts = false;
   #leftOut = 0;
 
-  constructor(root: string, inUserNamespace: boolean) {
+  /** `onFile`: called before a file's content is read, with the file's path in the directory. */
+  constructor(
+    root: string,
+    inUserNamespace: boolean,
+    onFile: (path: BytePath, entry: TarEntry) => void = () => {},
+  ) {
     this.#directory = new LayerDirectory(root, inUserNamespace);
     this.#inUserNamespace = inUserNamespace;
+    this.#onFile = onFile;
   }
 
   async write(entry: TarEntry): Promise<void> {
@@ -91,6 +82,11 @@ export class LayerWriter {
   /** The number of directories made without an entry. */
   get impliedCount(): number {
     return this.#directory.implied.size;
+  }
+
+  /** True if an entry has replaced what an earlier one had made. */
+  get hasReplaced(): boolean {
+    return this.#directory.hasReplaced;
   }
 
   /** Call it after the last entry. */
@@ -135,6 +131,7 @@ export class LayerWriter {
   async #writeFile({ path }: Spot, entry: TarEntry): Promise<void> {
     const place = toPath(path);
     const descriptor = this.#make(path, () => openSync(place, creating, firstMode(entry.mode)));
+    this.#onFile(path.slice(this.#directory.root.length + 1), entry);
     try {
       for await (const { offset, bytes } of entry.pieces()) {
         for (let done = 0; done < bytes.byteLength; )

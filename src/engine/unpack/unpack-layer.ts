@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { type Compression, decompress, detectLayerCompression, peek } from "../../image/compression.ts";
 import { type Descriptor, layerMediaType } from "../../image/oci-layout.ts";
@@ -7,9 +7,12 @@ import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
-import { checkRoom, NoRoomError, type Room } from "../import-limits.ts";
-import { showPath } from "../system/path.ts";
-import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
+import { NoRoomError, type Room } from "../import-limits.ts";
+import { TarSplitWriter } from "../records/tar-split.ts";
+import { type BytePath, showPath } from "../system/path.ts";
+import type { DeferredParts } from "./complete-layer.ts";
+import { LayerWriter } from "./layer-writer.ts";
+import { type Account, createAccount, type Totals } from "./totals.ts";
 
 /** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */
 export interface LayerJob {
@@ -18,10 +21,14 @@ export interface LayerJob {
   file: FilePart;
   /** The file's digest according to the manifest, if it has one. */
   digest: string | undefined;
-  /** The path for a copy of the file; `undefined` if the file belongs to the import. */
+  /** The path for a copy of the file, or for its split if it is not compressed; `undefined` if the file belongs to the import. */
   copyTo: string | undefined;
-  /** The directory to make and unpack into; `undefined` if the layer is only verified. */
-  directory: string | undefined;
+  /** The directory to make and unpack into. */
+  directory: string;
+  /** True if the layer is here, and only its blob is missing. */
+  isContentThere: boolean;
+  /** True if another layer is merged into the directory, which may replace files. */
+  isMerged: boolean;
   inUserNamespace: boolean;
   room: Room;
 }
@@ -30,6 +37,8 @@ export interface LayerJob {
 export interface UnpackedLayer extends Descriptor {
   diffId: string;
   deferred: DeferredParts | undefined;
+  /** The size of the split, if one was made instead of a copy. */
+  splitBytes: number | undefined;
 }
 
 /**
@@ -51,53 +60,105 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
 }
 
 async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
-  const [stored, content] = [createDigest(), createDigest()];
+  const stored = createDigest();
   const file = readPart(job.file);
-  const copy = job.copyTo === undefined ? undefined : openSync(job.copyTo, "wx", 0o600);
   const account = createAccount(job.room, totals);
-  let compression: Compression;
-  let deferred: DeferredParts | undefined;
   try {
     const { bytes, beginning } = await peek(file);
-    compression = detectLayerCompression(beginning, job.name);
+    const compression = detectLayerCompression(beginning, job.name);
+    using kept = openKept(job, compression, account);
     const original = tap(bytes, (chunk) => {
       stored.add(chunk);
-      if (copy === undefined) return;
-      account.addWritten(chunk.byteLength);
-      for (let done = 0; done < chunk.byteLength; ) done += writeSync(copy, chunk, done);
+      kept.add(chunk);
     });
+    const content = compression === "none" ? stored : createDigest();
     const plain = tap(decompress(original, compression, job.name), (chunk) => {
-      content.add(chunk);
+      if (content !== stored) content.add(chunk);
       account.addContent(chunk.byteLength);
     });
+    let written: Written | undefined;
     try {
-      deferred = await readEntries(plain, job, account);
+      written = await readEntries(plain, job, account, kept.split);
       // Bytes after the archive's end count for the digest.
       for await (const _ of plain);
     } finally {
       await plain.return(undefined);
     }
+    requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
+    let splitBytes = kept.split?.finish();
+    if (splitBytes !== undefined && written?.hasReplaced === true)
+      splitBytes = await splitWithoutFiles(job, stored.digest(), account);
+    return {
+      mediaType: layerMediaType(compression),
+      digest: stored.digest(),
+      size: stored.size(),
+      diffId: content.digest(),
+      deferred: job.isContentThere ? undefined : written?.deferred,
+      splitBytes,
+    };
   } finally {
     await file.return(undefined);
-    if (copy !== undefined) closeSync(copy);
   }
-  requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
+}
+
+/** What an import keeps of a layer's file. Disposing it closes the file. */
+interface Kept extends Disposable {
+  add(chunk: Uint8Array): void;
+  /** Set if it is a split. */
+  split?: TarSplitWriter;
+}
+
+function openKept({ copyTo }: LayerJob, compression: Compression, account: Account): Kept {
+  if (copyTo === undefined) return { add() {}, [Symbol.dispose]() {} };
+  if (compression === "none") {
+    const split = new TarSplitWriter(copyTo, account.addWritten);
+    return { split, add: (chunk) => split.add(chunk), [Symbol.dispose]: () => split[Symbol.dispose]() };
+  }
+  const copy = openSync(copyTo, "wx", 0o600);
   return {
-    mediaType: layerMediaType(compression),
-    digest: stored.digest(),
-    size: stored.size(),
-    diffId: content.digest(),
-    deferred,
+    add(chunk) {
+      account.addWritten(chunk.byteLength);
+      for (let done = 0; done < chunk.byteLength; ) done += writeSync(copy, chunk, done);
+    },
+    [Symbol.dispose]: () => closeSync(copy),
   };
+}
+
+/** Writes a split anew that leaves nothing out, since not all contents are in the directory. Returns its size. */
+async function splitWithoutFiles(
+  { copyTo = "", file, name }: LayerJob,
+  digest: string,
+  account: Account,
+): Promise<number> {
+  rmSync(copyTo);
+  using split = new TarSplitWriter(copyTo, account.addWritten);
+  const read = createDigest();
+  for await (const chunk of readPart(file)) {
+    read.add(chunk);
+    split.add(chunk);
+  }
+  requireSame(read.digest(), digest, `${name} has changed while it was read`);
+  return split.finish();
+}
+
+interface Written {
+  deferred: DeferredParts;
+  hasReplaced: boolean;
 }
 
 async function readEntries(
   plain: AsyncGenerator<Uint8Array>,
-  { name, directory, inUserNamespace }: LayerJob,
+  { name, directory, isContentThere, isMerged, inUserNamespace }: LayerJob,
   account: Account,
-): Promise<DeferredParts | undefined> {
-  if (directory !== undefined) mkdirSync(directory);
-  const writer = directory === undefined ? undefined : new LayerWriter(directory, inUserNamespace);
+  split: TarSplitWriter | undefined,
+): Promise<Written | undefined> {
+  const leaveOut = (path: BytePath, { isSparse, offset, size }: TarEntry) => {
+    if (!isMerged && !isSparse && size > 0) split?.leaveOut(offset, size, path);
+  };
+  // A split names the files that the archive makes: those of a layer that is there are found by unpacking it again.
+  const unpacks = !isContentThere || split !== undefined;
+  if (unpacks) mkdirSync(directory);
+  const writer = unpacks ? new LayerWriter(directory, inUserNamespace, leaveOut) : undefined;
   // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.
   const stream = { [Symbol.asyncIterator]: () => ({ next: () => plain.next() }) };
   for await (const entry of readLayerTar(stream, name)) {
@@ -108,7 +169,7 @@ async function readEntries(
       throw describe(error, name, entry);
     }
   }
-  return writer?.finish();
+  return writer && { deferred: writer.finish(), hasReplaced: writer.hasReplaced };
 }
 
 /** Adds the entry to an error of the file system, except for a full disk. Errors of the archive name the layer already. */
@@ -121,39 +182,6 @@ function describe(error: unknown, layer: string, { name }: TarEntry): unknown {
 export function requireSame(actual: string, expected: string | undefined, message: string): void {
   if (expected === undefined || actual === expected) return;
   throw new BoughError(`${message}: its digest is ${actual}, but ${expected} is expected`);
-}
-
-type Account = ReturnType<typeof createAccount>;
-
-/** Adds a layer's size, while it is unpacked, to the image's totals. Throws if they exceed the limits or the free space. */
-function createAccount(room: Room, totals: Totals) {
-  let length = 0;
-  let unpacked = 0;
-  let counted = 0;
-  let implied = 0;
-  /** Counts the larger of the two: an archive may be longer than its files, and sparse files longer than the archive. */
-  const update = () => {
-    const bytes = Math.max(length, unpacked);
-    totals.add({ bytes: bytes - counted });
-    counted = bytes;
-    checkRoom(room, totals.read());
-  };
-  return {
-    addContent(bytes: number) {
-      length += bytes;
-      update();
-    },
-    addWritten(bytes: number) {
-      totals.add({ written: bytes });
-      checkRoom(room, totals.read());
-    },
-    addEntry({ size }: TarEntry, allImplied: number) {
-      unpacked += size;
-      totals.add({ entries: 1 + Math.max(0, allImplied - implied) });
-      implied = Math.max(implied, allImplied);
-      update();
-    },
-  };
 }
 
 function createDigest() {
@@ -171,41 +199,4 @@ function createDigest() {
     },
     size: () => size,
   };
-}
-
-/** The totals of one import's layers so far, counted by several threads. */
-interface Totals {
-  /** Throws if the import has ended meanwhile. */
-  add(more: { bytes?: number; entries?: number; written?: number }): void;
-  read(): { bytes: number; entries: number; written: number };
-}
-
-const cells = { bytes: 0, entries: 1, written: 2, isOver: 3 } as const;
-
-/** Makes shared memory for `openTotals`, which works in any thread. */
-export function makeTotals(): SharedArrayBuffer {
-  return new SharedArrayBuffer(Object.keys(cells).length * BigInt64Array.BYTES_PER_ELEMENT);
-}
-
-export function openTotals(memory: SharedArrayBuffer): Totals {
-  const counts = new BigInt64Array(memory);
-  const read = (cell: number) => Number(Atomics.load(counts, cell));
-  return {
-    add({ bytes = 0, entries = 0, written = 0 }) {
-      if (read(cells.isOver) !== 0) throw new Error("the import is over");
-      if (bytes !== 0) Atomics.add(counts, cells.bytes, BigInt(bytes));
-      if (entries !== 0) Atomics.add(counts, cells.entries, BigInt(entries));
-      if (written !== 0) Atomics.add(counts, cells.written, BigInt(written));
-    },
-    read: () => ({
-      bytes: read(cells.bytes),
-      entries: read(cells.entries),
-      written: read(cells.written),
-    }),
-  };
-}
-
-/** Stops all threads that count: their next `add` throws. */
-export function endTotals(memory: SharedArrayBuffer): void {
-  Atomics.store(new BigInt64Array(memory), cells.isOver, 1n);
 }

@@ -15,11 +15,10 @@ import type { EngineState } from "../state.ts";
 import { makeDirectory } from "../system/owner-and-mode.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { isOpaque, isWhiteout, markOpaque } from "../system/xattrs.ts";
-import { completeLayer } from "./complete-layer.ts";
+import { completeLayer, type DeferredParts } from "./complete-layer.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { type LayerThreads, needsThread } from "./layer-threads.ts";
-import type { DeferredParts } from "./layer-writer.ts";
-import { requireSame, type UnpackedLayer } from "./unpack-layer.ts";
+import { type LayerJob, requireSame, type UnpackedLayer } from "./unpack-layer.ts";
 
 interface UnpackOptions {
   parts: Pick<ImageParts, "layers">;
@@ -108,7 +107,8 @@ function unpackGroup(
       onFailure?.(index, isForged);
       throw error;
     };
-    const unpacking = unpackOne(layer, index, { inUserNamespace, isContentThere }, options);
+    const isMerged = group.to - group.from > 1;
+    const unpacking = unpackOne(layer, index, { inUserNamespace, isContentThere, isMerged }, options);
     const placed = await unpacking.catch(failed(false));
     try {
       requireSame(
@@ -136,7 +136,7 @@ function unpackGroup(
 async function unpackOne(
   { file, digest, source }: LayerFile,
   index: number,
-  { inUserNamespace, isContentThere }: { inUserNamespace: boolean; isContentThere: boolean },
+  group: Pick<LayerJob, "inUserNamespace" | "isContentThere" | "isMerged">,
   { run, threads, early, room }: UnpackOptions,
 ): Promise<PlacedLayer> {
   const begun = early.take(digest);
@@ -148,14 +148,12 @@ async function unpackOne(
       name: file.name,
       file: file.place,
       digest,
-      copyTo,
-      directory: isContentThere ? undefined : place,
-      inUserNamespace,
-      room,
+      ...{ copyTo, directory: place, ...group, room },
     }));
-  const { deferred: _, ...described } = unpacked;
+  const { deferred: _, splitBytes, ...described } = unpacked;
   const path = copyTo ?? file.place.path;
-  return { ...unpacked, blob: { ...described, ...(source !== undefined && { source }), path }, place };
+  const kept = { ...(source !== undefined && { source }), ...(splitBytes !== undefined && { splitBytes }) };
+  return { ...unpacked, blob: { ...described, ...kept, path }, place };
 }
 
 /**
@@ -250,7 +248,7 @@ export class EarlyLayers {
     const place = join(directory, `early-${this.#started++}`);
     const file = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
     const job = { name: path, file, digest, copyTo: undefined, directory: place, inUserNamespace, room };
-    const unpacked = threads.unpack(job);
+    const unpacked = threads.unpack({ ...job, isContentThere: false, isMerged: false });
     unpacked.catch(() => undefined);
     this.#layers.set(digest, { place, unpacked });
   }
