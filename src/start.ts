@@ -9,7 +9,7 @@ import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
 import { lines, wording } from "./messages/wording.ts";
-import { ownProgram } from "./programs/own-process.ts";
+import { ownProcessWord, ownProgram } from "./programs/own-process.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
@@ -178,7 +178,14 @@ export function start(exitProcess: (exitCode: number) => never, { isPlugin }: { 
   // Without these handlers, Bun would show a piece of source code.
   for (const event of ["uncaughtException", "unhandledRejection"])
     process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
-  void main(isPlugin);
+  const [word, ...words] = process.argv.slice(2);
+  void (word === ownProcessWord ? runPart(words) : main(isPlugin));
+}
+
+/** Runs a part of bough that needs a process of its own. */
+async function runPart(words: readonly string[]): Promise<void> {
+  const { runOwnProcess } = await import("./engine/own-processes.ts");
+  exit(await runOwnProcess(words));
 }
 
 /** The handlers of signals that end the process. */
