@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Transform } from "node:stream";
 import { BoughError, messageOf } from "../errors.ts";
 import { leastBusy, startThread, type Thread } from "../thread.ts";
-import { gzipBlock } from "./gzip/gzip-block.ts";
+import { compressBlock, mayShrink, storeBlock } from "./gzip/gzip-block.ts";
 
 const chunkSize = 128 * 1024;
 
@@ -162,16 +162,20 @@ const blocksWithoutThreads = 4;
 /** Six threads compress as fast as one thread reads and hashes. */
 const maxThreads = 6;
 
-/** Compresses the first blocks in this thread, and later ones in several threads. The output is the same. */
+/**
+ * Compresses the first blocks in this thread, and later ones in several threads. The output is the same. What doesn't shrink is
+ * stored in this thread: another one would take longer to start.
+ */
 function createGzip(): Gzip {
   const threads: Thread<Block, Block>[] = [];
   let blocks = 0;
   return {
     async pack(block) {
-      if (blocks++ < blocksWithoutThreads) return gzipBlock(block);
+      if (!mayShrink(block)) return storeBlock(block);
+      if (blocks++ < blocksWithoutThreads) return compressBlock(block);
       if (threads.length < Math.min(availableParallelism(), maxThreads))
         threads.push(startThread("./image/gzip/gzip-thread.ts"));
-      return leastBusy(threads)?.ask(block, { transfer: [block.buffer] }) ?? gzipBlock(block);
+      return leastBusy(threads)?.ask(block, { transfer: [block.buffer] }) ?? compressBlock(block);
     },
     close() {
       for (const thread of threads) thread.close();
