@@ -245,13 +245,10 @@ describe("the Dockerfile's path in reports", () => {
     ],
     ["an archive", "checkout", ["https://example.com/a.tar.gz"], {}, outside("Dockerfile")],
   ])("%s", (_, directory, [context = "", named], environment, expected) => {
-    const values = {
-      ...{ names: [], flag: () => false, list: () => [], rest: undefined },
-      text: (name: string) => (name === "dockerfile" ? named : undefined),
-      positionals: [context],
-    };
     const runtime = { environment, workingDirectory: join(root, directory) };
-    expect(pathOfDockerfile({ values, runtime }, "Dockerfile")).toEqual(expected);
+    expect(pathOfDockerfile({ context, options: { dockerfile: named }, runtime }, "Dockerfile")).toEqual(
+      expected,
+    );
   });
 });
 

@@ -1,9 +1,9 @@
 /** Values of options that docker buildx has: attestations, outputs, `--call`, `--progress`, `SOURCE_DATE_EPOCH`. */
 import { expect, test } from "bun:test";
 import { build } from "../../src/cli/builds/build.ts";
+import { readBuildRequest } from "../../src/cli/builds/options/build-parsers.ts";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import { argumentsOf } from "../../src/cli/command-line/help.ts";
-import { entriesIn } from "../../src/cli/entries/build-entries.ts";
 import { readAttestationOptions } from "../../src/cli/export/attestation-options.ts";
 import { readBuildOutputs } from "../../src/cli/export/build-outputs.ts";
 import { epochOf, sourceDateEpoch } from "../../src/cli/export/times.ts";
@@ -14,9 +14,10 @@ import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
-const valuesOf = (line: string) => {
+const requestOf = (line: string) => {
   const words = line.split(" ").filter((word) => word !== "");
-  return parseArguments(words, argumentsOf(build.definition), "bough build");
+  const values = parseArguments(words, argumentsOf(build.definition), "bough build");
+  return readBuildRequest(values, { environment: {} });
 };
 const max = { hasArguments: true, builderId: undefined, isInlineOnly: false };
 const min = { hasArguments: false, builderId: undefined, isInlineOnly: false };
@@ -51,7 +52,7 @@ test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
     { provenance: { ...max, isInlineOnly: true }, sbom: undefined },
   ],
 ])("build %s", (line, options) =>
-  expect(readAttestationOptions(entriesIn(valuesOf(line), {}), { environment: {} })).toEqual(options),
+  expect(readAttestationOptions(requestOf(line).options, { environment: {} })).toEqual(options),
 );
 
 test.each([
@@ -63,7 +64,7 @@ test.each([
   ["--provenance=yes", "takes true, false or KEY=VALUE"],
   ["--provenance=colour=red", "unknown field colour"],
 ])("build %s is refused", (line, message) => {
-  expect(() => readAttestationOptions(entriesIn(valuesOf(line), {}), { environment: {} })).toThrow(message);
+  expect(() => readAttestationOptions(requestOf(line).options, { environment: {} })).toThrow(message);
 });
 
 const inline = { hasArguments: false, builderId: undefined, isInlineOnly: true };
@@ -78,14 +79,12 @@ test.each([
   ["", { BUILDX_NO_DEFAULT_ATTESTATIONS: "false" }, { provenance: inline, sbom: undefined }],
   ["--provenance", { BUILDX_NO_DEFAULT_ATTESTATIONS: "true" }, { provenance: max, sbom: undefined }],
 ])("docker build %s with %j", (line, environment, options) =>
-  expect(readAttestationOptions(entriesIn(valuesOf(line), {}), { isPlugin: true, environment })).toEqual(
-    options,
-  ),
+  expect(readAttestationOptions(requestOf(line).options, { isPlugin: true, environment })).toEqual(options),
 );
 
 test("a word in BUILDX_NO_DEFAULT_ATTESTATIONS that is no boolean is refused, as by buildx", () => {
   const runtime = { isPlugin: true, environment: { BUILDX_NO_DEFAULT_ATTESTATIONS: "yes" } };
-  expect(() => readAttestationOptions(entriesIn(valuesOf(""), {}), runtime)).toThrow(
+  expect(() => readAttestationOptions(requestOf("").options, runtime)).toThrow(
     'invalid BUILDX_NO_DEFAULT_ATTESTATIONS: strconv.ParseBool: parsing "yes": invalid syntax',
   );
 });
@@ -95,10 +94,7 @@ const runtime = {
   environment: {},
   stdout: { isTerminal: false },
 } as unknown as Runtime;
-const givenOf = (line: string) => {
-  const values = valuesOf(line);
-  return { values, entries: entriesIn(values, {}), runtime };
-};
+const givenOf = (line: string) => ({ ...requestOf(line), runtime });
 const outputOf = (text: string, tag = "app:1") =>
   readBuildOutputs(givenOf(`-o ${text} --tag ${tag}`), [tag])[0];
 
@@ -168,9 +164,9 @@ test.each([
 
 test("SOURCE_DATE_EPOCH=context means no time for a directory, and is refused for an address", () => {
   const given = { ...runtime, environment: { SOURCE_DATE_EPOCH: "context" } };
-  expect(sourceDateEpoch({ values: valuesOf("."), runtime: given })).toBeUndefined();
-  const values = valuesOf("https://host.example/app.git");
-  expect(() => sourceDateEpoch({ values, runtime: given })).toThrow(
+  expect(sourceDateEpoch({ ...requestOf("."), runtime: given })).toBeUndefined();
+  const request = requestOf("https://host.example/app.git");
+  expect(() => sourceDateEpoch({ ...request, runtime: given })).toThrow(
     "SOURCE_DATE_EPOCH=context is not supported",
   );
 });

@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { BuildEvent } from "../../src/builder/events.ts";
 import type { BuildInputs } from "../../src/cli/builds/inputs.ts";
 import { startRecording } from "../../src/cli/builds/recording/recording.ts";
-import type { Invocation } from "../../src/cli/command-line/command.ts";
+import type { BuildInvocation } from "../../src/cli/builds/request.ts";
 import { BoughError } from "../../src/errors.ts";
 import { historyPath, openHistory } from "../../src/history/history-database.ts";
 import { createLog } from "../../src/terminal/log.ts";
@@ -25,8 +25,8 @@ async function record(home: string, keepsOutput: boolean) {
       signal: new AbortController().signal,
     },
     log: createLog("error", () => undefined),
-    values: { list: () => [], text: () => undefined, flag: () => false },
-  } as unknown as Invocation;
+    options: {},
+  } as unknown as BuildInvocation;
   const recording = startRecording(invocation, { keepsOutput });
   const inputs = {
     ...{ buildArgs: new Map(), context: { absolutePath: "/src/app" }, place: "/src/app", platforms: [] },

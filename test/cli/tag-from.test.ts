@@ -298,8 +298,8 @@ describe("a build", () => {
   });
 
   test.each([
-    ["without a name", ["-t", "app:1"], {}, "needs a name without a tag"],
-    ["without a commit", ["-t", "app"], { GIT: "none" }, "there is no commit here"],
+    ["without a name", ["--tag", "app:1"], {}, "needs a name without a tag"],
+    ["without a commit", ["--tag", "app"], { GIT: "none" }, "there is no commit here"],
   ])("%s is refused", async (_, words, { GIT }: { GIT?: string }, message) => {
     const other = join(state, "no-checkout");
     mkdirSync(other, { recursive: true });
@@ -334,7 +334,7 @@ describe("a build", () => {
     inOther("log", "-1");
     expect(existsSync(marker)).toBe(true);
     rmSync(marker);
-    await runBough(["build", other, "--tag-from", "sha", "-t", "app"], {
+    await runBough(["build", other, "--tag-from", "sha", "--tag", "app"], {
       workingDirectory: directory,
       environment: { BOUGH_HOME: state },
     });

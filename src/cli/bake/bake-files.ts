@@ -6,10 +6,10 @@ import { BoughError, usageError } from "../../errors.ts";
 import { readRegularFile, utf8Text } from "../../open-for-reading.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ComposeInput } from "./compose-file.ts";
 import { type Allowed, hintOf } from "./entitlements.ts";
+import type { BakeInvocation } from "./options/bake-options.ts";
 import { type BakeText, placeError } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { readInTree } from "./remote/tree.ts";
@@ -29,12 +29,11 @@ interface ReadFile extends BakeText {
 
 /** Reads the files that `-f` names, or those with a usual name. */
 export async function readFiles(
-  { values, runtime }: Invocation,
+  { options: { file: named = [] }, runtime }: BakeInvocation,
   remote: RemoteDefinition | undefined,
   readFile: ComposeInput["readFile"],
 ): Promise<(ReadFile & { kind: FileKind })[]> {
   const { environment } = runtime;
-  const named = values.list("file");
   const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
   const ofEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
     .split(separator)

@@ -1,10 +1,9 @@
 import type { BoughError } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { createProgress } from "../builds/progress.ts";
-import type { Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
 import { findPlace, removeOld, requireWritable, writeAllOrNone } from "../command-line/result.ts";
 import { methodOf } from "./call.ts";
+import type { BakeInvocation } from "./options/bake-options.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { type BuildAll, buildAll } from "./sets/build-all.ts";
 import { checkTarget, warnOfCaches } from "./sets/check-target.ts";
@@ -26,25 +25,22 @@ import { resultOf, type TargetEnds } from "./sets/target-end.ts";
 export async function buildTargets(
   bake: ResolvedBake,
   files: ReadonlySet<string>,
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): Promise<number> {
-  const { values, runtime, log } = invocation;
+  const { options, runtime, log } = invocation;
+  const { shard, jobs } = options;
   const called = [...bake.targets.values()].filter((target) => methodOf(target) !== undefined);
   const targets = builtTargets(bake);
-  const shard = values.text("shard");
   if (bake.targets.size === 0)
     log.warn(
       shard === undefined
         ? "there is nothing to build: no service has a build"
-        : `there is nothing to build: none of the targets is in shard ${shard}`,
+        : `there is nothing to build: none of the targets is in shard ${shard.number}/${shard.count}`,
     );
-  const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
-  const metadata = ["metadata-file"].flatMap((name) => {
-    const given = values.text(name);
-    return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
-  });
+  const { "metadata-file": file } = options;
+  const metadata = file === undefined ? [] : [findPlace("--metadata-file", file, runtime.workingDirectory)];
   let ends: TargetEnds = new Map();
-  const keepsGoing = values.flag("keep-going");
+  const keepsGoing = options["keep-going"] === true;
   const lines = readResultsPlace(invocation);
   const written = [...metadata, ...(typeof lines === "object" ? [lines] : [])];
   for (const place of written) requireWritable(place);
@@ -59,7 +55,7 @@ export async function buildTargets(
   const print = () => {
     if (runtime.isPlugin !== true && lines !== "stdout") printTargets(targets, ends, invocation);
   };
-  const progress = await createProgress(invocation, { hasOneDockerfile: false });
+  const progress = await createProgress(options.progress, invocation);
   try {
     for (const place of written) refuseFilesOf(place, bake.targets, files, invocation);
     refuseSameResults([...targets.values()], runtime.workingDirectory);
@@ -67,25 +63,25 @@ export async function buildTargets(
     refuseSameStream(lines, [...targets.values()], invocation);
     // After a failure, too, none may be taken for a file of this bake.
     for (const place of metadata) removeOld(place);
-    using file = lines && openResults(lines, invocation);
-    requireServices(targets, invocation);
+    using opened = lines && openResults(lines, invocation);
+    requireServices(targets, options);
     for (const target of targets.values()) warnOfCaches(target, runtime, progress.log);
-    requireSigned(targets, invocation);
+    requireSigned(targets, options);
     const signers: BuildAll["signers"] = new Map();
     // What is wrong with a target fails that one alone then.
     if (!keepsGoing)
       for (const target of targets.values()) await checkTarget(target, progress.log, signers, invocation);
     const onEnd: BuildAll["onEnd"] = (ended, outputOf) => {
-      if (!ended.target.isLinked) file?.append(resultOf(ended, outputOf));
+      if (!ended.target.isLinked) opened?.append(resultOf(ended, outputOf));
     };
     let failure: BoughError | undefined;
     if (targets.size > 0) {
       const keepsSteps = metadata.length > 0;
-      const options = { progress, jobs, keepsGoing, keepsSteps, signers, onEnd };
-      ({ ends, failure } = await buildAll(targets, options, invocation));
+      const how = { progress, jobs, keepsGoing, keepsSteps, signers, onEnd };
+      ({ ends, failure } = await buildAll(targets, how, invocation));
     }
     writeMetadata();
-    file?.requireWritten();
+    opened?.requireWritten();
     progress.close();
     if (failure !== undefined) {
       print();

@@ -3,9 +3,9 @@ import { goJson } from "../../go/json.ts";
 import { runCheckCommand } from "../builds/check.ts";
 import { describeDockerfile } from "../builds/describe-dockerfile.ts";
 import type { Call } from "../builds/options/input-definitions.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { createPastChanges, type PastChanges } from "../history/past-changes.ts";
-import { type Method, methodOf, readBakeCall } from "./call.ts";
+import { bakeCallOf, type Method, methodOf } from "./call.ts";
+import type { BakeInvocation } from "./options/bake-options.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
 import { withTarget } from "./target-error.ts";
 import { buildOf, placeholder } from "./target-request.ts";
@@ -14,10 +14,10 @@ import { buildOf, placeholder } from "./target-request.ts";
 export async function callTargets(
   targets: readonly ResolvedTarget[],
   bake: ResolvedBake,
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): Promise<number> {
   const { runtime } = invocation;
-  const { isJson, ignoresStatus } = readBakeCall(invocation.values);
+  const { isJson, ignoresStatus } = bakeCallOf(invocation.options);
   const results = new Map<string, { method: Method; text: string }>();
   let exitCode = 0;
   let separator = "";
@@ -44,7 +44,7 @@ export async function callTargets(
 async function callTarget(
   target: ResolvedTarget,
   call: Call & { method: Method; past: PastChanges | undefined },
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): Promise<number> {
   const { method } = call;
   try {

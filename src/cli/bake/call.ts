@@ -2,7 +2,6 @@
 
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
 
 import type { ResolvedTarget } from "./resolve.ts";
@@ -19,9 +18,13 @@ interface Call {
   ignoresStatus: boolean;
 }
 
-/** Reads `--call` and `--check`: `METHOD[,format=json][,ignorestatus=true]`. */
-export function readBakeCall(values: Invocation["values"]): Call {
-  const given = values.flag("check") ? "check" : (values.text("call") ?? "");
+/** Returns what is asked for. `--check` is `--call=check`. */
+export function bakeCallOf({ call, check }: { call?: Call | undefined; check?: boolean | undefined }): Call {
+  return check === true ? parseBakeCall("check") : (call ?? parseBakeCall(""));
+}
+
+/** Parses `METHOD[,format=json][,ignorestatus=true]`. */
+export function parseBakeCall(given: string): Call {
   const words = splitCsv(given).map(splitPair);
   const named = words.filter(([, value]) => value === undefined).map(([name]) => name);
   const fields = new Map(words.filter(([, value]) => value !== undefined));

@@ -2,26 +2,29 @@
 import { usageError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { visibleLines } from "../../visible.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { tabbed } from "./tabbed.ts";
 import type { Definition } from "./target.ts";
 
 /** Prints targets or variables: `--list targets`, or `--list type=targets,format=json`. */
-export function printList(given: string, definition: Definition, invocation: Invocation): void {
-  const { type, format } = readList(given);
+export function printList({ type, format }: List, definition: Definition, surroundings: Surroundings): void {
   const shown = type === "targets" ? targetList(definition) : variableList(definition);
-  const { stdout } = invocation.runtime;
+  const { stdout } = surroundings.runtime;
   // As Go has it, no list is not an empty one.
   if (format === "json")
     stdout.write(`${goJson(shown.json.length === 0 && type === "targets" ? null : shown.json, 2)}\n`);
   else
-    printResult(invocation, {
+    printResult(surroundings, {
       id: shown.id,
       json: shown.json,
       table: () => (stdout.isTerminal ? visibleLines(tabbed(shown.rows)) : tabbed(shown.rows)),
     });
+}
+
+interface List {
+  type: "targets" | "variables";
+  format: string;
 }
 
 interface Shown {
@@ -30,7 +33,8 @@ interface Shown {
   rows: string[][];
 }
 
-function readList(given: string): { type: "targets" | "variables"; format: string } {
+/** Parses `--list`. */
+export function parseList(given: string): List {
   const fields = new Map(
     given === "targets" || given === "variables"
       ? [["type", given]]
@@ -92,4 +96,50 @@ function variableList({ variables }: Definition): Shown {
       ]),
     ],
   };
+}
+
+/** Returns lines in columns that tabs separate, as Go's tabwriter writes them for buildx: each column as wide as tabs make it. */
+function tabbed(rows: readonly (readonly string[])[]): string {
+  // A line break in a cell begins a line of its own.
+  const lines = rows.flatMap((row) =>
+    row
+      .join("\t")
+      .split("\n")
+      .map((line) => line.split("\t")),
+  );
+  const widths = lines.map((): number[] => []);
+  setWidths(lines, widths, { from: 0, to: lines.length, column: 0 });
+  return lines
+    .map((cells, line) => {
+      const padded = cells.slice(0, -1).map((cell, column) => {
+        const width = widths[line]?.[column] ?? 0;
+        return cell + "\t".repeat(Math.ceil((width - lengthOf(cell)) / tabSize));
+      });
+      return `${padded.join("")}${cells.at(-1) ?? ""}\n`;
+    })
+    .join("");
+}
+
+const tabSize = 8;
+
+/** A column ends where a line has no cell in it that another one follows. */
+function setWidths(
+  lines: readonly (readonly string[])[],
+  widths: readonly number[][],
+  { from, to, column }: { from: number; to: number; column: number },
+): void {
+  for (let start = from; start < to; start++) {
+    let end = start;
+    while (end < to && (lines[end]?.length ?? 0) > column + 1) end += 1;
+    if (end === start) continue;
+    const longest = Math.max(...lines.slice(start, end).map((cells) => lengthOf(cells[column] ?? "")));
+    const width = Math.ceil((longest + 1) / tabSize) * tabSize;
+    for (const line of widths.slice(start, end)) line[column] = width;
+    setWidths(lines, widths, { from: start, to: end, column: column + 1 });
+    start = end - 1;
+  }
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
 }

@@ -1,14 +1,14 @@
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
 import { inHome } from "../../home-directory.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
-import { readBakeCall } from "./call.ts";
+import { bakeCallOf } from "./call.ts";
 import type { ComposeInput } from "./compose-file.ts";
 import type { Allowed } from "./entitlements.ts";
 import type { VariableInput } from "./hcl/variables.ts";
 import { attestationText } from "./names.ts";
+import type { BakeInvocation } from "./options/bake-options.ts";
 import { readOverrides } from "./overrides.ts";
 import type { BakeText, Place } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
@@ -16,7 +16,6 @@ import { type RemoteTree, readInTree } from "./remote/tree.ts";
 import type { BakeWords } from "./remote/words.ts";
 import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
 import { readJsonLines } from "./sets/json-lines.ts";
-import { readShard } from "./sets/shard.ts";
 import type { VariableFiles } from "./sets/variable-files.ts";
 import type { Definition } from "./target.ts";
 
@@ -35,14 +34,14 @@ interface Reading extends Elsewhere {
  * include. Throws a usage BoughError if there is none.
  */
 export async function readDefinition(
-  invocation: Invocation,
+  invocation: BakeInvocation,
   { words, remote, allowed }: Reading,
 ): Promise<{ definition: Definition; files: ReadonlySet<string> }> {
-  const { values, runtime, log } = invocation;
+  const { options, runtime, log } = invocation;
   const { environment } = runtime;
-  const given = readVariables(values.list("var"));
+  const { var: given, "var-file": variableFiles = [] } = options;
   const isShared = parseGoBoolean(environment.BUILDX_BAKE_DISABLE_VARS_ENV_LOOKUP ?? "") !== true;
-  const valueOf = (name: string) => given.get(name) ?? (isShared ? environment[name] : undefined);
+  const valueOf = (name: string) => given?.get(name) ?? (isShared ? environment[name] : undefined);
   const readFile = createReader(allowed);
   const files = await readFiles(invocation, remote, readFile);
   const tree = treeOf(remote);
@@ -50,7 +49,7 @@ export async function readDefinition(
   const composeFiles = files.filter(({ kind }) => kind === "compose");
   const lines = files.filter(({ kind }) => kind === "json lines");
   const bakeFiles = files.filter(({ kind }) => kind === "json" || kind === "hcl");
-  const variables = await readVariableFiles(values.list("var-file"), runtime);
+  const variables = await readVariableFiles(variableFiles, runtime);
   for (const file of variables.files) read.add(file);
   if (variables.files.length > 0 && bakeFiles.length === 0)
     throw usageError("--var-file is for variables of bake files in HCL or JSON, and there is none");
@@ -101,7 +100,7 @@ async function readBake(
     commandContext,
     ...input
   }: Pick<BakeWords, "commandContext"> & Pick<VariableInput, "valueOf" | "tables" | "warn">,
-  { environment, clock }: Invocation["runtime"],
+  { environment, clock }: Runtime,
 ): Promise<Definition> {
   const { readBakeSources } = await import("./hcl/read-files.ts");
   return readBakeSources(
@@ -120,31 +119,30 @@ async function readBake(
 
 /** Returns the targets that the command line asks for, complete. */
 export function resolveTargets(
-  { values, runtime }: Invocation,
+  { options, runtime }: BakeInvocation,
   definition: Definition,
   { words: { targets }, remote }: Elsewhere,
 ): ResolvedBake {
   const wanted = targets.length === 0 ? ["default"] : targets;
-  const { method } = readBakeCall(values);
+  const { method } = bakeCallOf(options);
   const sets = [
-    ...values.list("set"),
-    ...(values.flag("push") ? ["*.push=true"] : []),
-    ...(values.flag("load") ? ["*.load=true"] : []),
+    ...(options.set ?? []),
+    ...(options.push === true ? ["*.push=true"] : []),
+    ...(options.load === true ? ["*.load=true"] : []),
     ...(method === undefined ? [] : [`*.call=${method}`]),
-    ...["no-cache", "pull"].flatMap((flag) => {
-      if (values.flag(flag)) return [`*.${flag}=true`];
-      // Given as false, it counts for targets that have true.
-      return values.off?.includes(flag) ? [`*.${flag}=false`] : [];
-    }),
-    ...["sbom", "provenance"].flatMap((type) => {
-      const text = values.text(type);
+    // Given as false, one counts for targets that have true.
+    ...(["no-cache", "pull"] as const).flatMap((flag) =>
+      options[flag] === undefined ? [] : [`*.${flag}=${options[flag]}`],
+    ),
+    ...(["sbom", "provenance"] as const).flatMap((type) => {
+      const text = options[type];
       return text === undefined ? [] : [`*.attest=${attestationText(type, text)}`];
     }),
   ];
   const overrides = readOverrides(sets, definition.targets, (name) => runtime.environment[name]);
   const resolved = resolveBake(definition, wanted, overrides, {
     tree: treeOf(remote),
-    shard: readShard(values.text("shard")),
+    shard: options.shard,
   });
   const { SOURCE_DATE_EPOCH: epoch } = runtime.environment;
   return epoch ? withEpoch(resolved, epoch) : resolved;
@@ -161,15 +159,4 @@ function withEpoch({ groups, targets }: ResolvedBake, epoch: string): ResolvedBa
 
 function treeOf(remote: RemoteDefinition | undefined): RemoteTree | undefined {
   return remote !== undefined && "tree" in remote ? remote.tree : undefined;
-}
-
-function readVariables(given: readonly string[]): Map<string, string> {
-  return new Map(
-    given.map((text): [string, string] => {
-      const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-      if (name === undefined || value === undefined)
-        throw usageError(`--var takes NAME=VALUE, not ${JSON.stringify(text)}`);
-      return [name, value];
-    }),
-  );
 }

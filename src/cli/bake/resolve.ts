@@ -3,7 +3,7 @@ import { usageError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
-import { readPlatforms } from "../command-line/option-values.ts";
+import { parsePlatforms } from "../command-line/option-values.ts";
 import { completeFields } from "./complete-fields.ts";
 import { byDefault, isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
@@ -238,7 +238,7 @@ function fieldsOf(
 
 /** Returns the platforms of a target. None: its service's own. */
 export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
-  return readPlatforms(platforms.length === 0 ? undefined : platforms.join(",")).map(formatPlatform);
+  return parsePlatforms(platforms).map(formatPlatform);
 }
 
 /** As in buildx, a Dockerfile that came with the bake file has no context here. */

@@ -1,23 +1,26 @@
 import { isAbsolute, join, resolve } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { usageError } from "../../errors.ts";
-import { readPlatformServices } from "../builds/build-services.ts";
 import { placeholderKey, withKey } from "../builds/keys/key-in-tags.ts";
-import type { BuildInvocation } from "../builds/request.ts";
-import { type BuildRequest, invocationOf } from "../builds/request.ts";
+import { parseStages } from "../builds/options/build-parsers.ts";
+import type { PlatformServices } from "../builds/options/platform-services.ts";
+import type { BuildInvocation, BuildRequest } from "../builds/request.ts";
 import { reasonAgainstGithub } from "../cache/github-cache.ts";
-import type { Invocation } from "../command-line/command.ts";
-import { pairs } from "../command-line/request.ts";
+import { parsePlatforms } from "../command-line/option-values.ts";
 import { findContextSource } from "../contexts/context-source.ts";
 import { agentOf } from "../entries/agent.ts";
 import { attestationOf } from "../entries/attestation.ts";
-import type { BuildEntries } from "../entries/build-entries.ts";
 import { cacheOf, writtenCacheOf } from "../entries/cache.ts";
 import { contextOf, fetchedContext, imageContext } from "../entries/context.ts";
 import { outputOf } from "../entries/output.ts";
 import { secretOf } from "../entries/secret.ts";
+import { parseAnnotation } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { limitParsers } from "../run/limit-options.ts";
+import { extraHost, parseEntitlements, parseNetworkMode } from "../run/network-option.ts";
+import type { SignRequest } from "../signing/sign-option.ts";
 import { type Entry, entryText, fieldsOf, isPush } from "./entries.ts";
+import type { BakeInvocation } from "./options/bake-options.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
 import { contextIn, wordFor } from "./remote/tree.ts";
 import { platformsOf, type ResolvedTarget } from "./resolve.ts";
@@ -37,12 +40,13 @@ export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 export function buildOf(
   target: ResolvedTarget,
   imageOf: ImageOf,
-  invocation: Invocation,
+  invocation: BakeInvocation,
   { asPushed = false } = {},
 ): BuildInvocation {
   return inTarget(target, () => {
-    const own = invocationOf(requestFor(target, imageOf, invocation, asPushed), invocation);
-    return withKey(own, target.key ?? placeholderKey);
+    const { globals, runtime, log } = invocation;
+    const request = requestFor(target, imageOf, invocation, asPushed);
+    return withKey({ ...request, globals, runtime, log }, target.key ?? placeholderKey);
   });
 }
 
@@ -50,9 +54,9 @@ function requestFor(
   target: ResolvedTarget,
   imageOf: ImageOf,
   {
-    values,
-    runtime: { defaultBuildArgs, environment, workingDirectory },
-  }: Pick<Invocation, "values" | "runtime">,
+    options,
+    runtime: { defaultBuildArgs, environment, workingDirectory, isPlugin },
+  }: Pick<BakeInvocation, "options" | "runtime">,
   asPushed: boolean,
 ): BuildRequest {
   const { fields, isLinked, name, needs, remote } = target;
@@ -76,9 +80,11 @@ function requestFor(
       : imageContext(context, imageOf(other).image);
   });
   const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
+  // A zero is docker's default.
+  const shmSize = fields["shm-size"]?.replace(/^0+b?$| /g, "");
   const secrets = fields.secret?.map(({ id }) => id) ?? [];
   const forGit = gitSecrets(environment).filter(([id]) => isElsewhere && !secrets.includes(id));
-  const beside = besideImage(fields, outputs, values.text("sign"), asPushed);
+  const beside = besideImage(fields, outputs, options.sign, asPushed);
   return {
     context,
     target: name,
@@ -89,36 +95,32 @@ function requestFor(
           ? dockerfileOf(isElsewhere ? undefined : context, dockerfile, workingDirectory)
           : undefined,
       tag: isLinked ? [] : fields.tags,
-      "build-arg": pairs({ ...defaultBuildArgs, ...fields.args }),
-      label: pairs(fields.labels),
-      ...beside.options,
+      "build-arg": new Map(Object.entries({ ...defaultBuildArgs, ...fields.args })),
+      label: new Map(Object.entries(fields.labels ?? {})),
+      ...beside,
       target: fields.target || undefined,
-      platform: fields.platforms?.join(",") || undefined,
-      "platform-service": servicesOf({ fields }, values),
+      platform: parsePlatforms(fields.platforms ?? []),
+      "platform-service": servicesOf(fields, options["platform-service"]),
       pull: fields.pull,
       "no-cache": fields["no-cache"],
-      "no-cache-filter": fields["no-cache-filter"],
-      network: fields.network || undefined,
-      // A zero is docker's default.
-      "shm-size": fields["shm-size"]?.replace(/^0+b?$| /g, "") || undefined,
-      ulimit: fields.ulimits,
-      allow: fields.entitlements,
+      "no-cache-filter": parseStages(fields["no-cache-filter"] ?? [], isPlugin),
+      network: fields.network ? parseNetworkMode(fields.network) : undefined,
+      "shm-size": shmSize ? limitParsers["shm-size"](shmSize) : undefined,
+      ulimit: limitParsers.ulimit(fields.ulimits ?? []),
+      allow: parseEntitlements(fields.entitlements ?? []),
       "add-host": Object.entries(fields["extra-hosts"] ?? {}).flatMap(([host, addresses]) =>
-        addresses.split(",").map((address) => `${host}=${address}`),
+        addresses.split(",").map((address) => extraHost(host, address)),
       ),
-      timeout: values.text("timeout"),
-    },
-    entries: {
-      secrets: [
+      timeout: options.timeout,
+      secret: [
         ...(fields.secret ?? []).map(secretOf),
         ...forGit.map(([id, name]) => ({ id, kind: "variable" as const, name })),
       ],
-      agents: fields.ssh?.map(agentOf) ?? [],
-      contexts,
-      attestations: beside.attestations,
-      outputs: outputs.map((entry) => outputOf(fieldsOf(entry), entryText(entry))),
-      cacheFrom: caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
-      cacheTo: caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
+      ssh: fields.ssh?.map(agentOf),
+      "build-context": contexts,
+      output: outputs.map((entry) => outputOf(fieldsOf(entry), entryText(entry))),
+      "cache-from": caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
+      "cache-to": caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
     },
     linked: new Map(needs.map(imageOf).map(({ image, platforms = [] }) => [image, platforms] as const)),
     inline: text === undefined ? undefined : { text, name },
@@ -128,31 +130,30 @@ function requestFor(
 
 /** Returns what is written with the image, as far as an output keeps it. */
 function besideImage(
-  { annotations, attest = [] }: ResolvedTarget["fields"],
+  { annotations = [], attest = [] }: ResolvedTarget["fields"],
   outputs: readonly Entry[],
-  sign: string | undefined,
+  sign: SignRequest | undefined,
   asPushed: boolean,
-): Pick<BuildEntries, "attestations"> & { options: Pick<BuildRequest["options"], "annotation" | "sign"> } {
+): Pick<BuildRequest["options"], "annotation" | "sign" | "attest"> {
   const hasIndex =
     asPushed || outputs.some(({ type }) => ["registry", "oci", "image"].includes(String(type)));
   return {
-    options: {
-      annotation: asPushed || outputs.length > 0 ? annotations : [],
-      sign: asPushed || outputs.some(isPush) ? sign : undefined,
-    },
-    attestations: attest
+    annotation:
+      asPushed || outputs.length > 0 ? annotations.flatMap((text) => parseAnnotation(text, "manifest")) : [],
+    sign: asPushed || outputs.some(isPush) ? sign : undefined,
+    attest: attest
       .filter(({ disabled }) => disabled === true || hasIndex)
       .map((entry) => attestationOf(fieldsOf(entry), entryText(entry))),
   };
 }
 
-/** Returns the values of `--platform-service` that name a platform of the target. */
-function servicesOf({ fields }: Pick<ResolvedTarget, "fields">, values: Invocation["values"]): string[] {
-  const profiles = readPlatformServices(values);
-  return platformsOf(fields).flatMap((name) => {
-    const { profile } = profiles.get(name) ?? {};
-    return profile === undefined ? [] : [`${name}=${profile}`];
-  });
+/** Returns the services of the platforms of the target. */
+function servicesOf(
+  fields: ResolvedTarget["fields"],
+  services: PlatformServices | undefined,
+): PlatformServices | undefined {
+  const own = platformsOf(fields);
+  return services && new Map([...services].filter(([name]) => own.includes(name)));
 }
 
 /**

@@ -10,13 +10,12 @@ import { describeFailure, describeForDocker, failureOf } from "../../terminal/fa
 import type { Progress } from "../../terminal/progress.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { visible, visibleLines } from "../../visible.ts";
-import type { Values } from "../command-line/arguments.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isStandardInput } from "../process/same-file.ts";
-import { locateInputs } from "./inputs.ts";
+import { type LocatedBuild, locateInputs } from "./inputs.ts";
 
-type Given = Pick<Invocation, "values" | "runtime" | "globals">;
+type Given = Pick<Surroundings, "runtime" | "globals">;
 
 /** The Dockerfile's path, as programs that show findings beside the code want it. */
 interface ReportedPath {
@@ -32,7 +31,7 @@ export function isGitHubJob({ environment }: Pick<Runtime, "environment">): bool
 
 /** Returns the Dockerfile's path. `shown`: the one that messages have, which is relative to the context if that is fetched. */
 export function pathOfDockerfile(
-  given: { values: Values; runtime: Pick<Runtime, "environment" | "workingDirectory"> },
+  given: LocatedBuild & { runtime: Pick<Runtime, "environment"> },
   shown: string,
 ): ReportedPath {
   const { environment, workingDirectory } = given.runtime;
@@ -63,11 +62,11 @@ function repositoryOf(path: string): string | undefined {
 
 /** Writes what `--check` has found. */
 export function annotateFindings(
-  given: Given,
+  given: Given & LocatedBuild,
   shown: string,
   findings: Record<Annotation["level"], readonly Finding[]>,
 ): void {
-  const mark = createMark(given);
+  const mark = createMark(given.runtime, given);
   for (const level of ["error", "warning"] as const)
     for (const finding of findings[level])
       given.runtime.stderr.write(mark(level, { ...finding, title: finding.rule }, shown));
@@ -77,10 +76,12 @@ export function annotateFindings(
  * Returns a display that also marks lines that the build warns of, and the one at which it fails. No line of a command's output is a
  * workflow command: that of a base image or of a package's script must not set this job's outputs. Builds of several Dockerfiles mark
  * no lines.
+ *
+ * @param build the one whose lines are marked
  */
-export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile: boolean): Progress {
+export function annotateBuild(progress: Progress, given: Given, build: LocatedBuild | undefined): Progress {
   const { stderr } = given.runtime;
-  const mark = createMark(given);
+  const mark = createMark(given.runtime, build);
   const { begin, end } = pausedCommands();
   const warnings: string[] = [];
   let failedStep: string | undefined;
@@ -97,7 +98,7 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
       progress.emit(event);
       isFinished ||= event.type === "finished";
       if (event.type === "step-failed" && event.abandoned !== true) failedStep ??= event.title;
-      const isShown = hasOneDockerfile && given.globals.logLevel !== "error";
+      const isShown = build !== undefined && given.globals.logLevel !== "error";
       if (event.type !== "warning" || event.line === undefined || !isShown) return;
       const { message, line, rule = "bough build" } = event;
       const range = { start: line, end: line };
@@ -115,7 +116,7 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
         : { details: describeFailure(error, given.globals.format).text, reason: "" };
       if (!progress.fail(error)) stderr.write(formatLogLines(details, stderr));
       resume();
-      const problems = (hasOneDockerfile ? causeOf(error, DockerfileError)?.problems : undefined) ?? [
+      const problems = (build && causeOf(error, DockerfileError)?.problems) ?? [
         { message: known.wording, range: undefined },
       ];
       const marked = known.kind === "interrupted" ? [] : problems;
@@ -130,18 +131,18 @@ export function annotateBuild(progress: Progress, given: Given, hasOneDockerfile
 type Marked = Pick<Finding, "message" | "range" | "culprit"> & { title: string };
 
 /** Returns a function that renders a message at its line. */
-function createMark(invocation: Given) {
+function createMark(runtime: Runtime, build: LocatedBuild | undefined) {
   let path: ReportedPath | undefined;
   return (
     level: Annotation["level"],
     { title, message: given, range, culprit }: Marked,
     shown = "Dockerfile",
   ): string => {
-    const message = render(given, invocation.runtime.wordsOf ?? commandLineWords) ?? "";
+    const message = render(given, runtime.wordsOf ?? commandLineWords) ?? "";
     const line = culprit?.line ?? range?.start;
-    if (line === undefined)
+    if (line === undefined || build === undefined)
       return renderAnnotation({ level, title, message: maskSecrets(message), place: undefined });
-    path ??= pathOfDockerfile(invocation, shown);
+    path ??= pathOfDockerfile({ ...build, runtime }, shown);
     const endLine = culprit?.line ?? range?.end ?? line;
     return renderAnnotation({
       ...{ level, title },

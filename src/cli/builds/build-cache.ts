@@ -6,7 +6,6 @@ import type { SharedCaches } from "../../builder/scopes/shared-caches.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
@@ -56,13 +55,13 @@ export async function readSharing(
   invocation: BuildInvocation,
   { context, fetched }: BuildInputs,
 ): Promise<ScopeOptions | undefined> {
-  const { values, entries, runtime } = invocation;
+  const { options, runtime } = invocation;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = runtime.environment;
-  const options = ["cache", "cache-sign", "cache-verify"];
+  const { "cache-from": cacheFrom = [], "cache-to": cacheTo = [] } = options;
   const isGiven =
-    entries.cacheFrom.length > 0 ||
-    entries.cacheTo.length > 0 ||
-    options.some((name) => values.text(name) !== undefined);
+    cacheFrom.length > 0 ||
+    cacheTo.length > 0 ||
+    (["cache", "cache-sign", "cache-verify"] as const).some((name) => options[name] !== undefined);
   if (!isGiven && BOUGH_CACHE_TO === "" && BOUGH_CACHE_FROM === "") return undefined;
   const { readScopeOptions } = await import("./options/scope-options.ts");
   return readScopeOptions(invocation, fetched === undefined ? context.realPath : undefined);
@@ -82,7 +81,7 @@ export async function openBuildCache(
   { store, serviceFor }: Connection,
   { sharing, shared, session, cacheRealm, otherSessions, log }: CacheChoice,
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
-  { values, runtime }: Invocation,
+  { options, runtime }: BuildInvocation,
 ): Promise<BuildCache> {
   const { clock, signal, environment } = runtime;
   const own = {
@@ -92,7 +91,7 @@ export async function openBuildCache(
       session,
       // `place` is the same each time a context is fetched from one address.
       dockerfile: join(place, relative(context.absolutePath, absolutePath)),
-      explains: values.flag("explain"),
+      explains: options.explain === true,
     }),
   };
   if (sharing === undefined) return { ...own, add: async () => undefined };
@@ -108,7 +107,7 @@ export async function openBuildCache(
   // A failed stage aborts the build's own requests, but its caches are still written.
   const service = serviceFor(signal);
   const scopes = await openScopes(
-    values.flag("no-cache") ? { ...choice, from: [], caches: { ...caches, from: [] } } : choice,
+    options["no-cache"] === true ? { ...choice, from: [], caches: { ...caches, from: [] } } : choice,
     {
       ...{ ...own, ...keys, session, cacheRealm, clock, signal, log, shared: await shared.open() },
       // The same on every machine, wherever its checkout is.

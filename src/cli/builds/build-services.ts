@@ -6,21 +6,21 @@ import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { ServiceSupport } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { usageError, withPrefix } from "../../errors.ts";
-import { defaultPlatform, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
+import { defaultPlatform, formatPlatform, type Platform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Values } from "../command-line/arguments.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ChosenService } from "../service/connections.ts";
 import type { BuildInputs } from "./inputs.ts";
 import { unreadableLayout } from "./options/build-contexts.ts";
+import type { BuildInvocation } from "./request.ts";
 
 /** A service that a build uses, connected to. */
 export interface BuildService extends ChosenService {
@@ -37,10 +37,13 @@ export interface BuildService extends ChosenService {
  * `--platform-service` that can't be used.
  */
 export function chooseServices(
-  { values, globals, runtime }: Pick<Invocation, "values" | "globals" | "runtime">,
+  {
+    options: { "platform-service": profiles = new Map() },
+    globals,
+    runtime,
+  }: Pick<BuildInvocation, "options" | "globals" | "runtime">,
   platforms: readonly Platform[],
 ): [ChosenService, ...ChosenService[]] {
-  const profiles = readPlatformServices(values);
   const chosen = new Map<string | undefined, ChosenService>();
   for (const platform of platforms) {
     const { profile, option } = profiles.get(formatPlatform(platform)) ?? {};
@@ -71,45 +74,12 @@ export function chooseServices(
   return [labelled(first), ...others.map(labelled)];
 }
 
-/** Reads `--platform-service PLATFORM=PROFILE`. Returns the profiles by platform. */
-export function readPlatformServices(
-  values: Pick<Values, "list">,
-): Map<string, { profile: string; option: string }> {
-  const profiles = new Map<string, { profile: string; option: string }>();
-  for (const text of values.list("platform-service")) {
-    const option = `--platform-service ${text}`;
-    const [, platform, profile] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
-    if (platform === undefined || profile === undefined)
-      throw usageError(
-        `--platform-service takes PLATFORM=PROFILE, not ${JSON.stringify(text)}`,
-        wording`For example: --platform-service linux/arm64=arm.${wording` ${{ command: "auth" }} saves and lists profiles.`}`,
-      );
-    const name = formatPlatform(readPlatform(platform, option));
-    const other = profiles.get(name);
-    if (other !== undefined)
-      throw usageError(
-        `${option}: ${other.option} has named a service for ${name}`,
-        "Give each platform one.",
-      );
-    profiles.set(name, { profile, option });
-  }
-  return profiles;
-}
-
-function readPlatform(text: string, option: string): Platform {
-  try {
-    return parsePlatform(text);
-  } catch (error) {
-    throw withPrefix(error, option);
-  }
-}
-
 /** Address and token are the profile's alone: those of the command line belong to the other service. */
 function globalsFor(profile: string, globals: GlobalOptions): GlobalOptions {
   return { ...globals, profile, url: undefined, token: undefined, project: undefined, local: false };
 }
 
-function requireProfile(option: string, globals: GlobalOptions, runtime: Invocation["runtime"]): void {
+function requireProfile(option: string, globals: GlobalOptions, runtime: Runtime): void {
   try {
     chooseServiceFor(runtime, { ...globals, profileOption: "--platform-service" });
   } catch (error) {

@@ -1,8 +1,10 @@
 import { usageError } from "../../errors.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
+import { readOptions } from "../command-line/options.ts";
 import { placeholderKey, withKey } from "./keys/key-in-tags.ts";
-import { inputDefinitions, readCall } from "./options/input-definitions.ts";
+import { callOf, inputDefinitions, parseCall, parseCheck } from "./options/input-definitions.ts";
 import { resultDefinitions } from "./options/result-definitions.ts";
+import type { BuildInvocation } from "./request.ts";
 
 export const build: Command = {
   definition: {
@@ -38,7 +40,11 @@ export const build: Command = {
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the manual.",
   ].join("\n"),
-  needs: (values) => (readCall(values).method === "build" ? "service" : undefined),
+  needs(values) {
+    const { call, check } = inputDefinitions;
+    const asked = readOptions(values, { call, check }, { call: parseCall, check: parseCheck });
+    return callOf(asked).method === "build" ? "service" : undefined;
+  },
   foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 
@@ -46,30 +52,32 @@ export const build: Command = {
  * Refuses `--check` with `--trace`, `--report` or `--timings`: without a build there is nothing to measure. The formats of reports are
  * for `--check` alone.
  */
-function refuseTogether({ values, globals: { report } }: Invocation): void {
-  if (report !== undefined && readCall(values).method !== "check")
+function refuseTogether({ options, globals: { report } }: BuildInvocation): void {
+  const { method } = callOf(options);
+  if (report !== undefined && method !== "check")
     throw usageError(
       `--format ${report} needs --check`,
       "It is a report of what the checks find: build nothing with --check, and build without --format.",
     );
-  const measure =
-    ["trace", "report"].find((name) => values.text(name) !== undefined) ??
-    (values.flag("timings") ? "timings" : undefined);
-  if (readCall(values).method === "build" || measure === undefined) return;
+  const measure = (["trace", "report", "timings"] as const).find(
+    (name) => (options[name] ?? false) !== false,
+  );
+  if (method === "build" || measure === undefined) return;
   throw usageError(`--check and --${measure} cannot be used together`, "--check builds nothing.");
 }
 
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
-async function buildOrCheck(given: Invocation): Promise<number> {
-  refuseTogether(given);
-  const { entriesIn } = await import("../entries/build-entries.ts");
-  const invocation = { ...given, entries: entriesIn(given.values, given.runtime) };
-  const call = readCall(invocation.values);
+async function buildOrCheck({ values, ...surroundings }: Invocation): Promise<number> {
+  const { readBuildRequest } = await import("./options/build-parsers.ts");
+  const invocation: BuildInvocation = { ...surroundings, ...readBuildRequest(values, surroundings.runtime) };
+  const { options } = invocation;
+  refuseTogether(invocation);
+  const call = callOf(options);
   const { method } = call;
-  const isKeyOnly = invocation.values.flag("print-key");
+  const isKeyOnly = options["print-key"] === true;
   if (isKeyOnly || method === "build") {
     // The labels that it gives are in the content key.
-    const hasRules = invocation.values.list("tag-from").length > 0;
+    const hasRules = options["tag-from"] !== undefined;
     const own = hasRules ? await (await import("./tags/tag-from.ts")).withTagsFrom(invocation) : invocation;
     if (isKeyOnly) return (await import("./keys/print-key.ts")).printKey(own);
     return (await import("./run-build.ts")).runBuildCommand(own);

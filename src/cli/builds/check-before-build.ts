@@ -34,7 +34,7 @@ export async function checkBeforeBuild(
   invocation: BuildInvocation,
   { recording, together }: { recording: Recording; together: BuildsTogether | undefined },
 ) {
-  const { runtime, values } = invocation;
+  const { runtime, options: asked } = invocation;
   const { dialect, platforms } = inputs;
   const { attestations } = options;
   const { outputs } = destination;
@@ -53,11 +53,11 @@ export async function checkBeforeBuild(
     "provenance and packages":
       attestations?.provenance?.isInlineOnly === false || attestations?.sbom !== undefined,
   });
-  if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, values);
+  if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, asked);
   const isFound = reportFindings(findings, emit);
   const secrets = await inputs.secrets.load();
   recording.hide(secrets);
-  const sign = await readSigner(invocation, isPushed(outputs), log, together?.signers);
+  const sign = await readSigner(asked.sign, isPushed(outputs), runtime, log, together?.signers);
   const attesting =
     attestations &&
     (await import("../export/attest.ts")).prepareAttestations(
@@ -65,7 +65,7 @@ export async function checkBeforeBuild(
       secrets,
       attestations,
       async (...scanned) =>
-        (await import("../scan/scan-image.ts")).scanImage(...scanned, { ...invocation, log }),
+        (await import("../scan/scan-image.ts")).scanImage(...scanned, asked.timeout, { ...invocation, log }),
     );
   if (inputs.fetched !== undefined)
     reportOrigin(inputs.fetched, recording.observe(attesting?.inputsFor(platforms[0])));

@@ -9,7 +9,6 @@ import { BoughError, exitCodes } from "../../errors.ts";
 import { defaultPlatform, machinePlatform, parsePlatform } from "../../image/platform.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import { version } from "../../version.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
@@ -20,9 +19,8 @@ import { readSharing } from "./build-cache.ts";
 import { chooseServices } from "./build-services.ts";
 import { checkInBuildx } from "./call-json.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
-import { readBuildOptions, readOnError } from "./options/build-options.ts";
-import { type Call, readCheckLevel } from "./options/input-definitions.ts";
-import { readProgressMode } from "./options/result-definitions.ts";
+import { readBuildOptions } from "./options/build-options.ts";
+import type { Call } from "./options/input-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { recordedDockerfile } from "./recording/origin.ts";
 import type { BuildInvocation } from "./request.ts";
@@ -77,7 +75,7 @@ async function openPastChanges(runtime: Runtime): Promise<PastChanges | undefine
   return (await import("../history/past-changes.ts")).createPastChanges(runtime);
 }
 
-async function printReport(report: CheckReport, invocation: Invocation): Promise<void> {
+async function printReport(report: CheckReport, invocation: BuildInvocation): Promise<void> {
   const { globals, runtime } = invocation;
   const { path } = report.source;
   const isAnnotated = isGitHubJob(runtime) && globals.format === "table" && !globals.quiet;
@@ -103,9 +101,7 @@ async function printReport(report: CheckReport, invocation: Invocation): Promise
 function readOptions(
   invocation: BuildInvocation,
 ): Pick<ReturnType<typeof readBuildOptions>, "annotatedPlatforms"> {
-  const { values, runtime } = invocation;
-  readOnError(values);
-  readProgressMode(values);
+  const { runtime } = invocation;
   findResultFiles(invocation);
   // With `-o -`, standard output gets the report, and may be a terminal.
   const stdout = { ...runtime.stdout, isTerminal: false };
@@ -116,7 +112,7 @@ function readOptions(
 async function requireOptions(
   platforms: BuildInputs["platforms"],
   annotated: ReturnType<typeof readBuildOptions>["annotatedPlatforms"],
-  invocation: Invocation,
+  invocation: BuildInvocation,
 ): Promise<void> {
   const services = chooseServices(invocation, platforms);
   if (platforms.length === 0 && annotated === undefined) return;
@@ -132,19 +128,19 @@ async function requireOptions(
 
 export async function checkInputs(
   { dockerfile, secrets, ...inputs }: BuildInputs,
-  { values, runtime, globals }: Pick<Invocation, "values" | "runtime" | "globals">,
+  invocation: Pick<BuildInvocation, "options" | "runtime" | "globals">,
   lock?: CheckedLock,
   changes: readonly VariableChange[] = [],
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
+  const { options, runtime } = invocation;
   const { signal } = runtime;
   return checkDockerfile({
     ...{ ...inputs, text, path, lock, signal, changes },
     platform: inputs.platforms[0],
     given: idsOf(secrets),
-    turnsIntoErrors: readCheckLevel(values) === "error",
-    assumeService: () =>
-      assumeService(runtime, chooseServices({ values, runtime, globals }, inputs.platforms)[0].globals),
+    turnsIntoErrors: options.check === "error",
+    assumeService: () => assumeService(runtime, chooseServices(invocation, inputs.platforms)[0].globals),
   });
 }
 

@@ -8,9 +8,8 @@ import type { Finding } from "../../check/rules.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/problem.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { BuildInputs } from "./inputs.ts";
-import { readCheckLevel } from "./options/input-definitions.ts";
+import type { BuildInvocation } from "./request.ts";
 
 interface CheckedDockerfile {
   dockerfile: Dockerfile;
@@ -24,7 +23,7 @@ interface CheckedDockerfile {
 /** Parses the Dockerfile. Throws for what bough does not build, and for findings of Docker's checks if these are errors. */
 export async function readCheckedDockerfile(
   inputs: BuildInputs,
-  invocation: Invocation,
+  invocation: Pick<BuildInvocation, "options" | "runtime" | "globals">,
   lock?: CheckedLock,
 ): Promise<CheckedDockerfile> {
   const { dialect, buildArgs, target, contexts } = inputs;
@@ -37,8 +36,8 @@ export async function readCheckedDockerfile(
   refuseUnsupported(needed, inputs.network);
   // The comments of a replaced stage must not count for the next one.
   const directive = readCheckDirective(parsed, buildArgs);
-  const level = readCheckLevel(invocation.values);
-  if (!directive.turnsIntoErrors && level === undefined)
+  const { check: level } = invocation.options;
+  if (!directive.turnsIntoErrors && typeof level !== "string")
     return { dockerfile, needed, directive, findings: [] };
   const { checkInputs } = await import("./check.ts");
   const { warnings } = await checkInputs(inputs, invocation, lock);

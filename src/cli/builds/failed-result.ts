@@ -7,7 +7,7 @@ import { isStateDiskFull, unlessStateDiskFull } from "../../state-failure.ts";
 import type { Store } from "../../store/store.ts";
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { type GlobalOptions, serviceOptions } from "../command-line/globals.ts";
 import { DaemonError } from "../export/daemon.ts";
 import { sessionKey } from "../references/session-argument.ts";
@@ -34,7 +34,7 @@ export async function concludeFailure(
   error: unknown,
   session: string,
   connection: Connection,
-  { runtime, globals, log }: Invocation,
+  { runtime, globals, log }: Surroundings,
 ): Promise<unknown> {
   if (runtime.signal.aborted || error instanceof DaemonError) return error;
   if (isStateDiskFull(error)) return withStateRoomHint(error, runtime, isEmbedded(runtime, globals));
@@ -139,7 +139,7 @@ function waysInto(
  */
 export async function openShellAfter(
   error: unknown,
-  given: Invocation,
+  given: Surroundings,
   isReported: boolean,
 ): Promise<number | undefined> {
   const invocation = error instanceof ServiceFailure ? { ...given, globals: error.globals } : given;

@@ -11,8 +11,6 @@ import { usageError } from "../../errors.ts";
 import type { Platform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Values } from "../command-line/arguments.ts";
-import { readPlatforms, splitPair } from "../command-line/option-values.ts";
 import {
   type ContextSource,
   type DirectorySource,
@@ -24,11 +22,10 @@ import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
-import type { BakedTarget, BuildInvocation } from "./request.ts";
+import type { BakedTarget, BuildInvocation, BuildRequest } from "./request.ts";
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
@@ -53,7 +50,7 @@ export interface BuildInputs extends OpenedContext {
   maxAddBytes: number;
 }
 
-type GivenInputs = Pick<BuildInvocation, "values" | "runtime" | "globals" | "entries"> & BakedTarget;
+type GivenInputs = Pick<BuildInvocation, "context" | "options" | "runtime" | "globals"> & BakedTarget;
 
 type InputPlaces =
   | {
@@ -74,23 +71,19 @@ export async function readBuildInputs(
   given: GivenInputs,
   { lock, ...options }: { log: Log; keepsContext: boolean; lock?: ReferenceLock | undefined },
 ): Promise<BuildInputs> {
-  const { values, runtime } = given;
-  const network = readNetworkPolicy(values);
+  const { options: asked, runtime } = given;
+  const { platform: platforms = [], target, "max-add-size": maxAddBytes = defaultMaxAddBytes } = asked;
   const dialect = chooseDialect(given);
-  const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
+  const buildArgs = new Map(asked["build-arg"]);
   const epoch = sourceDateEpoch(given);
   // As for docker buildx, the variable is the value of `ARG SOURCE_DATE_EPOCH`, too.
   if (dialect.hasSourceDate && epoch !== undefined) buildArgs.set("SOURCE_DATE_EPOCH", epoch);
-  const labels = readLabels(values.list("label"), dialect);
-  const allowsLocalFrom = values.flag("allow-local-from");
-  const platforms = readPlatforms(values.text("platform"));
-  const target = values.text("target");
-  const uncachedStages = readUncachedStages(values, runtime);
+  const labels = labelsOf(asked, dialect);
+  const uncachedStages = uncachedStagesOf(asked);
   const holder = new DisposableStack();
-  const secrets = holder.use(readSecretOptions(given.entries, runtime));
-  const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
+  const secrets = holder.use(readSecretOptions(asked, runtime));
   const places = locateInputs(given);
-  const defaultExcludes = dialect.filtersContexts && !values.flag("no-default-excludes");
+  const defaultExcludes = dialect.filtersContexts && asked["no-default-excludes"] !== true;
   const settings = { buildArgs, secrets, maxAddBytes, ...options };
   const contexts = await openNamedContexts(
     given,
@@ -100,8 +93,9 @@ export async function readBuildInputs(
   const opened = holder.use(await open(places));
   return {
     ...{ ...opened, contexts },
-    ...{ buildArgs, labels, allowsLocalFrom, network, dialect, platforms, target, uncachedStages, secrets },
-    maxAddBytes,
+    ...{ buildArgs, labels, dialect, platforms, target, uncachedStages, secrets, maxAddBytes },
+    allowsLocalFrom: asked["allow-local-from"] === true,
+    network: networkPolicyOf(asked),
     [Symbol.dispose]: () => holder.dispose(),
   };
 
@@ -135,19 +129,22 @@ export async function readBuildInputs(
   }
 }
 
+/** What says where the inputs of a build are. */
+export interface LocatedBuild extends Pick<BuildRequest, "context" | "inline" | "fetched"> {
+  options: Pick<BuildRequest["options"], "dockerfile">;
+  runtime: Pick<Runtime, "workingDirectory">;
+}
+
 /** Returns the paths of a build's inputs, whether or not they exist. */
 export function locateInputs({
-  values,
+  context,
+  options: { dockerfile: given },
   runtime: { workingDirectory },
   inline,
   fetched,
-}: {
-  values: Values;
-  runtime: Pick<Runtime, "workingDirectory">;
-} & BakedTarget): InputPlaces {
-  const context = values.positionals[0] ?? ".";
+}: LocatedBuild): InputPlaces {
   // As in docker build. A file named - is given as ./-.
-  const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
+  const named = given === "-" ? "/dev/stdin" : given;
   const source: ContextSource =
     fetched === undefined
       ? readContextSource(context, workingDirectory)
@@ -182,75 +179,39 @@ function locateInline(
   return { isFetched: false, source, dockerfile, ignore: { contextPath, dockerfilePath: absolutePath } };
 }
 
-/** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and is ignored if it is unset there. */
-function readBuildArgs(
-  given: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
-): Map<string, string> {
-  const values = new Map<string, string>();
-  for (const text of given) {
-    const [name, value = environment[name]] = splitKeyValue(text, "--build-arg");
-    if (value === undefined) values.delete(name);
-    else values.set(name, value);
-  }
-  return values;
-}
-
 /** Ends an endless response before the service's disk is full. */
 export const defaultMaxAddBytes = 16 * 1024 ** 3;
 
-/** Reads a size such as `500M`. K, M, G and T are powers of 1024; 0 means no limit. */
-function readMaxAddBytes(text: string | undefined): number {
-  if (text === undefined) return defaultMaxAddBytes;
-  const [, digits, unit = ""] = /^(\d{1,15})([KMGT])?i?B?$/i.exec(text) ?? [];
-  if (digits === undefined) {
-    throw usageError(
-      wording`${{ option: "max-add-size" }} takes a size, not ${JSON.stringify(text)}`,
-      wording`Write a number of bytes, or one with a unit: ${{ option: "max-add-size" }} 500M.`,
-    );
-  }
-  const bytes = Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
-  return bytes === 0 ? Number.POSITIVE_INFINITY : bytes;
+/** `--network=host` gives every RUN the host's network, and so allows it, too. */
+function networkPolicyOf({
+  network: mode = "default",
+  allow = [],
+  "add-host": hosts = [],
+}: BuildRequest["options"]): NetworkPolicy {
+  return { mode, allowsHost: mode === "host" || allow.includes("network.host"), hosts };
 }
 
-/** Reads the values of `--label` as docker build does: a key alone has an empty value, and the last one counts. */
-function readLabels(given: readonly string[], dialect: Dialect): Map<string, string> {
-  if (given.length > 0 && !dialect.keepsConfiguration)
-    throw usageError(
-      wording`--label needs ${{ option: "docker" }}`,
-      wording`Without ${{ option: "docker" }} an image has no labels, not even those of the Dockerfile.`,
-    );
-  return new Map(
-    given.map((text): [string, string] => {
-      const [key, value = ""] = splitKeyValue(text, "--label");
-      return [key, value];
-    }),
+function labelsOf(
+  { label: labels = new Map() }: BuildRequest["options"],
+  dialect: Dialect,
+): ReadonlyMap<string, string> {
+  if (labels.size === 0 || dialect.keepsConfiguration) return labels;
+  throw usageError(
+    wording`--label needs ${{ option: "docker" }}`,
+    wording`Without ${{ option: "docker" }} an image has no labels, not even those of the Dockerfile.`,
   );
 }
 
-/** Reads `--no-cache-filter STAGE[,STAGE...]`. As in buildx, it can't be used with `--no-cache`. */
-function readUncachedStages(values: Values, { isPlugin }: Pick<Runtime, "isPlugin">): string[] {
-  const given = values.list("no-cache-filter").flatMap((text) => text.split(","));
-  // buildx leaves out empty ones.
-  const names = isPlugin === true ? given.filter((name) => name !== "") : given;
-  if (names.includes(""))
-    throw usageError(
-      wording`${{ option: "no-cache-filter" }} takes the names of stages, separated by commas: one is empty`,
-      wording`${{ option: "no-cache" }} builds all stages again.`,
-    );
-  if (names.length > 0 && values.flag("no-cache"))
-    throw usageError(
-      wording`${{ option: "no-cache" }} and ${{ option: "no-cache-filter" }} cannot be used together`,
-      wording`${{ option: "no-cache" }} builds all stages again.`,
-    );
-  return [...new Set(names)];
-}
-
-/** Splits `KEY=VALUE` or `KEY`, the value of `option`. */
-function splitKeyValue(text: string, option: string): [key: string, value: string | undefined] {
-  const pair = splitPair(text);
-  if (pair[0] !== "") return pair;
-  throw usageError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, "The name is missing.");
+/** As in buildx, `--no-cache-filter` can't be used with `--no-cache`. */
+function uncachedStagesOf({
+  "no-cache": rebuildsAll,
+  "no-cache-filter": stages = [],
+}: BuildRequest["options"]): readonly string[] {
+  if (stages.length === 0 || rebuildsAll !== true) return stages;
+  throw usageError(
+    wording`${{ option: "no-cache" }} and ${{ option: "no-cache-filter" }} cannot be used together`,
+    wording`${{ option: "no-cache" }} builds all stages again.`,
+  );
 }
 
 /** Returns what the hashes of a context's files are stored under. The directory of a fetched context differs with each commit. */

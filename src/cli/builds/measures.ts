@@ -2,9 +2,9 @@ import { steadyTime } from "../../clock.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { RecordedBuild } from "../../terminal/timeline/spans.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { chooseServiceFor, serviceName } from "../service/choice.ts";
 import type { ServiceWatcher } from "../service/connection.ts";
+import type { BuildInvocation } from "./request.ts";
 import type { ResultFiles } from "./result-files.ts";
 
 /** The measurements of a build for `--trace` and `--timings`. */
@@ -21,11 +21,11 @@ export interface Measures extends ServiceWatcher {
 
 /** Starts the measurement. Returns `undefined`, and loads no code for it, if neither option is given. */
 export async function startMeasures(
-  { values, runtime, globals }: Invocation,
+  { options, runtime, globals }: BuildInvocation,
   progress: Progress,
   files: Pick<ResultFiles, "writeTrace">,
 ): Promise<Measures | undefined> {
-  const [wantsTrace, wantsTimings] = [values.text("trace") !== undefined, values.flag("timings")];
+  const [wantsTrace, wantsTimings] = [options.trace !== undefined, options.timings === true];
   if (!wantsTrace && !wantsTimings) return undefined;
   const { createTimeline } = await import("../../terminal/timeline/timeline.ts");
   const { createRequestRecorder } = await import("../../terminal/timeline/requests.ts");
@@ -35,7 +35,7 @@ export async function startMeasures(
   const now = () => steadyTime(clock);
   const requests = createRequestRecorder(now);
   const timeline = createTimeline(now, requests);
-  const isJson = values.text("progress") === "json";
+  const isJson = options.progress === "json";
   let build: RecordedBuild | undefined;
   let isPrinted = false;
 
@@ -49,7 +49,7 @@ export async function startMeasures(
   }
 
   function nameService(): string {
-    if (values.list("platform-service").length > 0) return "services";
+    if (options["platform-service"] !== undefined) return "services";
     return serviceName(chooseServiceFor(runtime, globals));
   }
 

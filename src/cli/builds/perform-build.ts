@@ -6,7 +6,6 @@ import type { Platform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
-import type { Invocation } from "../command-line/command.ts";
 import {
   type BuildOutput,
   isForDaemon,
@@ -49,7 +48,7 @@ export async function performBuild(
   const emit: Emit = (event) => {
     recording.note(event);
     // The reasons are recorded of every build, and shown if they are asked for.
-    if (event.type !== "explained" || invocation.values.flag("explain")) progress.emit(event);
+    if (event.type !== "explained" || invocation.options.explain === true) progress.emit(event);
   };
   await using _connections = together === undefined ? invocation.keyed?.connections : undefined;
   try {
@@ -129,7 +128,7 @@ async function prepareAndRun(
         const written = async () => (together === undefined ? shared.write() : undefined);
         const how = { signal: runtime.signal, written, log };
         const result = await runAndSave(prepared, { platforms, inputsFor: observerOf }, how);
-        if (outputs.length > 0) requireCompleteImage(result.missing, outputs, invocation.values);
+        if (outputs.length > 0) requireCompleteImage(result.missing, outputs, invocation.options);
         return result;
       },
       async deliver(result) {
@@ -143,7 +142,7 @@ async function prepareAndRun(
     for (const { uuid, service } of imagesIn(result)) await service.connection.requireKept(uuid);
     // Builds at once wait for each other, so that none loses what another one adds.
     if (opened !== undefined) main.connection.store.atomically(() => opened.save(inputs, log));
-    const writesMetadata = together?.writesMetadata ?? invocation.values.text("metadata-file") !== undefined;
+    const writesMetadata = together?.writesMetadata ?? invocation.options["metadata-file"] !== undefined;
     const describe = async () => (await import("./metadata/buildx-metadata.ts")).describeForBuildx;
     const buildx = writesMetadata
       ? await (await describe())(inputs, recording, invocation, opened)
@@ -220,14 +219,14 @@ async function conclude(
   session: string,
   /** That of the failed step. */
   { connection, globals, option }: BuildService,
-  invocation: Invocation,
+  invocation: BuildInvocation,
 ): Promise<unknown> {
   const { concludeFailure, ServiceFailure, withDebugHint } = await import("./failed-result.ts");
   const described = withDebugHint(error, {
     session,
     globals,
     store: connection.store,
-    opensShell: invocation.values.text("on-error") === "shell",
+    opensShell: invocation.options["on-error"] === "shell",
   });
   const concluded = await concludeFailure(described, session, connection, { ...invocation, globals });
   return option !== undefined && concluded instanceof BoughError

@@ -16,7 +16,6 @@ import { createSingleFlight } from "../../once.ts";
 import type { Slots } from "../../slots.ts";
 import type { Store } from "../../store/store.ts";
 import { type Log, prefixLog } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
 import { isEmbedded } from "../service/choice.ts";
 import type { ChosenService, Connections } from "../service/connections.ts";
@@ -28,6 +27,7 @@ import { type BuildInputs, fileTableOf } from "./inputs.ts";
 import type { BuildOptions } from "./options/build-options.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 import { machineOf, type PreparedBuild } from "./prepared-build.ts";
+import type { BuildInvocation } from "./request.ts";
 import { openThinBases } from "./thin-bases.ts";
 
 /** What several builds of one command share. */
@@ -50,8 +50,8 @@ export interface BuildsTogether {
 /** What is known of the files of a context. */
 export type FileTables = Pick<SourceFiles, "hashes" | "fileStates">;
 
-interface Surroundings {
-  invocation: Invocation;
+interface PlannedWith {
+  invocation: BuildInvocation;
   log: Log;
   together: BuildsTogether | undefined;
   connections: Pick<Connections, "connectTo">;
@@ -62,7 +62,7 @@ export async function openServices(
   chosen: readonly [ChosenService, ...ChosenService[]],
   { dialect, platforms }: Pick<BuildInputs, "dialect" | "platforms">,
   jobsIn: BuildOptions["jobsIn"],
-  { log, together, connections }: Surroundings,
+  { log, together, connections }: PlannedWith,
 ): Promise<[BuildService, ...BuildService[]]> {
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const open = async (each: ChosenService): Promise<BuildService> => {
@@ -108,7 +108,7 @@ export interface PlannedBuild {
 export async function prepareBuild(
   services: readonly [BuildService, ...BuildService[]],
   build: PlannedBuild,
-  { invocation, together }: Pick<Surroundings, "invocation" | "together">,
+  { invocation, together }: Pick<PlannedWith, "invocation" | "together">,
 ): Promise<PreparedBuild[]> {
   const { inputs, options, sharing, shared, asked, common } = build;
   const { tags, useCache, pullsImages, measuresLayers, jobsIn, limits, timeout } = options;

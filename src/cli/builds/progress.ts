@@ -4,26 +4,33 @@ import { usageError } from "../../errors.ts";
 import type { SpoolFile } from "../../terminal/output/held-output.ts";
 import { createPlainProgress, type Progress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { stateDirectory, watchedTerminal } from "../process/runtime.ts";
-import { readProgressMode } from "./options/result-definitions.ts";
+import type { LocatedBuild } from "./inputs.ts";
+import type { ProgressMode } from "./options/result-definitions.ts";
 
-type Mode = ReturnType<typeof readProgressMode>;
-
-/** Creates the display that `--progress` selects, and loads only its code. In GitHub Actions, log lines have annotations. */
+/**
+ * Creates a display, and loads only its code. In GitHub Actions, log lines have annotations.
+ *
+ * @param build the one that is shown; `undefined` for several
+ */
 export async function createProgress(
-  invocation: Invocation,
-  { hasOneDockerfile = true } = {},
+  given: ProgressMode | undefined,
+  surroundings: Surroundings,
+  build?: LocatedBuild,
 ): Promise<Progress> {
-  const mode = chooseMode(invocation);
-  const progress = await createDisplay(mode, invocation);
-  if (mode !== "plain" || invocation.runtime.environment.GITHUB_ACTIONS !== "true") return progress;
+  const mode = chooseMode(given, surroundings);
+  const progress = await createDisplay(mode, surroundings);
+  if (mode !== "plain" || surroundings.runtime.environment.GITHUB_ACTIONS !== "true") return progress;
   const { annotateBuild } = await import("./annotate.ts");
-  return annotateBuild(progress, invocation, hasOneDockerfile);
+  return annotateBuild(progress, surroundings, build);
 }
 
-async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation): Promise<Progress> {
-  const { runtime, globals, log } = invocation;
+async function createDisplay(
+  mode: Exclude<ProgressMode, "auto">,
+  surroundings: Surroundings,
+): Promise<Progress> {
+  const { runtime, globals, log } = surroundings;
   const { stderr, clock, wordsOf } = runtime;
   const open = () => openSpoolFile(stateDirectory(runtime));
   switch (mode) {
@@ -65,10 +72,12 @@ async function createDisplay(mode: Exclude<Mode, "auto">, invocation: Invocation
   }
 }
 
-/** Returns the mode of `--progress`, else one that suits standard error. Throws a usage BoughError if the mode is impossible. */
-function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
+/** Returns the mode, or one that suits standard error. Throws a usage BoughError if the mode is impossible. */
+function chooseMode(
+  mode: ProgressMode = "auto",
+  { runtime, globals }: Surroundings,
+): Exclude<ProgressMode, "auto"> {
   const { stderr, environment } = runtime;
-  const mode = readProgressMode(values);
   if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
     throw usageError(
       `--progress ${mode} needs a terminal on standard error`,

@@ -1,20 +1,16 @@
 import type { PlatformImage } from "../../builder/result.ts";
-import type { Invocation } from "../command-line/command.ts";
-import { type OptionsOf, valuesOf } from "../command-line/request.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { FetchedContext } from "../contexts/fetched-context.ts";
-import { type BuildEntries, type EntryOption, noEntries } from "../entries/build-entries.ts";
 import type { KeyedBuild } from "./keys/keyed-build.ts";
-import type { inputDefinitions } from "./options/input-definitions.ts";
-import type { resultDefinitions } from "./options/result-definitions.ts";
+import type { BuildOptionValues } from "./options/build-parsers.ts";
 
-/** What is built, and how: the values of the options of `bough build`. */
+/** What is built, and how. */
 export interface BuildRequest extends BakedTarget {
   context: string;
-  options: Omit<OptionsOf<typeof inputDefinitions & typeof resultDefinitions>, EntryOption>;
-  entries?: Partial<BuildEntries>;
+  options: BuildOptionValues;
 }
 
-/** What `bough bake` adds to a command line. `inline`: a Dockerfile that is in no file; `name` tells it from others of the same context. */
+/** What `bough bake` adds. `inline`: a Dockerfile that is in no file; `name` tells it from others of the same context. */
 export interface BakedTarget {
   /** The target's name. */
   target?: string;
@@ -28,15 +24,4 @@ export interface BakedTarget {
 }
 
 /** The request of a build, with what a build needs beside it. */
-export type BuildInvocation = Invocation & BakedTarget & { entries: BuildEntries };
-
-export function invocationOf(
-  { context, options, entries, ...baked }: BuildRequest,
-  surroundings: Omit<Invocation, "values">,
-): BuildInvocation {
-  return {
-    ...{ ...surroundings, ...baked },
-    values: valuesOf(options, [context]),
-    entries: { ...noEntries, ...entries },
-  };
-}
+export type BuildInvocation = BuildRequest & Surroundings;

@@ -6,7 +6,6 @@ import { indexTypes } from "../../image/oci-layout.ts";
 import { wording } from "../../messages/wording.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { jsonText } from "../../terminal/json-text.ts";
-import type { Invocation } from "../command-line/command.ts";
 import {
   findPlace,
   type ResultPlace,
@@ -16,9 +15,9 @@ import {
   writeAllOrNone,
 } from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
-import { locateInputs } from "./inputs.ts";
+import { type LocatedBuild, locateInputs } from "./inputs.ts";
 import type { OpenedLock } from "./lock/open-lock.ts";
-import type { BakedTarget, BuildInvocation } from "./request.ts";
+import type { BuildInvocation } from "./request.ts";
 
 /** Files that a build writes: `--metadata-file` and `--iidfile` if it succeeds, `--trace` and `--report` in any case. */
 export interface ResultFiles {
@@ -55,13 +54,13 @@ export function prepareResultFiles(invocation: BuildInvocation): ResultFiles {
 
 /** Throws a BoughError of kind `usage` if a path can be seen to be unusable. Writes and removes nothing. */
 export function findResultFiles(invocation: BuildInvocation) {
-  const { values, runtime } = invocation;
-  const placeOf = (name: string) => {
-    const given = values.text(name);
+  const { options, runtime } = invocation;
+  const placeOf = (name: ResultOption) => {
+    const given = options[name];
     return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
   };
-  const files = Object.entries(contents).flatMap(([name, textOf]) =>
-    placeOf(name).map((place) => ({ ...place, name, textOf })),
+  const files = (["metadata-file", "digest-file", "iidfile"] as const).flatMap((name) =>
+    placeOf(name).map((place) => ({ ...place, name, textOf: contents[name] })),
   );
   const traces = placeOf("trace");
   const reports = placeOf("report");
@@ -77,21 +76,20 @@ export function findResultFiles(invocation: BuildInvocation) {
 
 /** Opens the lock of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for one that can't be used. */
 export async function openLock(
-  invocation: Pick<Invocation, "values" | "runtime">,
+  invocation: Pick<BuildInvocation, "options" | "runtime">,
 ): Promise<OpenedLock | undefined> {
   const place = findLock(invocation);
   // Few builds have one.
-  return place && (await import("./lock/open-lock.ts")).openLock(place, invocation.values);
+  return place && (await import("./lock/open-lock.ts")).openLock(place, invocation.options);
 }
 
 /** Returns the place of `--lock`; `undefined` without it. Throws a BoughError of kind `usage` for options that need it. */
-function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): ResultPlace | undefined {
-  const given = values.text("lock");
-  if (given !== undefined) return findPlace("--lock", given, runtime.workingDirectory);
-  const [option] = [
-    ...(values.flag("locked") ? ["locked"] : []),
-    ...(values.list("update-lock").length > 0 ? ["update-lock"] : []),
-  ];
+function findLock({
+  options,
+  runtime,
+}: Pick<BuildInvocation, "options" | "runtime">): ResultPlace | undefined {
+  if (options.lock !== undefined) return findPlace("--lock", options.lock, runtime.workingDirectory);
+  const option = (["locked", "update-lock"] as const).find((name) => (options[name] ?? false) !== false);
   if (option === undefined) return undefined;
   throw usageError(
     wording`${{ option }} needs ${{ option: "lock" }}`,
@@ -99,11 +97,15 @@ function findLock({ values, runtime }: Pick<Invocation, "values" | "runtime">): 
   );
 }
 
+type ResultOption = "metadata-file" | "digest-file" | "iidfile" | "trace" | "report";
+
 /** Keys of docker buildx about the build, which only `--metadata-file` has. */
 type BuildxKeys = Readonly<Record<string, unknown>> | undefined;
 
 /** Contents by option. */
-const contents: Readonly<Record<string, (result: BuildResult, buildx: BuildxKeys) => string>> = {
+const contents: Readonly<
+  Record<Exclude<ResultOption, "trace" | "report">, (result: BuildResult, buildx: BuildxKeys) => string>
+> = {
   "metadata-file": (result, buildx) => `${jsonText(metadataOf(result, buildx), { indent: 2 })}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
   // docker build writes no line end either.
@@ -161,10 +163,7 @@ function asInBuildx(
 }
 
 /** Throws a usage BoughError if a file would replace an input of the build. */
-export function refuseInput(
-  place: ResultPlace,
-  invocation: Pick<Invocation, "values" | "runtime"> & BakedTarget,
-): void {
+export function refuseInput(place: ResultPlace, invocation: LocatedBuild): void {
   const places = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
   const inputs = [
@@ -178,7 +177,7 @@ export function refuseInput(
 /** Throws a usage BoughError if a file would replace an archive that the build writes. */
 export function refuseOutput(
   place: ResultPlace,
-  invocation: Pick<BuildInvocation, "entries" | "runtime">,
+  invocation: Pick<BuildInvocation, "options" | "runtime">,
 ): void {
   const output = readablePlaces(invocation).find(({ path }) => isSameFile(path, place.path));
   if (output !== undefined) throw unusablePlace(place, `--output ${output.given} writes the same file`);
@@ -190,7 +189,7 @@ export function requireInputsKept(invocation: BuildInvocation): void {
 }
 
 /** Returns the places of outputs; none if they can't be read: the build says so once the files of an earlier one are gone. */
-function readablePlaces(invocation: Pick<BuildInvocation, "entries" | "runtime">): ResultPlace[] {
+function readablePlaces(invocation: Pick<BuildInvocation, "options" | "runtime">): ResultPlace[] {
   try {
     return outputPlaces(invocation);
   } catch (error) {
@@ -199,8 +198,8 @@ function readablePlaces(invocation: Pick<BuildInvocation, "entries" | "runtime">
   }
 }
 
-function outputPlaces({ entries, runtime }: Pick<BuildInvocation, "entries" | "runtime">): ResultPlace[] {
-  return entries.outputs.flatMap(({ dest, text }) =>
+function outputPlaces({ options, runtime }: Pick<BuildInvocation, "options" | "runtime">): ResultPlace[] {
+  return (options.output ?? []).flatMap(({ dest, text }) =>
     dest === undefined || dest === "-"
       ? []
       : [{ option: "--output", given: text, path: resolve(runtime.workingDirectory, dest) }],

@@ -2,11 +2,10 @@ import type { BuildResult } from "../../builder/result.ts";
 import { messageOf } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { usesKey } from "./keys/key-in-tags.ts";
 import { type Measures, startMeasures } from "./measures.ts";
-import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
 import { type Recording, startRecording } from "./recording/recording.ts";
@@ -17,7 +16,7 @@ import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files
  * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
  * one that its options select.
  */
-export async function runBuildCommand(given: BuildInvocation, show = createProgress): Promise<number> {
+export async function runBuildCommand(given: BuildInvocation, show = showBuild): Promise<number> {
   await checkOnError(given);
   const progress = await show(given).catch((error: unknown) => {
     // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
@@ -26,7 +25,7 @@ export async function runBuildCommand(given: BuildInvocation, show = createProgr
   });
   let invocation: BuildInvocation = given;
   let measures: Measures | undefined;
-  const hasReport = invocation.values.text("report") !== undefined;
+  const hasReport = invocation.options.report !== undefined;
   let recording = startRecording(invocation, { keepsOutput: hasReport });
   let files: ResultFiles | undefined;
   try {
@@ -49,7 +48,7 @@ export async function runBuildCommand(given: BuildInvocation, show = createProgr
       files.write(result, buildx);
       if (hasReport) await writeReport(recording, files, invocation);
       measures?.end(result.seconds);
-      if (invocation.values.flag("explain") && result.steps.every(({ cached }) => cached !== false))
+      if (invocation.options.explain === true && result.steps.every(({ cached }) => cached !== false))
         progress.log.info("every layer is cached: there is nothing to explain");
       // The last event: emitted only after the files are written.
       progress.emit({ type: "finished", result });
@@ -71,7 +70,7 @@ export async function runBuildCommand(given: BuildInvocation, show = createProgr
     progress.close();
     measures?.print();
     const isReported = progress.fail(error);
-    if (invocation.values.text("on-error") === "shell") {
+    if (invocation.options["on-error"] === "shell") {
       const { openShellAfter } = await import("./failed-result.ts");
       const exitCode = await openShellAfter(error, invocation, isReported);
       if (exitCode !== undefined) return exitCode;
@@ -88,7 +87,7 @@ async function withKey(
   progress: Progress,
   files: ResultFiles,
 ): Promise<BuildInvocation | "skipped" | undefined> {
-  if (!usesKey(given) && !given.values.flag("skip-existing")) return undefined;
+  if (!usesKey(given) && given.options["skip-existing"] !== true) return undefined;
   const { findOwnKey, printExisting } = await import("./keys/own-key.ts");
   const own = await findOwnKey({ ...given, log: progress.log }, measures);
   if (own.existing === undefined) return { ...own.invocation, log: given.log };
@@ -99,23 +98,31 @@ async function withKey(
   return "skipped";
 }
 
+function showBuild(invocation: BuildInvocation): Promise<Progress> {
+  return createProgress(invocation.options.progress, invocation, invocation);
+}
+
 /** Writes `--report`. A build that failed before it began to run has none. */
-async function writeReport(recording: Recording, files: ResultFiles, invocation: Invocation): Promise<void> {
+async function writeReport(
+  recording: Recording,
+  files: ResultFiles,
+  invocation: Surroundings,
+): Promise<void> {
   const recorded = recording.read();
   if (recorded === undefined) return;
   const { reportOf } = await import("../history/page.ts");
   files.writeReport(await reportOf(recorded, invocation));
 }
 
-async function checkOnError({ values, runtime }: Invocation): Promise<void> {
-  if (readOnError(values) === undefined) return;
+async function checkOnError({ options, runtime }: BuildInvocation): Promise<void> {
+  if (options["on-error"] === undefined) return;
   const { requireTerminal } = await import("../run/terminal.ts");
   const hint = "Leave it out: a failed build prints the commands that open the failed step.";
   requireTerminal(runtime, "bough build --on-error shell", hint);
 }
 
 /** Prints the result of a build. */
-function printImage(invocation: Invocation, result: BuildResult): void {
+function printImage(invocation: Surroundings, result: BuildResult): void {
   const { image, tags, session, exported, platforms } = result;
   printResult(invocation, {
     id: invocation.runtime.isPlugin ? dockerIdOf(result) : (platforms?.map((each) => each.image) ?? image),

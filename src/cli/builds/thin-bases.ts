@@ -1,7 +1,7 @@
 import type { RemoteBases } from "../../builder/job.ts";
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { registryHost } from "../../registry/repository.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { AttestationOptions } from "../export/attestation-options.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
 import type { BuildService } from "./build-services.ts";
@@ -20,7 +20,7 @@ interface AskedImage {
 export async function openThinBases(
   build: AskedImage,
   { connection: { service }, supports }: Pick<BuildService, "connection" | "supports">,
-  { runtime: { fetch, clock, environment, signal } }: Invocation,
+  { runtime: { fetch, clock, environment, signal } }: Surroundings,
 ): Promise<RemoteBases | undefined> {
   const registry = needsContents(build) ? undefined : onlyRegistry(build);
   if (registry === undefined || !supports.isInThisProcess || !(await supports.remoteLayers()))

@@ -3,7 +3,7 @@ import type { ExportedAs } from "../../builder/result.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import { createSlots, type Slots } from "../../slots.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { partsFor } from "../export/annotations.ts";
 import type { AttestOutput } from "../export/attest.ts";
 import { type BuildOutput, isInline } from "../export/build-outputs.ts";
@@ -42,7 +42,7 @@ interface BuildToWrite {
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
   { images, isMap, sign, topAnnotations, directories }: BuildToWrite,
-  invocation: Invocation,
+  invocation: Surroundings,
   log: Log,
   daemon: Daemon | undefined,
 ): Promise<ExportedAs[]> {
@@ -108,7 +108,7 @@ interface WrittenFiles extends Pick<BuildToWrite, "images" | "directories"> {
 async function writeFiles(
   path: string,
   { images, isSplit, fileTime, directories }: WrittenFiles,
-  invocation: Invocation,
+  invocation: Surroundings,
   log: Log,
 ): Promise<void> {
   const owners = new Map<string, string>();

@@ -11,7 +11,7 @@ import { openBlobStore } from "../../registry/open-blob-store.ts";
 import { parseRecord } from "../../service/http/json.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { sha256Of } from "../../sha256.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { type CacheEntry, parseCaches, type WrittenCacheEntry, wrongCache } from "../entries/cache.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { githubStores } from "./github-cache.ts";
@@ -156,7 +156,7 @@ export function parseStore(
 
 export async function readStore(
   store: CacheStore,
-  invocation: Pick<Invocation, "runtime">,
+  invocation: Pick<Surroundings, "runtime">,
 ): Promise<FoundIndex> {
   const { clock, signal } = invocation.runtime;
   const place = createArtifactPlace(store, { store: open(store, invocation), clock, signal });
@@ -168,7 +168,10 @@ export async function readStore(
 }
 
 /** Removes the cache's manifest; the registry's own collection removes its layers. Refuses anything else that has the tag. */
-export async function removeStore(store: CacheStore, invocation: Pick<Invocation, "runtime">): Promise<void> {
+export async function removeStore(
+  store: CacheStore,
+  invocation: Pick<Surroundings, "runtime">,
+): Promise<void> {
   const { signal } = invocation.runtime;
   if (isGithub(store.address))
     throw new BoughError(`${store.label} can't be removed from here: only GitHub removes its entries`, {
@@ -184,7 +187,7 @@ export async function removeStore(store: CacheStore, invocation: Pick<Invocation
 
 function open(
   { address }: CacheStore,
-  { runtime: { fetch, clock, environment, github } }: Pick<Invocation, "runtime">,
+  { runtime: { fetch, clock, environment, github } }: Pick<Surroundings, "runtime">,
 ) {
   return openBlobStore(address, { fetch, clock, environment, github, followsLocation: true });
 }

@@ -3,7 +3,7 @@ import { createIndexReader, type IndexReader } from "../../builder/scopes/read-i
 import { scopeOfTag, scopeTagPrefix } from "../../builder/scopes/scope-name.ts";
 import { createScopePlace } from "../../builder/scopes/service-place.ts";
 import type { Service } from "../../service/client.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 
 /** Lists the scopes in alphabetical order. */
 export async function listScopeNames(service: Pick<Service, "listImages">): Promise<string[]> {
@@ -16,7 +16,7 @@ export async function listScopeNames(service: Pick<Service, "listImages">): Prom
 export async function readScope(
   name: string,
   service: Service,
-  { runtime: { signal }, log: { warn } }: Pick<Invocation, "runtime" | "log">,
+  { runtime: { signal }, log: { warn } }: Pick<Surroundings, "runtime" | "log">,
 ): Promise<{ found: FoundIndex; reader: IndexReader }> {
   const reader = createIndexReader(createScopePlace(name, { service, signal, warn }), { warn });
   const found = await reader.read();

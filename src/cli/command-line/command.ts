@@ -66,12 +66,16 @@ interface Group {
 
 export type CommandTable = Readonly<Record<string, Entry>>;
 
-/** The input of a command's `run`; citty passes it as `data`. */
-export interface Invocation {
-  values: Values;
+/** What an operation has beside its request: from whom it comes, on which machine. */
+export interface Surroundings {
   globals: GlobalOptions;
   runtime: Runtime;
   log: Log;
+}
+
+/** The input of a command's `run`; citty passes it as `data`. */
+export interface Invocation extends Surroundings {
+  values: Values;
   /** All of bough's commands. */
   commands: CommandTable;
 }

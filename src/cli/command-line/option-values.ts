@@ -6,6 +6,8 @@ import { formatPlatform, machinePlatform, type Platform, parsePlatform } from ".
 import { nearest } from "../../suggest.ts";
 
 /** Parses the value of an option that takes a positive whole number. */
+export function positiveInteger(text: string, option: string, hint?: string): number;
+export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined;
 export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
@@ -68,9 +70,9 @@ export function parseTime(
   );
 }
 
-/** Reads `--platform`. Like buildx, takes `local` for this machine's platform. */
-export function readPlatforms(text: string | undefined): Platform[] {
-  const words = text === undefined ? [] : text.split(",").map((each) => each.trim());
+/** Parses lists with commas. Like buildx, takes `local` for this machine's platform. */
+export function parsePlatforms(lists: readonly string[]): Platform[] {
+  const words = lists.flatMap((list) => list.split(",")).map((each) => each.trim());
   const given = words.map((each) => parsePlatform(each.toLowerCase() === "local" ? machinePlatform() : each));
   return [...new Map(given.map((platform) => [formatPlatform(platform), platform])).values()];
 }

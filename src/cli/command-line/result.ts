@@ -12,7 +12,7 @@ import {
   type TableStyle,
 } from "../../terminal/table.ts";
 import { visible, visibleLines } from "../../visible.ts";
-import type { Invocation } from "./command.ts";
+import type { Invocation, Surroundings } from "./command.ts";
 
 /** A command's result in its forms, for standard output. */
 export interface Result<Json = unknown> {
@@ -32,7 +32,7 @@ export function printed(
 }
 
 export function printResult(
-  { globals, runtime }: Pick<Invocation, "globals" | "runtime">,
+  { globals, runtime }: Pick<Surroundings, "globals" | "runtime">,
   result: Result,
 ): void {
   const { stdout, clock } = runtime;

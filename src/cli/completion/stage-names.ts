@@ -7,9 +7,14 @@ import { maxDockerfileBytes } from "../contexts/dockerfile-file.ts";
 /** Returns the names of the stages of the Dockerfile that the words of `bough build` name. In a list, they follow the last comma. */
 export function findStageNames(
   current: string,
-  given: Pick<Invocation, "runtime" | "globals" | "values">,
+  { values, runtime }: Pick<Invocation, "runtime" | "values">,
 ): string[] {
-  const { dockerfile } = locateInputs(given);
+  const [context = "."] = values.positionals;
+  const { dockerfile } = locateInputs({
+    context,
+    options: { dockerfile: values.text("dockerfile") },
+    runtime,
+  });
   if (dockerfile === undefined) return [];
   const { absolutePath, path } = dockerfile;
   const stats = statSync(absolutePath);

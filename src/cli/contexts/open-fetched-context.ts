@@ -13,7 +13,6 @@ import {
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { type BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isStandardInput } from "../process/same-file.ts";
 import type { FetchedSource } from "./context-source.ts";
@@ -47,9 +46,9 @@ export async function openFetchedContext(
   source: FetchedSource,
   named: DockerfilePlace | undefined,
   settings: Settings,
-  given: Pick<Invocation, "values" | "runtime">,
+  given: { options: { readonly dockerfile?: string | undefined }; runtime: Runtime },
 ): Promise<OpenedContext> {
-  const { runtime, values } = given;
+  const { runtime, options } = given;
   if (source.kind === "stdin" && named !== undefined) requireOtherFile(named);
   using stack = new DisposableStack();
   const contexts = placeForContexts(settings, runtime, stack);
@@ -57,7 +56,7 @@ export async function openFetchedContext(
   stack.use(fetched.held);
   const dockerfile =
     named === undefined
-      ? await readOwn(fetched, values.text("dockerfile"), runtime)
+      ? await readOwn(fetched, options.dockerfile, runtime)
       : await readNamed(named, fetched, runtime);
   const ignore = readRules(fetched, dockerfile.path, settings);
   const { tree, files, place } = fetched;

@@ -6,7 +6,7 @@ import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import { listScopeNames, readScope } from "../cache/read-scope.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/runtime.ts";
@@ -142,7 +142,7 @@ export const scopeOwner = "scope ";
  */
 export async function addScopeUses(
   uses: Map<string, SessionUse>,
-  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
+  { runtime, globals, log }: Surroundings,
 ): Promise<void> {
   try {
     const silent = { ...log, info() {} };

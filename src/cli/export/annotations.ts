@@ -24,22 +24,20 @@ export interface Annotation {
   text: string;
 }
 
-interface ReadAnnotations {
+interface PlacedAnnotations {
   annotations: readonly Annotation[];
   /** Sentences on those that no output keeps. */
   ignored: readonly string[];
 }
 
 /**
- * Reads `[TYPE[,TYPE...]:]KEY=VALUE`, in which a TYPE may have a platform in brackets. Throws if no output has the part that is to
- * be annotated; in the place of docker's builder it is left out, as docker does.
+ * Throws if no output has the part that is to be annotated; in the place of docker's builder it is left out, as docker does.
  */
-export function readAnnotations(
-  given: readonly string[],
+export function placeAnnotations(
+  annotations: readonly Annotation[],
   destinations: readonly OutputDestination[],
   { isPlugin }: Pick<Runtime, "isPlugin">,
-): ReadAnnotations {
-  const annotations = given.flatMap((text) => parseAnnotation(text, "manifest"));
+): PlacedAnnotations {
   const ignored = new Set<string>();
   for (const { part, text } of annotations) {
     const problem = problemOf(part, text, destinations);
@@ -64,7 +62,7 @@ export function partsFor(annotations: readonly Annotation[], target: Platform): 
   return parts;
 }
 
-/** Parses the value of one `--annotation`. `otherwise`: the part that is meant if no TYPE is given. */
+/** Parses `[TYPE[,TYPE...]:]KEY=VALUE`, in which a TYPE may have a platform in brackets. `otherwise`: the part that is meant if no TYPE is given. */
 export function parseAnnotation(text: string, otherwise: AnnotatedPart): Annotation[] {
   const [, types = otherwise, key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   if (value === undefined || key === "" || /\s/.test(key))

@@ -1,8 +1,14 @@
 import { BoughError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
-import type { ProvenanceOptions, SbomOptions } from "../entries/attestation.ts";
-import type { BuildEntries } from "../entries/build-entries.ts";
+import type { AttestationEntry, ProvenanceOptions, SbomOptions } from "../entries/attestation.ts";
 import type { Runtime } from "../process/runtime.ts";
+
+/** The options, as they are given. */
+interface GivenAttestations {
+  readonly attest?: readonly AttestationEntry[] | undefined;
+  readonly provenance?: AttestationEntry | undefined;
+  readonly sbom?: AttestationEntry | undefined;
+}
 
 /** `--provenance`, `--sbom` and `--attest`. */
 export interface AttestationOptions {
@@ -17,9 +23,10 @@ export interface AttestationOptions {
  * https://docs.docker.com/build/metadata/attestations/
  */
 export function readAttestationOptions(
-  { attestations }: Pick<BuildEntries, "attestations">,
+  { attest = [], provenance: given, sbom: packages }: GivenAttestations,
   runtime: Pick<Runtime, "isPlugin" | "environment">,
 ): AttestationOptions | undefined {
+  const attestations = [...attest, ...(given ? [given] : []), ...(packages ? [packages] : [])];
   const provenance = attestations.findLast((entry) => entry.kind === "provenance");
   const sbom = attestations.findLast((entry) => entry.kind === "sbom");
   const options = {

@@ -4,10 +4,8 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { wholeName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
-import type { Values } from "../command-line/arguments.ts";
-import type { Invocation } from "../command-line/command.ts";
-import type { BuildEntries } from "../entries/build-entries.ts";
-import { type ImageForm, type OutputEntry, unusable } from "../entries/output.ts";
+import { type ImageForm, type OutputEntry, parseOutput, unusable } from "../entries/output.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { isSameFile } from "../process/same-file.ts";
 import type { Annotation } from "./annotations.ts";
 import {
@@ -37,14 +35,33 @@ export interface BuildOutput extends OutputForm, Pick<OutputEntry, "splitsPlatfo
   ignored: readonly string[];
 }
 
-type Given = Pick<Invocation, "values" | "runtime"> & { entries: Pick<BuildEntries, "outputs"> };
+/** The options of outputs, as they are given. */
+interface GivenOutputs {
+  readonly output?: readonly OutputEntry[] | undefined;
+  readonly push?: boolean | undefined;
+  readonly load?: boolean | undefined;
+}
+
+type Given = Parameters<typeof readTimes>[1] & {
+  options: GivenOutputs & { readonly tag?: readonly string[] | undefined };
+  runtime: Pick<Runtime, "isPlugin" | "stdout">;
+};
+
+/** Returns all outputs: those of `--output`, `--push` and `--load`. */
+function outputsIn({ output = [], push, load }: GivenOutputs): OutputEntry[] {
+  return [
+    ...output,
+    ...(push === true ? [parseOutput("type=registry")] : []),
+    ...(load === true ? [parseOutput("type=docker")] : []),
+  ];
+}
 
 /**
  * Reads `-o/--output` and `--push`, which are those of docker buildx build. Throws before the build if one is impossible.
  * https://docs.docker.com/reference/cli/docker/buildx/build/#output
  */
 export function readBuildOutputs(given: Given, tags: readonly string[]): BuildOutput[] {
-  const outputs = given.entries.outputs.map((entry) => readOutput(entry, tags, given));
+  const outputs = outputsIn(given.options).map((entry) => readOutput(entry, tags, given));
   if (standardOutputs(outputs) > 1)
     throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
   requireOwnFiles(outputs);
@@ -57,7 +74,7 @@ export function readBuildOutputs(given: Given, tags: readonly string[]): BuildOu
  * now, makes no difference.
  */
 export function readOutputForms(given: Given): OutputForm[] {
-  return given.entries.outputs
+  return outputsIn(given.options)
     .filter(({ type }) => ["oci", "image", "registry"].includes(type))
     .map((entry) => formOf(entry, given));
 }
@@ -72,9 +89,9 @@ function formOf(
 
 function readOutput(entry: OutputEntry, tags: readonly string[], given: Given): BuildOutput {
   const { text, type, dest, byDigest, splitsPlatforms, isInsecure, unknown } = entry;
-  const { values, runtime } = given;
+  const { options, runtime } = given;
   // A push by digest needs the names as they are given: none has a tag.
-  const named = entry.names ?? (byDigest ? values.list("tag") : tags);
+  const named = entry.names ?? (byDigest ? (options.tag ?? []) : tags);
   // Where users write docker's command line, a name without a host is one of Docker Hub.
   const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
   const names = isForHub ? named.map(wholeName) : named;
@@ -158,14 +175,14 @@ export function requirePlatformsFit(outputs: readonly BuildOutput[]): void {
 export function requireCompleteImage(
   missing: readonly MissingPart[],
   outputs: readonly BuildOutput[],
-  values: Pick<Values, "flag">,
+  options: { readonly "no-docker"?: boolean | undefined; readonly push?: boolean | undefined },
 ): void {
-  if (values.flag("no-docker")) return;
+  if (options["no-docker"] === true) return;
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
   const hasSettings = kinds.some((kind) => !["local", "tar"].includes(kind));
   const counted = missing.filter(({ what }) => hasSettings || !["CMD", "ENTRYPOINT"].includes(what));
   if (kinds.length === 0 || counted.length === 0) return;
-  const [option, does] = values.flag("push") ? ["--push", "pushes"] : ["--output", "writes"];
+  const [option, does] = options.push === true ? ["--push", "pushes"] : ["--output", "writes"];
   throw usageError(
     `${option} is refused: the image lacks ${describeMissing(counted)}`,
     `With --docker it is built as Docker does; BOUGH_DOCKER=1 makes that the default. --no-docker ${does} it as it is.`,

@@ -10,7 +10,7 @@ import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import type { Connection } from "../service/connection.ts";
 import type { SignImage } from "../signing/open-signer.ts";
@@ -66,7 +66,7 @@ export async function deliverImage(
     topAnnotations,
     sign,
   }: Delivery,
-  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
+  { runtime, globals, log }: Pick<Surroundings, "runtime" | "globals" | "log">,
 ): Promise<DeliveredAs | undefined> {
   const { doing, done } = verbsOf(destination);
   const progress = startImportProgress({
@@ -191,7 +191,7 @@ function withBaseSource(content: ImageToWrite, base: string | undefined): ImageT
 /** dockerd's `maxLayerDepth`: it answers a larger image with "max depth exceeded". */
 const maxDockerLayers = 125;
 
-function warnOfDepth(layers: number, log: Pick<Invocation["log"], "warn">): void {
+function warnOfDepth(layers: number, log: Pick<Surroundings["log"], "warn">): void {
   if (layers <= maxDockerLayers) return;
   log.warn(
     `the image has ${layers} layers, and Docker loads none with more than ${maxDockerLayers}: join RUNs, or copy the result into a stage of its own (COPY --from=STAGE / /)`,

@@ -1,23 +1,29 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import type { Invocation } from "../command-line/command.ts";
 import { readContextSource } from "../contexts/context-source.ts";
+import type { Runtime } from "../process/runtime.ts";
 import type { TimeOptions } from "./image-source.ts";
 
 const variable = "SOURCE_DATE_EPOCH";
 
+interface TimedBuild {
+  /** CONTEXT. */
+  context: string;
+  options: { readonly "build-arg"?: ReadonlyMap<string, string> | undefined };
+  runtime: Pick<Runtime, "environment" | "workingDirectory">;
+}
+
 /** https://reproducible-builds.org/docs/source-date-epoch/ As in Docker, a build argument replaces the variable. */
 export function sourceDateEpoch({
-  values,
+  context,
+  options,
   runtime: { environment, workingDirectory },
-}: Pick<Invocation, "values" | "runtime">): string | undefined {
-  const given = values.list("build-arg").findLast((text) => text.split("=")[0] === variable);
-  const text = given?.includes("=") ? given.slice(variable.length + 1) : environment[variable];
+}: TimedBuild): string | undefined {
+  const text = options["build-arg"]?.get(variable) ?? environment[variable];
   if (text === undefined || text === "") return undefined;
   // As in BuildKit, a directory has no time of its own.
   if (text === "context") {
-    if (readContextSource(values.positionals[0] ?? ".", workingDirectory).kind === "directory")
-      return undefined;
+    if (readContextSource(context, workingDirectory).kind === "directory") return undefined;
     throw usageError(
       `${variable}=context is not supported for a context that is fetched`,
       `Give the time of its commit: ${variable}=$(git log -1 --pretty=%ct)`,
@@ -29,11 +35,8 @@ export function sourceDateEpoch({
   });
 }
 
-export function readTimes(
-  rewritesTimestamps: boolean,
-  invocation: Pick<Invocation, "values" | "runtime">,
-): TimeOptions {
-  const text = sourceDateEpoch(invocation);
+export function readTimes(rewritesTimestamps: boolean, build: TimedBuild): TimeOptions {
+  const text = sourceDateEpoch(build);
   if (rewritesTimestamps && text === undefined) {
     throw new BoughError("timestamps are rewritten to SOURCE_DATE_EPOCH, which is not set", {
       kind: "usage",

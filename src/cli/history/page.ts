@@ -5,7 +5,7 @@ import { type BuildRecord, type BuildWithOutput, inOrder } from "../../history/b
 import { openExistingHistory } from "../../history/history-database.ts";
 import { renderReport } from "../../history/report/report.ts";
 import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { findLayers, sizeOf } from "../images/inspection.ts";
 import { stateDirectory } from "../process/runtime.ts";
 import { findDescription } from "../references/image-argument.ts";
@@ -17,7 +17,7 @@ import { earlierBuild, requireRecord, withSizes } from "./find-build.ts";
 /** Renders the page. What can't be found any more, such as a removed image, is left out. */
 export async function reportOf(
   { record, outputs }: BuildWithOutput,
-  invocation: Invocation,
+  invocation: Surroundings,
 ): Promise<string> {
   const { log } = invocation;
   const { sized, earlier } = compareWithPast(record, invocation);
@@ -31,7 +31,7 @@ export async function reportOf(
 /** Returns the build with the sizes that earlier builds have measured, and the one before it. */
 function compareWithPast(
   record: BuildRecord,
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
 ): { sized: BuildRecord; earlier: BuildRecord | undefined } {
   try {
     const home = stateDirectory(runtime);
@@ -55,7 +55,7 @@ const maxFilesOfLayer = 50_000;
 /** Measures the image and the layers of steps, if the service of the build has them and reports sizes. */
 async function measureBuild(
   record: BuildRecord,
-  invocation: Invocation,
+  invocation: Surroundings,
 ): Promise<{ sizes: ImageSizes | undefined; record: BuildRecord } | undefined> {
   const { steps, result, origin } = record;
   const choice = chooseServiceFor(invocation.runtime, invocation.globals);

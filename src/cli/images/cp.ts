@@ -9,7 +9,7 @@ import { openTemporaryFile } from "../../image/temporary-file.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { cannotWrite, writeChunks } from "../process/write-error.ts";
 import { type ImagePath, pathDescription, resolveImagePath, withRunHint } from "../references/image-path.ts";
@@ -151,7 +151,7 @@ export async function copyDirectory(
   { image, path, meansContents }: ImagePath,
   { local }: LocalPlace,
   service: Service,
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
   options: Pick<ExtractOptions, "style" | "time" | "shared"> = { style: "plain" },
 ): Promise<CopyResult> {
   const entries = await openEntries(service, image, path);

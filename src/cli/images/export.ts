@@ -24,6 +24,7 @@ import { type Connection, connect } from "../service/connection.ts";
 import { readCredentials } from "../service/registry-options.ts";
 import { readSigner } from "../signing/read-signer.ts";
 import { signDefinition } from "../signing/sign-definition.ts";
+import { parseSign } from "../signing/sign-option.ts";
 
 export const exportCommand = command({
   name: "export",
@@ -126,8 +127,8 @@ async function exportNamedImage(
     given === undefined ? undefined : findPlace("--digest-file", given, runtime.workingDirectory);
   const compression = readCompression(values);
   const credentials = readCredentials(values);
-  const times = readTimes(values.flag("rewrite-timestamp"), invocation);
-  const sign = await readSigner(invocation, true, invocation.log);
+  const times = readTimes(values.flag("rewrite-timestamp"), { context: ".", options: {}, runtime });
+  const sign = await readSigner(parseSign(values.text("sign")), true, runtime, invocation.log);
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);

@@ -10,7 +10,7 @@ import { type LocalReference, parseReference, parseTag, withLatest } from "../..
 import type { ImageImport } from "../../service/service.ts";
 import { isDockerName } from "../../service/wire/image.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 
@@ -100,7 +100,7 @@ function archiveAt({ transport, path }: LocalReference): Reference["archive"] {
  */
 export async function namedInArchive(
   reference: Reference,
-  { runtime, globals, log }: Invocation,
+  { runtime, globals, log }: Surroundings,
 ): Promise<Reference[]> {
   const { url, archive } = reference;
   if (archive === undefined || !isEmbedded(runtime, globals)) return [reference];
@@ -135,7 +135,7 @@ export function ofInput(reference: Reference, shown: string): Reference {
 export async function importOne(
   request: ImageImport & Pick<Reference, "shown">,
   service: Service,
-  { runtime, globals, log }: Invocation,
+  { runtime, globals, log }: Surroundings,
 ): Promise<string> {
   const { shown: _, ...asked } = request;
   const progress = startImportProgress({

@@ -4,13 +4,14 @@ import { isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
 import { sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { readPlatforms } from "../command-line/option-values.ts";
+import { parsePlatforms } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Annotation, parseAnnotation } from "../export/annotations.ts";
 import { credentialsDefinition, registryOptions } from "../service/registry-definitions.ts";
 import { readCredentials } from "../service/registry-options.ts";
 import { readSigner } from "../signing/read-signer.ts";
 import { signDefinition } from "../signing/sign-definition.ts";
+import { parseSign } from "../signing/sign-option.ts";
 import { type ImageName, imageNameDefinition, parseImageName } from "./image-name.ts";
 import { makeIndex, writeIndex } from "./make-index.ts";
 import { type FoundEntry, isAttestation, platformOf, readEntries } from "./platform-index.ts";
@@ -77,7 +78,9 @@ async function createIndex(invocation: Invocation): Promise<void> {
     throw usageError("--copy keeps the manifest of one source, without --append and --annotation");
   const { signal } = runtime;
   const credentials = readCredentials(values);
-  const sign = values.flag("dry-run") ? undefined : await readSigner(invocation, true, log);
+  const sign = values.flag("dry-run")
+    ? undefined
+    : await readSigner(parseSign(values.text("sign")), true, runtime, log);
   const to = openDestination(tag.address, runtime, credentials);
   const isThere = isAppended && (await to.getManifest(tag.reference, signal)) !== undefined;
   const made = await makeIndex(
@@ -89,7 +92,7 @@ async function createIndex(invocation: Invocation): Promise<void> {
       replaces: "platform",
       annotations,
       prefersIndex: !isCopied,
-      platforms: readPlatforms(values.list("platform").join(",") || undefined),
+      platforms: parsePlatforms(values.list("platform")),
     },
     // Without mirrors, which may not have what was pushed just now.
     (address) => (address === to.address ? to : openSource(address, runtime)),

@@ -39,12 +39,11 @@ export function openRoot(path: string, workingDirectory: string): Root {
 
   return {
     requireBuildFiles(invocation) {
-      const { values } = invocation;
-      for (const [id, source] of readSecretOptions(invocation.entries, invocation.runtime).secrets)
+      const { lock, "build-context": contexts = [] } = invocation.options;
+      for (const [id, source] of readSecretOptions(invocation.options, invocation.runtime).secrets)
         if (source.kind === "file") requireWithin(`the secret ${id},`, source.path);
-      const lock = values.text("lock");
       if (lock !== undefined) requireWithin("the lock", lock);
-      for (const file of invocation.entries.contexts.flatMap(layoutFiles)) requireWithin("the layout", file);
+      for (const file of contexts.flatMap(layoutFiles)) requireWithin("the layout", file);
       for (const file of namedIgnoreFiles(invocation)) {
         requireWithin("the build context", dirname(file));
         requireWithin("the ignore file", file);

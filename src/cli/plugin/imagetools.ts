@@ -13,7 +13,7 @@ import { formatLogLines } from "../../terminal/terminal-text.ts";
 
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { readPlatforms } from "../command-line/option-values.ts";
+import { parsePlatforms } from "../command-line/option-values.ts";
 import { type ImageName, parseImageName } from "../indexes/image-name.ts";
 import { parseSourceName, parseTag, readIndexAnnotation } from "../indexes/index-commands.ts";
 import { type IndexSource, makeIndex, writeIndex } from "../indexes/make-index.ts";
@@ -73,7 +73,7 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
         replaces: "digest",
         annotations: values.list("annotation").flatMap(readIndexAnnotation),
         prefersIndex: parseGoBoolean(values.text("prefer-index") ?? "") !== false,
-        platforms: readPlatforms(values.list("platform").join(",") || undefined),
+        platforms: parsePlatforms(values.list("platform")),
       },
       (address) => destinations.find(({ to }) => to.address === address)?.to ?? openSource(address, runtime),
       signal,

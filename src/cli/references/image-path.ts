@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { commandLine } from "../command-line/globals.ts";
 import type { Connection } from "../service/connection.ts";
 import { requireSessionImage, resolveImageArgument } from "./image-argument.ts";
@@ -56,7 +56,7 @@ export const pathDescription = "IMAGE:/PATH, or a path in the session's image";
  */
 export async function withRunHint<Result>(
   given: string,
-  invocation: Invocation,
+  invocation: Surroundings,
   hintFor: (inImage: (...command: string[]) => string) => string,
   action: () => Promise<Result>,
 ): Promise<Result> {

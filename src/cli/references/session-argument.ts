@@ -5,7 +5,7 @@ import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 
 /** Returns the whole history of a session; throws if it does not exist. */
 export function requireHistory(store: Store, key: string): HistoryEntry[] {
@@ -80,7 +80,7 @@ function isLayerPrefix(name: string): boolean {
 }
 
 /** Returns the session that a command works in: `-S`, else `BOUGH_SESSION`, else `default`. */
-export function sessionKey({ globals, runtime }: Pick<Invocation, "globals" | "runtime">): string {
+export function sessionKey({ globals, runtime }: Pick<Surroundings, "globals" | "runtime">): string {
   return globals.session ?? (runtime.environment.BOUGH_SESSION || "default");
 }
 

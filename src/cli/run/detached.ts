@@ -1,6 +1,6 @@
 import { shortId } from "../../terminal/short-id.ts";
 import { visible } from "../../visible.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Invocation, Surroundings } from "../command-line/command.ts";
 import { commandLine } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { isEmbedded } from "../service/choice.ts";
@@ -13,7 +13,7 @@ import { secretsByEnvironment } from "./surroundings-options.ts";
 const marker = "BOUGH_BACKGROUND";
 
 /** True if the command line has to run again in the background, since the embedded engine ends with its process. */
-export function needsBackground({ runtime, globals }: Invocation): boolean {
+export function needsBackground({ runtime, globals }: Surroundings): boolean {
   return runtime.environment[marker] === undefined && isEmbedded(runtime, globals);
 }
 
@@ -26,7 +26,7 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
   return 0;
 }
 
-async function start(given: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
+async function start(given: AskedRun, invocation: Surroundings, connection: Connection): Promise<string> {
   const asked = withStored(given, connection.store);
   const image = await startImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
@@ -35,7 +35,7 @@ async function start(given: AskedRun, invocation: Invocation, connection: Connec
   );
 }
 
-function report(operation: string, { isDisposable }: AskedRun, invocation: Invocation): void {
+function report(operation: string, { isDisposable }: AskedRun, invocation: Surroundings): void {
   const { globals, log, runtime } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
   const id = runtime.stderr.isTerminal ? shortId(operation) : operation;

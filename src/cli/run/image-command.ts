@@ -4,7 +4,7 @@ import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type BoughError, usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import { quote } from "../../programs/quote.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import { findTimeout, type Timeout } from "../service/timeout.ts";
@@ -52,7 +52,7 @@ export function withStored(asked: AskedRun, store: Connection["store"]): ReadyRu
 export async function withCommand(
   asked: ReadyRun,
   image: string,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<RunRequest> {
   const command = await findCommand(asked, image, invocation.runtime.stdin.isTerminal, connection);

@@ -12,8 +12,8 @@ import {
   type UlimitName,
   ulimitNames,
 } from "../../service/wire/instance.ts";
-import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import type { OptionParsers, OptionsOf } from "../command-line/options.ts";
 
 export const limitDefinitions = {
   memory: {
@@ -46,23 +46,34 @@ export const limitDefinitions = {
   },
 } satisfies ArgumentDefinitions;
 
+export const limitParsers = {
+  memory: (text: string) =>
+    parseSize(
+      text,
+      "memory",
+      { bytes: minLimits.max_memory_bytes, shown: "6m" },
+      wording`For example: ${{ option: "memory", value: "512m" }}, ${{ option: "memory", value: "2g" }}.`,
+    ),
+  cpus: parseCpus,
+  pids: parsePids,
+  "shm-size": (text: string) =>
+    parseSize(
+      text,
+      "shm-size",
+      { bytes: 1, shown: "1 byte" },
+      wording`For example: ${{ option: "shm-size", value: "1g" }}.`,
+    ),
+  ulimit: (given: readonly string[]) => given.map(parseUlimit),
+} satisfies OptionParsers<typeof limitDefinitions>;
+
 /** `undefined` if no limit is given. */
-export function readLimitOptions(values: Values): ResourcesLimits | undefined {
-  const memory = readSize(
-    values.text("memory"),
-    "memory",
-    { bytes: minLimits.max_memory_bytes, shown: "6m" },
-    wording`For example: ${{ option: "memory", value: "512m" }}, ${{ option: "memory", value: "2g" }}.`,
-  );
-  const cpus = readCpus(values.text("cpus"));
-  const pids = readPids(values.text("pids"));
-  const shm = readSize(
-    values.text("shm-size"),
-    "shm-size",
-    { bytes: 1, shown: "1 byte" },
-    wording`For example: ${{ option: "shm-size", value: "1g" }}.`,
-  );
-  const ulimits = values.list("ulimit").map(parseUlimit);
+export function limitsOf({
+  memory,
+  cpus,
+  pids,
+  "shm-size": shm,
+  ulimit: ulimits = [],
+}: OptionsOf<typeof limitDefinitions, typeof limitParsers>): ResourcesLimits | undefined {
   const limits: ResourcesLimits = {
     ...(memory === undefined ? {} : { max_memory_bytes: memory }),
     ...(pids === undefined ? {} : { max_processes: pids }),
@@ -90,13 +101,12 @@ export async function requireLimits(
 const { max_processes: minProcesses, cpus: minCpus } = minLimits;
 
 /** Parses Docker's sizes: b, k, m or g for powers of 1024; bytes without a unit. */
-function readSize(
-  text: string | undefined,
+function parseSize(
+  text: string,
   option: string,
   min: { bytes: number; shown: string },
   hint: Message,
-): number | undefined {
-  if (text === undefined) return undefined;
+): number {
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
   if (bytes >= min.bytes && Number.isSafeInteger(bytes)) return bytes;
@@ -106,8 +116,7 @@ function readSize(
   );
 }
 
-function readCpus(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function parseCpus(text: string): number {
   const cpus = /^\d{0,6}(\.\d{1,9})?$/.test(text) ? Number(text || "0") : 0;
   if (cpus >= minCpus) return cpus;
   throw usageError(
@@ -116,8 +125,7 @@ function readCpus(text: string | undefined): number | undefined {
   );
 }
 
-function readPids(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function parsePids(text: string): number {
   const pids = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (pids >= minProcesses) return pids;
   throw usageError(

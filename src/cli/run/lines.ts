@@ -7,7 +7,7 @@ import { quote } from "../../programs/quote.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { createOutputRelay, runInstance } from "./instance.ts";
 import { type RunRequest, withInstance } from "./request.ts";
@@ -21,7 +21,7 @@ export async function runByLines(
   asked: RunRequest,
   image: string,
   isShell: boolean,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<OperationOutcome> {
   const { log } = invocation;
@@ -53,7 +53,7 @@ class NoInputError extends Error {
 async function typeTo(
   instance: InstanceRequest,
   isShell: boolean,
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
   { service }: Connection,
 ): Promise<OperationOutcome | "unsupported"> {
   const { signal } = runtime;

@@ -14,7 +14,7 @@ import { type Message, wording } from "../../messages/wording.ts";
 import { type HostFile, HostFiles } from "../../service/wire/file.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { reasonOf } from "../../system-error.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { FailedStep } from "./failed-step.ts";
 import type { FileArgument } from "./file-argument.ts";
 
@@ -121,7 +121,7 @@ const shownFiles = 5;
 /** Returns a failed step's mounts with their files of this machine as they are now. */
 export async function mountsOfStep(
   { fields: { mounts = [] } }: FailedStep,
-  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  { runtime, log }: Pick<Surroundings, "runtime" | "log">,
 ): Promise<InstanceMount[]> {
   const found: InstanceMount[] = [];
   for (const mount of mounts) {

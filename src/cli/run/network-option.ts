@@ -1,4 +1,3 @@
-import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
 import {
@@ -8,7 +7,6 @@ import {
   type NetworkMode,
   networkModes,
 } from "../../service/wire/instance.ts";
-import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
@@ -22,23 +20,15 @@ export function networkDefinition(whose: string): ArgumentDefinition & { type: "
   };
 }
 
-/** Throws if the text is not a mode. */
-export function readNetworkMode(given: string | undefined): NetworkMode {
-  return oneOf(given ?? "default", networkModes, "--network");
+export function parseNetworkMode(text: string): NetworkMode {
+  return oneOf(text, networkModes, "--network");
 }
 
 /** Values of `--allow`, as docker buildx spells them. */
 export const entitlements = ["network.host"] as const;
 
-/** `--network=host` gives every RUN the host's network, and so allows it, too. */
-export function readNetworkPolicy(values: Values): NetworkPolicy {
-  const mode = readNetworkMode(values.text("network"));
-  const allowed = values.list("allow").map((given) => oneOf(given, entitlements, "--allow"));
-  return {
-    mode,
-    allowsHost: mode === "host" || allowed.includes("network.host"),
-    hosts: readHosts(values.list("add-host")),
-  };
+export function parseEntitlements(given: readonly string[]): (typeof entitlements)[number][] {
+  return given.map((text) => oneOf(text, entitlements, "--allow"));
 }
 
 /** Defines `--add-host` with docker's values. `whose`: what gets the hosts, for the help. */
@@ -51,18 +41,23 @@ export function hostsDefinition(whose: string): ArgumentDefinition & { type: "st
   };
 }
 
-/** Reads `NAME:IP` or `NAME=IP`; an IPv6 address may be in brackets. As in buildx, a value may be a list with commas. */
-export function readHosts(given: readonly string[]): ExtraHost[] {
-  return given.flatMap((text) => text.split(",")).map(readHost);
+/** Parses `NAME:IP` or `NAME=IP`. As in buildx, a value may be a list with commas. */
+export function parseHosts(given: readonly string[]): ExtraHost[] {
+  return given
+    .flatMap((text) => text.split(","))
+    .map((text) => {
+      const [, host = "", address = ""] = /^([^=:]*)[=:](.*)$/s.exec(text) ?? [];
+      return extraHost(host, address, text);
+    });
 }
 
-function readHost(text: string): ExtraHost {
-  const [, host = "", address = ""] = /^([^=:]*)[=:](.*)$/s.exec(text) ?? [];
+/** Checks a host. An IPv6 address may be in brackets. `given`: how it was written, for messages. */
+export function extraHost(host: string, address: string, given = `${host}=${address}`): ExtraHost {
   const ip = /^\[(.*)\]$/s.exec(address)?.[1] ?? address;
   // As in BuildKit, the name is written in small letters: capitals make no other name.
   if (isHostName(host) && (isAddress(ip) || ip === hostGateway)) return { host: host.toLowerCase(), ip };
   throw usageError(
-    wording`${{ option: "add-host" }} takes NAME:IP, not ${JSON.stringify(text)}`,
+    wording`${{ option: "add-host" }} takes NAME:IP, not ${JSON.stringify(given)}`,
     wording`For example: ${{ option: "add-host" }} mirror:10.0.0.5, ${{ option: "add-host" }} mirror=[2001:db8::5], ${{ option: "add-host" }} host.docker.internal:${hostGateway}.`,
   );
 }

@@ -7,7 +7,7 @@ import { parsePlatform } from "../../image/platform.ts";
 import type { Message } from "../../messages/wording.ts";
 import { lines, wording } from "../../messages/wording.ts";
 import { parseReference, takesTag } from "../../service/images/reference.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { findImageArgument, noSuchImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
@@ -33,7 +33,7 @@ interface PulledImage {
 /** Finds the image that a command starts from. Like docker, imports one that is not stored. */
 export async function findOrPull(
   { image, otherwise, pull = "never", platform: wanted }: PulledImage,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<string> {
   if (wanted !== undefined) await requirePlatforms([parsePlatform(wanted)], supportOf(connection.service));

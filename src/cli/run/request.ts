@@ -16,7 +16,7 @@ import type {
 } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { describeGone } from "../../terminal/quantity.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { requireSessionImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
@@ -26,7 +26,7 @@ import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
 import { mountsOfStep, stageLocalFiles } from "./local-files.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
-import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
+import { type CommandSurroundings, findSurroundings, type GivenSurroundings } from "./surroundings.ts";
 import { terminalFields } from "./terminal.ts";
 
 /** A resolved request of `bough run`. */
@@ -63,7 +63,7 @@ const outputLimit = 16 * 1024 * 1024;
 /** Returns the image that the command starts from. */
 export async function startImage(
   { key, place, ...options }: SandboxOptions & Pick<RunRequest, "key" | "place">,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<string> {
   await requireSupport(options, connection.service);
@@ -90,7 +90,7 @@ export function stepOf(place: RunPlace): FailedStep | undefined {
 export async function withInstance<Result>(
   request: RunRequest,
   image: string,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
   action: (instance: InstanceRequest, laterInput?: PipedInput["rest"]) => Promise<Result>,
   { takesLaterInput = false }: { takesLaterInput?: boolean } = {},
@@ -123,7 +123,7 @@ export async function withInstance<Result>(
 async function findInput(
   { input }: RunRequest,
   takesLaterInput: boolean,
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
 ): Promise<PipedInput | undefined> {
   if (input === undefined && takesLaterInput) return await beginPipedInput(runtime);
   const first = input ?? (await readPipedInput(runtime, log));
@@ -131,11 +131,11 @@ async function findInput(
 }
 
 async function makeInstance(
-  request: RunRequest & { surroundings: Surroundings; mounts: readonly InstanceMount[] },
+  request: RunRequest & { surroundings: CommandSurroundings; mounts: readonly InstanceMount[] },
   image: string,
   staged: Staged,
   input: PipedInput | undefined,
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
   { service }: Connection,
 ): Promise<InstanceRequest> {
   const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};

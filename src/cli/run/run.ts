@@ -5,7 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { readTimeout } from "../service/timeout.ts";
+import { parseTimeout } from "../service/timeout.ts";
 import { needsBackground, runDetached, startBackgroundProcess } from "./detached.ts";
 import { type AskedRun, refuseInteractiveShell, whichCommand } from "./image-command.ts";
 import { readScript } from "./input.ts";
@@ -180,7 +180,7 @@ export async function readRequest(
     input: script?.text,
     originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
     ...(await readSurroundings(invocation, { readsFiles: readsInputs })),
-    timeout: readTimeout(values, "It takes seconds. For a terminal, write -it in one word."),
+    timeout: parseTimeout(values.text("timeout"), "It takes seconds. For a terminal, write -it in one word."),
     isDisposable: isDisposable(invocation, place),
     hasTerminal,
   };

@@ -10,12 +10,13 @@ import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 import { splitPair } from "../command-line/option-values.ts";
+import { readOptions } from "../command-line/options.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readPlatform } from "../references/image-argument.ts";
 import { parseFileArgument, parseVolume } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";
-import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
-import { hostsDefinition, networkDefinition, readHosts, readNetworkMode } from "./network-option.ts";
+import { limitDefinitions, limitParsers, limitsOf } from "./limit-options.ts";
+import { hostsDefinition, networkDefinition, parseHosts, parseNetworkMode } from "./network-option.ts";
 
 export const platformDefinition: ArgumentDefinition = {
   type: "string",
@@ -157,13 +158,13 @@ export async function readSurroundings(
     cwd,
     user: values.text("user"),
     ignoresConfig: values.flag("no-config"),
-    limits: readLimitOptions(values),
+    limits: limitsOf(readOptions(values, limitDefinitions, limitParsers)),
     files: values.list("file").map(parseFileArgument),
     excludes: values.list("file-excludes"),
     volumes: values.list("volume").map((text) => parseVolume(text, runtime.workingDirectory)),
     hostname: readHostname(values.text("hostname")),
-    network: readNetworkMode(values.text("network")),
-    hosts: readHosts(values.list("add-host")),
+    network: parseNetworkMode(values.text("network") ?? "default"),
+    hosts: parseHosts(values.list("add-host")),
   };
 }
 

@@ -23,7 +23,7 @@ export interface GivenSurroundings {
 }
 
 /** The command, user, working directory and variables of a request. */
-export type Surroundings = Pick<
+export type CommandSurroundings = Pick<
   InstanceRequest,
   "command" | "args" | "shell" | "uid" | "gid" | "env" | "ignore_config"
 > & { cwd: string };
@@ -36,7 +36,7 @@ export async function findSurroundings(
   { command, env, cwd, user, ignoresConfig, step }: GivenSurroundings & { step: FailedStep | undefined },
   image: string,
   { service, store }: Connection,
-): Promise<Surroundings> {
+): Promise<CommandSurroundings> {
   const inspection = createImageInspection(service, supportOf(service), store.facts);
   if (step !== undefined) {
     const whose = user === undefined ? step.user : await findUser(user, image, inspection);

@@ -10,7 +10,7 @@ import {
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { NewEntry } from "../../store/sessions.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../references/working-branch.ts";
@@ -33,7 +33,7 @@ interface EndedRun {
 /** Runs the command, prints its result for programs, and returns its exit code. */
 export async function runToItsEnd(
   asked: AskedRun,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<number> {
   const isJson = invocation.globals.format === "json";
@@ -56,7 +56,7 @@ export async function runToItsEnd(
 /** Runs the command. Its output goes to the invocation's streams, unless the format is JSON. */
 export async function performRun(
   asked: AskedRun,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<EndedRun> {
   const { runtime, globals } = invocation;
@@ -69,7 +69,11 @@ export async function performRun(
   }
 }
 
-async function runAsked(given: AskedRun, invocation: Invocation, connection: Connection): Promise<EndedRun> {
+async function runAsked(
+  given: AskedRun,
+  invocation: Surroundings,
+  connection: Connection,
+): Promise<EndedRun> {
   const { runtime, globals, log } = invocation;
   const { store } = connection;
   const asked = withStored(given, store);
@@ -121,7 +125,7 @@ async function runOnce(
   asked: ReadyRun,
   request: RunRequest,
   image: string,
-  invocation: Invocation,
+  invocation: Surroundings,
   connection: Connection,
 ): Promise<OperationOutcome> {
   const { runtime, globals, log } = invocation;
@@ -184,7 +188,7 @@ function keep(
   image: string,
   outcome: OperationOutcome,
   from: WorkingBranch,
-  { globals, log }: Invocation,
+  { globals, log }: Surroundings,
   { store }: Connection,
 ): { image: string; branch: string } {
   if (outcome.image === undefined) {

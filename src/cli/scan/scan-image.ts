@@ -8,14 +8,14 @@ import { NotFoundError } from "../../service/http/errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { ScanImage } from "../export/attest.ts";
 import { findDescription } from "../references/image-argument.ts";
 import { requireExitCode, runInstance } from "../run/instance.ts";
 import { findOrPull } from "../run/pull.ts";
 import { findSurroundings } from "../run/surroundings.ts";
 import type { Connection } from "../service/connection.ts";
-import { buildTimeout, readTimeout } from "../service/timeout.ts";
+import { buildTimeout, type Timeout } from "../service/timeout.ts";
 import { readScanResults } from "./scan-results.ts";
 
 /** The name of what is scanned: the scanner names its first file after it. */
@@ -33,7 +33,8 @@ export async function scanImage(
   generator: Generator,
   scanned: Scanned,
   connection: Connection,
-  invocation: Invocation,
+  timeout: Timeout,
+  surroundings: Surroundings,
 ): ReturnType<ScanImage> {
   const { service } = connection;
   if (!(await supportOf(service).mounts()).secrets)
@@ -41,11 +42,11 @@ export async function scanImage(
       hint: `Leave generator=${generator.image} out: bough lists the packages itself.`,
     });
   const pulled = { image: generator.image, pull: "missing" as const };
-  const scanner = await findOrPull(pulled, invocation, connection);
-  invocation.log.info(`scanning the image with ${generator.image}`);
+  const scanner = await findOrPull(pulled, surroundings, connection);
+  surroundings.log.info(`scanning the image with ${generator.image}`);
   const { outcome, timeoutSeconds } = await runScanner(
-    { generator, scanner, ...scanned },
-    invocation,
+    { generator, scanner, ...scanned, timeout },
+    surroundings,
     connection,
   );
   const written = outcome.image === scanner ? undefined : outcome.image;
@@ -60,17 +61,22 @@ export async function scanImage(
     if (written !== undefined)
       await service.removeImage(written).catch((error: unknown) => {
         if (!(error instanceof NotFoundError))
-          invocation.log.warn(`the image that the scanner has written to stays: ${messageOf(error)}`);
+          surroundings.log.warn(`the image that the scanner has written to stays: ${messageOf(error)}`);
       });
   }
 }
 
 async function runScanner(
-  { generator, scanner, image, extras }: { generator: Generator; scanner: string } & Scanned,
-  invocation: Invocation,
+  {
+    generator,
+    scanner,
+    image,
+    extras,
+    timeout,
+  }: { generator: Generator; scanner: string; timeout: Timeout } & Scanned,
+  { runtime, log }: Surroundings,
   connection: Connection,
 ): Promise<{ outcome: OperationOutcome; timeoutSeconds: number }> {
-  const { runtime, log, values } = invocation;
   const { service } = connection;
   const { Entrypoint = [], Cmd = [] } = (await findDescription(scanner, connection)).config;
   const words = [...Entrypoint, ...Cmd];
@@ -82,7 +88,7 @@ async function runScanner(
     `BUILDKIT_SCAN_${name}`,
     value,
   ]);
-  const surroundings = await findSurroundings(
+  const found = await findSurroundings(
     {
       command: { form: "exec", words },
       env: {
@@ -96,9 +102,9 @@ async function runScanner(
     scanner,
     connection,
   );
-  const timeoutSeconds = await buildTimeout(readTimeout(values, "It takes seconds."), service);
+  const timeoutSeconds = await buildTimeout(timeout, service);
   const request: InstanceRequest = {
-    ...{ image: scanner, ...surroundings, disposable: false, timeout: timeoutSeconds },
+    ...{ image: scanner, ...found, disposable: false, timeout: timeoutSeconds },
     entries: { [destination]: { type: "directory", uid: 0, gid: 0, mode: "0755" } },
     mounts: [
       { type: "tmpfs", target: "/tmp" },

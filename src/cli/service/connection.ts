@@ -6,7 +6,7 @@ import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
 import { openStore, type Store } from "../../store/store.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { addressOf, chooseServiceFor, requireStateOfOwn, storePath } from "./choice.ts";
@@ -33,7 +33,7 @@ export interface ServiceWatcher {
 
 /** Chooses the service, connects to it, and logs its address. */
 export async function connect(
-  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
+  { runtime, globals, log }: Pick<Surroundings, "runtime" | "globals" | "log">,
   watcher?: ServiceWatcher,
 ): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
@@ -53,7 +53,7 @@ export async function connect(
 async function connectWith(
   store: Store,
   choice: ServiceChoice,
-  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
+  { runtime, globals, log }: Pick<Surroundings, "runtime" | "globals" | "log">,
   watcher: ServiceWatcher | undefined,
 ): Promise<Connection> {
   const shared = {
@@ -111,7 +111,7 @@ async function connectWith(
 }
 
 /** Connects without logging which service it is, for commands whose output is the result itself. */
-export function connectQuietly(invocation: Invocation): Promise<Connection> {
+export function connectQuietly(invocation: Surroundings): Promise<Connection> {
   const { log } = invocation;
   return connect({ ...invocation, log: { ...log, info: log.debug } });
 }

@@ -1,6 +1,6 @@
 import type { Platform } from "../../image/platform.ts";
 import { prefixLog } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { isEmbedded } from "./choice.ts";
 import { type Connection, connect, type ServiceWatcher } from "./connection.ts";
@@ -29,7 +29,7 @@ export interface Connections extends AsyncDisposable {
 
 /** Connects to services of builds when they are asked for. Says if there is little space for the embedded engine. */
 export function openConnections(
-  { runtime: given, log }: Pick<Invocation, "runtime" | "log">,
+  { runtime: given, log }: Pick<Surroundings, "runtime" | "log">,
   watcher?: ServiceWatcher,
 ): Connections {
   const stopping = new AbortController();

@@ -1,8 +1,7 @@
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
 import type { Service } from "../../service/client.ts";
-import type { Values } from "../command-line/arguments.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { isEmbedded } from "./choice.ts";
 
@@ -15,16 +14,15 @@ const defaultTimeoutSeconds = 600;
 /** The time of a session on a terminal on a service that does not report its maximum: one hour. */
 const unknownMaximum = 3600;
 
-/** Reads `--timeout SEC`, where 0 means none. */
-export function readTimeout(values: Values, hint: string): Timeout {
-  const text = values.text("timeout");
+/** Parses `--timeout SEC`, where 0 means none. */
+export function parseTimeout(text: string | undefined, hint: string): Timeout {
   return text === "0" ? "none" : positiveInteger(text, "--timeout", hint);
 }
 
 /** Returns the timeout of a command. The engine lets a command run until it ends, as docker does, unless it is told otherwise. */
 export async function findTimeout(
   { timeout, hasTerminal }: { timeout: Timeout; hasTerminal: boolean },
-  { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
+  { runtime, globals }: Pick<Surroundings, "runtime" | "globals">,
   service: Pick<Service, "address" | "capabilities">,
 ): Promise<number> {
   if (timeout === "none") return noTimeout(service);

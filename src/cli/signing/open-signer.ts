@@ -7,9 +7,8 @@ import { findTokenSource, readToken } from "../../signatures/identity-token.ts";
 import { createSigner, type ImageSigner, type SigningOptions } from "../../signatures/sign.ts";
 import { readSigningKey } from "../../signatures/signing-key.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { readSignOption, type SignRequest } from "./sign-option.ts";
+import type { SignRequest } from "./sign-option.ts";
 import { readSmall } from "./small-file.ts";
 
 /** Signs the image that a repository, `HOST/NAME`, has, logs it, and returns what results have of the signature. */
@@ -19,19 +18,19 @@ export type SignImage = (
   access: { credentials: RegistryCredentials | undefined; isInsecure?: boolean },
 ) => Promise<ImageSignature>;
 
-/** The signers that a command has opened, by the value of `--sign`: several builds read and decrypt its key once. */
+/** The signers that a command has opened, by what `--sign` asks for: several builds read and decrypt its key once. */
 export type Signers = Map<string, Promise<ImageSigner>>;
 
 /** Opens what `--sign` names. Throws a BoughError of kind `usage` for what can't be used. */
 export async function openSigning(
-  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+  request: SignRequest,
+  runtime: Runtime,
   log: Pick<Log, "info">,
   signers: Signers,
-): Promise<SignImage | undefined> {
-  const request = readSignOption(values);
-  if (request === undefined) return undefined;
-  const key = values.text("sign") ?? "";
-  const signer = await signers.getOrInsertComputed(key, () => openSigner(request, runtime));
+): Promise<SignImage> {
+  const signer = await signers.getOrInsertComputed(JSON.stringify(request), () =>
+    openSigner(request, runtime),
+  );
   const { fetch, clock, environment, signal } = runtime;
   return async (image, repository, access) => {
     const referrers = openReferrers(`docker://${repository}`, { fetch, clock, environment, ...access });

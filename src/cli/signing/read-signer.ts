@@ -1,21 +1,22 @@
 import { usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
 import type { Signers, SignImage } from "./open-signer.ts";
-import { signIn } from "./sign-definition.ts";
+import type { SignRequest } from "./sign-option.ts";
 
 /**
- * Reads `--sign` with its files. Throws a BoughError of kind `usage` for what can't be used, before anything is built.
+ * Reads the files that `--sign` names. Throws a BoughError of kind `usage` for what can't be used, before anything is built.
  *
  * @param isPushed whether there is an image to sign
  */
 export async function readSigner(
-  invocation: Pick<Invocation, "values" | "runtime">,
+  request: SignRequest | undefined,
   isPushed: boolean,
+  runtime: Runtime,
   log: Pick<Log, "info">,
   signers: Signers = new Map(),
 ): Promise<SignImage | undefined> {
-  if (signIn(invocation.values) === undefined) return undefined;
+  if (request === undefined) return undefined;
   if (!isPushed) throw usageError("--sign needs an image that is pushed", "Give --push.");
-  return (await import("./open-signer.ts")).openSigning(invocation, log, signers);
+  return (await import("./open-signer.ts")).openSigning(request, runtime, log, signers);
 }

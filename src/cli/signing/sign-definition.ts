@@ -1,5 +1,4 @@
 /** The option that signs what is pushed. It is apart from the code that reads it, so that help need not load it. */
-import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 
 export const signFields = [
@@ -21,9 +20,3 @@ export const signDefinition = {
   description:
     "Sign what is pushed, as cosign does: by the identity token that a pipeline of GitHub or GitLab has, or by a key",
 } as const satisfies ArgumentDefinition;
-
-/** Returns what `--sign` asks for; `undefined` without it, and for `--sign=false`. */
-export function signIn(values: Pick<Values, "text">): string | undefined {
-  const given = values.text("sign");
-  return given === "false" ? undefined : given;
-}

@@ -1,9 +1,8 @@
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
 import { requireServiceAddress } from "../../signatures/signing-service.ts";
-import type { Values } from "../command-line/arguments.ts";
 import { listWords, splitCsv, splitPair } from "../command-line/option-values.ts";
-import { signFields, signIn } from "./sign-definition.ts";
+import { signFields } from "./sign-definition.ts";
 
 /** What `--sign` asks for. Its files are read later. */
 export interface SignRequest {
@@ -23,10 +22,9 @@ const publicLog = "https://rekor.sigstore.dev";
 
 type Field = (typeof signFields)[number];
 
-/** Reads `--sign`. Throws for what can be seen to be impossible before anything is built. */
-export function readSignOption(values: Pick<Values, "text">): SignRequest | undefined {
-  const text = signIn(values);
-  if (text === undefined) return undefined;
+/** Parses `--sign`; `false` asks for nothing. Throws for what can be seen to be impossible before anything is built. */
+export function parseSign(text: string | undefined): SignRequest | undefined {
+  if (text === undefined || text === "false") return undefined;
   const { isKeyless, fields } = readFields(text);
   const address = (field: Field) => {
     const given = fields.get(field);

@@ -119,14 +119,12 @@ test("a registry alone in BOUGH_CACHE_REGISTRY lacks a name", () => {
 });
 
 test("variables name several caches, separated by spaces or lines", () => {
-  const values = { text: () => undefined, list: () => [] };
   const environment = {
     BOUGH_CACHE_FROM: "main\ntype=local,src=c ref=h.example/a:1\n",
     BOUGH_CACHE_TO: " type=local,dest=c  ref=h.example/a:1",
   };
   const runtime = { environment, workingDirectory: "/work" };
-  const entries = { cacheFrom: [], cacheTo: [] };
-  const given = { values, entries, runtime, globals: {}, log: options } as unknown as Parameters<
+  const given = { options: {}, runtime, globals: {}, log: options } as unknown as Parameters<
     typeof readScopeOptions
   >[0];
   const expected = [{ address: "dir:/work/c" }, { address: "docker://h.example/a" }];

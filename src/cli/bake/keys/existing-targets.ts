@@ -4,7 +4,7 @@ import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import type { Log } from "../../../terminal/log.ts";
 import { createExistingImages } from "../../builds/keys/existing-image.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
-import type { Invocation } from "../../command-line/command.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, placeholder } from "../target-request.ts";
 import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
@@ -23,7 +23,7 @@ export async function findExisting(
   targets: ReadonlyMap<string, ResolvedTarget>,
   keys: TargetKeys,
   { log, signal }: { log: Pick<Log, "warn">; signal: AbortSignal },
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): Promise<Map<string, ExistingTarget>> {
   const images = createExistingImages(invocation.runtime, signal);
   const found = new Map<string, ExistingTarget>();

@@ -1,15 +1,17 @@
 import { hasKeyMark, replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { isPush } from "../entries.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 
 /** True if a tag of any target has a place for the content key, or an option asks what is in registries by it. */
 export function usesKeys(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+  { options, runtime }: Pick<BakeInvocation, "options" | "runtime">,
 ): boolean {
   if (runtime.isPlugin === true) return false;
-  return values.flag("skip-existing") || values.flag("drop-pushed") || targets.values().some(isKeyed);
+  return (
+    options["skip-existing"] === true || options["drop-pushed"] === true || targets.values().some(isKeyed)
+  );
 }
 
 /** True for a target whose image only registries are to keep, or that nobody has asked for. */

@@ -5,8 +5,8 @@ import { keyedBuild } from "../../builds/keys/keyed-build.ts";
 import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import type { BuildInvocation } from "../../builds/request.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { engineDirectory, isEmbedded } from "../../service/choice.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, type ImageOf } from "../target-request.ts";
 import type { DroppedImages } from "./dropped-images.ts";
@@ -14,7 +14,7 @@ import { type ExistingTarget, findExisting, skippedAmong } from "./existing-targ
 import { isDroppable } from "./key-use.ts";
 import { createTargetKeys, type TargetKeys } from "./target-keys.ts";
 
-export interface Surroundings {
+export interface FoundWith {
   imageOf: ImageOf;
   together: Pick<BuildsTogether, "connections" | "tables">;
   log: Log;
@@ -33,12 +33,10 @@ export interface TargetRequests {
 /** All targets are built from what their keys are made of: one with its key in a tag may be made of another one. */
 export async function prepareKeyedRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { imageOf, together: { connections, tables }, log }: Surroundings,
-  invocation: Invocation,
+  { imageOf, together: { connections, tables }, log }: FoundWith,
+  invocation: BakeInvocation,
 ): Promise<TargetRequests> {
-  const { values } = invocation;
-  const skips = values.flag("skip-existing");
-  const drops = values.flag("drop-pushed");
+  const { "skip-existing": skips = false, "drop-pushed": drops = false } = invocation.options;
   const { signal } = connections;
   const keys = createTargetKeys(targets, connections, invocation, tables);
   const existing = skips
@@ -68,17 +66,17 @@ export async function prepareKeyedRequests(
 async function openDropped(
   targets: readonly ResolvedTarget[],
   keys: TargetKeys,
-  { connections, log }: Pick<Surroundings, "log"> & Pick<BuildsTogether, "connections">,
-  invocation: Invocation,
+  { connections, log }: Pick<FoundWith, "log"> & Pick<BuildsTogether, "connections">,
+  invocation: BakeInvocation,
 ): Promise<DroppedImages> {
   const { createDroppedImages } = await import("./dropped-images.ts");
-  const { values, globals, runtime } = invocation;
+  const { options, globals, runtime } = invocation;
   if (targets.length > 0 && !targets.some((target) => !target.isLinked && isDroppable(target)))
     throw usageError(
       wording`${{ option: "drop-pushed" }}: no target is pushed, or not only`,
       wording`It removes what registries keep: give ${{ option: "push" }}.`,
     );
-  if (values.list("platform-service").length > 0)
+  if (options["platform-service"] !== undefined)
     throw usageError(
       wording`${{ option: "drop-pushed" }} and ${{ option: "platform-service" }} cannot be used together`,
     );

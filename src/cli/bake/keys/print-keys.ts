@@ -1,13 +1,13 @@
 import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { replaceKeyMark } from "../../builds/keys/key-in-tags.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import { openConnections } from "../../service/connections.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedBake } from "../resolve.ts";
 import { createTargetKeys, keysAtOnce } from "./target-keys.ts";
 
 /** Prints the content key of each target, and builds nothing. Returns the exit code. */
-export async function printKeys({ targets }: ResolvedBake, invocation: Invocation): Promise<number> {
+export async function printKeys({ targets }: ResolvedBake, invocation: BakeInvocation): Promise<number> {
   await using connections = openConnections(invocation);
   const keys = createTargetKeys(targets, connections, invocation);
   const asked = [...targets.values()].filter(({ isLinked }) => !isLinked);

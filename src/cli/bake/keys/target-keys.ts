@@ -1,7 +1,7 @@
 import { type BuildKey, createKeyFinder } from "../../builds/keys/build-key.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import type { Connections } from "../../service/connections.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
 import { buildOf } from "../target-request.ts";
@@ -22,7 +22,7 @@ export interface TargetKeys {
 export function createTargetKeys(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { connectTo }: Pick<Connections, "connectTo">,
-  invocation: Invocation,
+  invocation: BakeInvocation,
   tables?: BuildsTogether["tables"],
 ): TargetKeys {
   const finder = createKeyFinder(invocation.runtime.signal, tables);
@@ -32,7 +32,8 @@ export function createTargetKeys(
   const found = new Map<string, Promise<BuildKey>>();
   const needed = new Set(targets.values().flatMap(({ needs }) => needs));
   // The layers of thousands of targets would fill the memory.
-  const isReused = ({ name }: ResolvedTarget) => needed.has(name) || invocation.values.flag("drop-pushed");
+  const isReused = ({ name }: ResolvedTarget) =>
+    needed.has(name) || invocation.options["drop-pushed"] === true;
 
   async function find(target: ResolvedTarget): Promise<BuildKey> {
     const linked = new Map<string, BuildKey>();

@@ -3,10 +3,10 @@ import { redactUrl } from "../../../builder/addresses/source-url.ts";
 import { usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import { defaultMaxAddBytes } from "../../builds/inputs.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { findRemoteSource, type RemoteSource } from "../../contexts/context-source.ts";
 import { type FetchSettings, placeForContexts } from "../../contexts/fetched-context.ts";
 import { fetchContext } from "../../contexts/open-fetched-context.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { BakeText } from "../place.ts";
 import { gitSecrets } from "./git-secrets.ts";
 import type { RemoteTree } from "./tree.ts";
@@ -21,7 +21,7 @@ const maxBytes = 2 * 1024 * 1024;
 export async function fetchDefinition(
   address: string,
   { isRead }: { isRead: boolean },
-  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  { runtime, log }: Pick<BakeInvocation, "runtime" | "log">,
 ): Promise<RemoteDefinition> {
   const source = findRemoteSource(address);
   if (source === undefined) throw usageError(`${redactUrl(address)}: unsupported address`);

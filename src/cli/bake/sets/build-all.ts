@@ -5,11 +5,10 @@ import type { LayerBlob } from "../../../image/layer-header.ts";
 import { createSingleFlight } from "../../../once.ts";
 import { createSlots } from "../../../slots.ts";
 import type { Progress } from "../../../terminal/progress.ts";
-import { readProgressMode } from "../../builds/options/result-definitions.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { tagsOf, usesKeys } from "../keys/key-use.ts";
-import type { Surroundings, TargetRequests } from "../keys/keyed-requests.ts";
+import type { FoundWith, TargetRequests } from "../keys/keyed-requests.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
 import { createTargetDisplays } from "../target-progress.ts";
@@ -46,7 +45,7 @@ const droppedTargetsPerJob = 2;
 export async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { progress, jobs, keepsGoing, keepsSteps, signers, onEnd }: BuildAll,
-  asked: Invocation,
+  asked: BakeInvocation,
 ): Promise<{ ends: TargetEnds; failure: BoughError | undefined }> {
   // What several targets have in common is sent to their registry once.
   const pushes = createSingleFlight<LayerBlob>({ keeps: true });
@@ -123,17 +122,13 @@ export async function buildAll(
 /** Returns the requests of targets; what finds their content keys is loaded only if they are used. */
 async function prepareRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  surroundings: Surroundings,
-  invocation: Invocation,
+  found: FoundWith,
+  invocation: BakeInvocation,
 ): Promise<TargetRequests> {
   if (usesKeys(targets, invocation))
-    return (await import("../keys/keyed-requests.ts")).prepareKeyedRequests(
-      targets,
-      surroundings,
-      invocation,
-    );
+    return (await import("../keys/keyed-requests.ts")).prepareKeyedRequests(targets, found, invocation);
   return {
-    requestOf: async (target) => buildOf(target, surroundings.imageOf, invocation),
+    requestOf: async (target) => buildOf(target, found.imageOf, invocation),
     skipped: new Map(),
     dropped: undefined,
   };
@@ -142,9 +137,8 @@ async function prepareRequests(
 function displaysFor(
   targets: ReadonlyMap<string, ResolvedTarget>,
   progress: Progress,
-  { values }: Invocation,
+  { options: { progress: mode } }: BakeInvocation,
 ): (target: string) => Progress {
-  const mode = readProgressMode(values);
   // As in buildx, whose statuses name targets only if there are several.
   if (mode === "rawjson" && targets.size === 1) return () => progress;
   return createTargetDisplays(progress, mode === "json" || mode === "rawjson");

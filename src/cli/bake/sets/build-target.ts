@@ -5,7 +5,7 @@ import type { Progress } from "../../../terminal/progress.ts";
 import { performBuild } from "../../builds/perform-build.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { startRecording } from "../../builds/recording/recording.ts";
-import type { Invocation } from "../../command-line/command.ts";
+import type { Surroundings } from "../../command-line/command.ts";
 import { isDroppable } from "../keys/key-use.ts";
 import type { TargetRequests } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
@@ -28,7 +28,7 @@ export async function buildTarget(
   target: ResolvedTarget,
   display: Progress,
   { requests, together, lastOutput, keepsSteps, keepsGoing }: TargetBuilds,
-  { runtime: { clock } }: Invocation,
+  { runtime: { clock } }: Surroundings,
 ): Promise<EndedTarget> {
   const since = steadyTime(clock);
   const isDropped = requests.dropped !== undefined && isDroppable(target);

@@ -6,11 +6,10 @@ import { readBuildInputs } from "../../builds/inputs.ts";
 import { readBuildOptions } from "../../builds/options/build-options.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { requireInputsKept } from "../../builds/result-files.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { readPlatforms } from "../../command-line/option-values.ts";
 import { isPushed } from "../../export/build-outputs.ts";
 import { readSigner } from "../../signing/read-signer.ts";
 import { isAddress } from "../names.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { inTarget, withTarget } from "../target-error.ts";
 import { buildOf, placeholder, reasonAgainstCache } from "../target-request.ts";
@@ -18,7 +17,7 @@ import { buildOf, placeholder, reasonAgainstCache } from "../target-request.ts";
 /** Says which caches are left out. */
 export function warnOfCaches(
   { name, fields }: ResolvedTarget,
-  { environment }: Invocation["runtime"],
+  { environment }: BakeInvocation["runtime"],
   log: Pick<Log, "warn">,
 ): void {
   for (const field of ["cache-from", "cache-to"] as const)
@@ -33,12 +32,12 @@ export async function checkTarget(
   target: ResolvedTarget,
   log: Log,
   signers: BuildsTogether["signers"],
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): Promise<void> {
   const own = buildOf(target, () => placeholder, invocation);
   const { outputs } = inTarget(target, () => {
     requireInputsKept(own);
-    chooseServices(own, readPlatforms(own.values.text("platform")));
+    chooseServices(own, own.options.platform ?? []);
     return readBuildOptions(own);
   });
   // Contexts at an address are fetched when their turn comes, if they did not come with the bake file.
@@ -51,7 +50,7 @@ export async function checkTarget(
     await readCheckedDockerfile(inputs, own);
     await inputs.secrets.load();
     await readSharing(own, inputs);
-    await readSigner(own, isPushed(outputs), log, signers);
+    await readSigner(own.options.sign, isPushed(outputs), own.runtime, log, signers);
   } catch (error) {
     throw withTarget(error, target);
   }

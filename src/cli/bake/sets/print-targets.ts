@@ -2,9 +2,9 @@ import { wholeName } from "../../../registry/repository.ts";
 import { jsonText } from "../../../terminal/json-text.ts";
 import type { Performed } from "../../builds/perform-build.ts";
 import { metadataOf } from "../../builds/result-files.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { printResult } from "../../command-line/result.ts";
 import { isDroppable } from "../keys/key-use.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import type { TargetEnd, TargetEnds } from "./target-end.ts";
 
@@ -24,13 +24,13 @@ export function metadataText(ends: TargetEnds, called: readonly ResolvedTarget[]
 export function printTargets(
   targets: ReadonlyMap<string, ResolvedTarget>,
   ends: TargetEnds,
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): void {
   const found = [...ends].filter(([, { status }]) => status === "built" || status === "skipped");
   // An image goes to standard output, where nothing else may be printed then.
   if (found.length === 0 || found.some(([, end]) => end.status === "built" && !end.result.printsImage))
     return;
-  const drops = invocation.values.flag("drop-pushed");
+  const drops = invocation.options["drop-pushed"] === true;
   const shown = found
     .flatMap(([name, end]) => {
       const target = targets.get(name);

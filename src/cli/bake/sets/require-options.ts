@@ -1,18 +1,15 @@
 /** Options of a bake that need something of its targets. */
 import { usageError } from "../../../errors.ts";
-import { readPlatformServices } from "../../builds/build-services.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { signIn } from "../../signing/sign-definition.ts";
 import { isPush } from "../entries.ts";
+import type { BakeOptions } from "../options/bake-options.ts";
 import { platformsOf, type ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
 
 /** Throws for a `--platform-service` that no target uses, and for a target that is made of an image of another service. */
 export function requireServices(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { values }: Pick<Invocation, "values">,
+  { "platform-service": services = new Map() }: BakeOptions,
 ): void {
-  const services = readPlatformServices(values);
   const used = new Set(targets.values().flatMap(({ fields }) => platformsOf(fields)));
   for (const [name, { option }] of services)
     if (!used.has(name))
@@ -40,11 +37,8 @@ export function requireServices(
 }
 
 /** Throws if there is nothing that `--sign` could sign. */
-export function requireSigned(
-  targets: ReadonlyMap<string, ResolvedTarget>,
-  { values }: Pick<Invocation, "values">,
-): void {
+export function requireSigned(targets: ReadonlyMap<string, ResolvedTarget>, { sign }: BakeOptions): void {
   const isAnyPushed = targets.values().some(({ fields }) => (fields.output ?? []).some(isPush));
-  if (signIn(values) !== undefined && !isAnyPushed)
+  if (sign !== undefined && !isAnyPushed)
     throw usageError("--sign needs an image that is pushed", "Give --push.");
 }

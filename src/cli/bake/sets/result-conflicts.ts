@@ -3,10 +3,10 @@ import { usageError } from "../../../errors.ts";
 import { withLatest } from "../../../service/images/reference.ts";
 import { hasKeyMark } from "../../builds/keys/key-in-tags.ts";
 import { refuseInput, refuseOutput } from "../../builds/result-files.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { type ResultPlace, unusablePlace } from "../../command-line/result.ts";
 import { readBuildOutputs, takesStandardOutput } from "../../export/build-outputs.ts";
 import { isSameFile } from "../../process/same-file.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedBake, ResolvedTarget } from "../resolve.ts";
 import { inTarget, withTarget } from "../target-error.ts";
 import { buildOf, placeholder } from "../target-request.ts";
@@ -17,7 +17,7 @@ export function refuseFilesOf(
   place: ResultPlace,
   targets: ResolvedBake["targets"],
   files: ReadonlySet<string>,
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): void {
   for (const file of files)
     if (isSameFile(resolve(invocation.runtime.workingDirectory, file), place.path))
@@ -75,12 +75,12 @@ export function refuseSameFile(results: ResultsPlace | undefined, others: readon
 export function refuseSameStream(
   results: ResultsPlace | undefined,
   targets: readonly ResolvedTarget[],
-  invocation: Invocation,
+  invocation: BakeInvocation,
 ): void {
   const [writing, other] = targets.filter(
     (target) =>
       readOf(target, invocation, (own) =>
-        takesStandardOutput(readBuildOutputs(own, own.values.list("tag"))),
+        takesStandardOutput(readBuildOutputs(own, own.options.tag ?? [])),
       ) === true,
   );
   if (writing === undefined) return;
@@ -97,14 +97,14 @@ export function refuseSameStream(
 /** Returns what is read of a target's request; `undefined` for one that fails when its turn comes. */
 function readOf<Result>(
   target: ResolvedTarget,
-  invocation: Invocation,
+  invocation: BakeInvocation,
   read: (own: ReturnType<typeof buildOf>) => Result,
 ): Result | undefined {
   try {
     const own = buildOf(target, () => placeholder, invocation);
     return inTarget(target, () => read(own));
   } catch (error) {
-    if (invocation.values.flag("keep-going")) return undefined;
+    if (invocation.options["keep-going"] === true) return undefined;
     throw error;
   }
 }

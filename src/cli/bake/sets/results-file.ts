@@ -3,8 +3,8 @@ import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
 import { reasonOf } from "../../../system-error.ts";
 import { jsonText } from "../../../terminal/json-text.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { findPlace, type ResultPlace, unusablePlace } from "../../command-line/result.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 
 interface ResultsFile extends Disposable {
   /** Writes a line. */
@@ -17,16 +17,15 @@ interface ResultsFile extends Disposable {
 export type ResultsPlace = ResultPlace | "stdout";
 
 export function readResultsPlace({
-  values,
+  options: { results: given },
   runtime,
-}: Pick<Invocation, "values" | "runtime">): ResultsPlace | undefined {
-  const given = values.text("results");
+}: Pick<BakeInvocation, "options" | "runtime">): ResultsPlace | undefined {
   if (given === undefined) return undefined;
   return given === "-" ? "stdout" : findPlace("--results", given, runtime.workingDirectory);
 }
 
 /** Opens the results, and removes what an earlier bake has written. */
-export function openResults(place: ResultsPlace, { runtime }: Pick<Invocation, "runtime">): ResultsFile {
+export function openResults(place: ResultsPlace, { runtime }: Pick<BakeInvocation, "runtime">): ResultsFile {
   if (place !== "stdout") return openFile(place);
   return {
     append: (result) => runtime.stdout.write(lineOf(result)),

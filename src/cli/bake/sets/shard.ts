@@ -8,8 +8,7 @@ export interface Shard {
   count: number;
 }
 
-export function readShard(given: string | undefined): Shard | undefined {
-  if (given === undefined) return undefined;
+export function parseShard(given: string): Shard {
   const [, number = "", count = ""] = /^([1-9]\d{0,5})\/([1-9]\d{0,5})$/.exec(given) ?? [];
   if (number !== "" && Number(number) <= Number(count))
     return { number: Number(number), count: Number(count) };

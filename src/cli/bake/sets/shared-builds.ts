@@ -6,9 +6,9 @@ import { childOf } from "../../../service/http/deadline.ts";
 import type { Log } from "../../../terminal/log.ts";
 import { createCommandCaches } from "../../builds/build-cache.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { defaultJobs } from "../../service/choice.ts";
 import { openConnections, profileOf } from "../../service/connections.ts";
+import type { BakeInvocation } from "../options/bake-options.ts";
 
 /** What the builds of a bake share: connections, caches, and a signal that ends all of them. */
 interface SharedBuilds extends AsyncDisposable {
@@ -17,7 +17,7 @@ interface SharedBuilds extends AsyncDisposable {
 
 export function openSharedBuilds(
   { log, jobs: given, signers }: { log: Log; jobs: number | undefined; signers: BuildsTogether["signers"] },
-  { values, runtime }: Invocation,
+  { options, runtime }: BakeInvocation,
 ): SharedBuilds {
   const holder = new AsyncDisposableStack();
   const caches = holder.use(createCommandCaches(log));
@@ -26,7 +26,7 @@ export function openSharedBuilds(
   const repositories = createSingleFlight<FoundCommit>({ keeps: true });
   const together: BuildsTogether = {
     ...{ connections, caches, signers, sessions: new Set(), tables: new Map(), directories: new Map() },
-    writesMetadata: values.text("metadata-file") !== undefined,
+    writesMetadata: options["metadata-file"] !== undefined,
     sharedStateOn: (service) =>
       states.getOrInsertComputed(profileOf(service), () =>
         createSharedBuildState(given ?? defaultJobs(runtime, service.globals), {

@@ -4,7 +4,6 @@ import { formatPlatform } from "../../../image/platform.ts";
 import { type Annotation, parseAnnotation } from "../../export/annotations.ts";
 import { readAttestationOptions } from "../../export/attestation-options.ts";
 import { readOutputForms } from "../../export/build-outputs.ts";
-import { readSignOption } from "../../signing/sign-option.ts";
 import type { BuildInvocation } from "../request.ts";
 
 /**
@@ -13,22 +12,24 @@ import type { BuildInvocation } from "../request.ts";
  * written if the image were pushed, so that the key is the same before.
  */
 export function besideImage(
-  { values, entries, runtime }: Pick<BuildInvocation, "values" | "entries" | "runtime">,
+  build: Pick<BuildInvocation, "context" | "options" | "runtime">,
   buildArgs: ReadonlyMap<string, string>,
 ): string | undefined {
-  const common = values.list("annotation");
-  const given = readOutputForms({ values, entries, runtime });
-  const forms = given.map(({ compression, times, recompresses, hasDockersTypes, givenAnnotations }) =>
-    canonicalJson({
-      ...(compression !== "gzip" && { compression }),
-      ...(times.rewritesTimestamps && { epoch: times.epoch }),
-      ...(recompresses && { recompresses }),
-      ...(hasDockersTypes && { hasDockersTypes }),
-      ...annotationsIn([...givenAnnotations, ...common]),
-    }),
+  const { annotation: common = [], sign: signature } = build.options;
+  const forms = readOutputForms(build).map(
+    ({ compression, times, recompresses, hasDockersTypes, givenAnnotations }) =>
+      canonicalJson({
+        ...(compression !== "gzip" && { compression }),
+        ...(times.rewritesTimestamps && { epoch: times.epoch }),
+        ...(recompresses && { recompresses }),
+        ...(hasDockersTypes && { hasDockersTypes }),
+        ...annotationsIn([
+          ...givenAnnotations.flatMap((text) => parseAnnotation(text, "manifest")),
+          ...common,
+        ]),
+      }),
   );
-  const attestations = readAttestationOptions(entries, runtime);
-  const signature = readSignOption(values);
+  const attestations = readAttestationOptions(build.options, build.runtime);
   const { provenance } = attestations ?? {};
   const beside = canonicalJson({
     ...(provenance && { provenance: { ...provenance, isInlineOnly: undefined } }),
@@ -44,8 +45,7 @@ export function besideImage(
 }
 
 /** Returns the annotations by their places. As in what is written, the last one of a key counts. */
-function annotationsIn(given: readonly string[]): { annotations?: Record<string, string> } {
-  const annotations = given.flatMap((text) => parseAnnotation(text, "manifest"));
+function annotationsIn(annotations: readonly Annotation[]): { annotations?: Record<string, string> } {
   return annotations.length === 0
     ? {}
     : { annotations: Object.fromEntries(annotations.map((each) => [placeOf(each), each.value])) };

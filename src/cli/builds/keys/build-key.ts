@@ -46,7 +46,7 @@ export function createKeyFinder(signal: AbortSignal, tables = new Map<string, Fi
   const addresses = createRemoteSourceKeys();
   return {
     async find(invocation, { connectTo, linked = new Map() }) {
-      const { runtime, values, log } = invocation;
+      const { runtime, options, log } = invocation;
       const opened = await openLock(invocation);
       const quiet = { ...log, warn: () => undefined };
       const reading = { log: quiet, keepsContext: true, lock: opened?.lock };
@@ -59,7 +59,7 @@ export function createKeyFinder(signal: AbortSignal, tables = new Map<string, Fi
       for (const service of chooseServices(invocation, inputs.platforms)) {
         const connection = await connectTo(service);
         const supports = supportOf(connection.service, inputs.dialect);
-        const isPulled = values.flag("pull");
+        const isPulled = options.pull === true;
         const known = JSON.stringify([service.option, isPulled]);
         const create = () =>
           createBaseKeys({

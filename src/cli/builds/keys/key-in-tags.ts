@@ -17,24 +17,25 @@ export function replaceKeyMark(text: string, key: string): string {
   return text.replaceAll(mark, key);
 }
 
-type Keyed = Pick<BuildInvocation, "values" | "entries"> & { runtime: Pick<Runtime, "isPlugin"> };
+type Keyed = Pick<BuildInvocation, "options"> & { runtime: Pick<Runtime, "isPlugin"> };
 
 /** True if a tag, or the name of an output, has a place for the key. In the place of docker's builder none has: there it is no tag. */
-export function usesKey({ values, entries, runtime }: Keyed): boolean {
+export function usesKey({ options: { tag = [], output = [] }, runtime }: Keyed): boolean {
   if (runtime.isPlugin === true) return false;
-  return values.list("tag").some(hasKeyMark) || entries.outputs.some(({ text }) => hasKeyMark(text));
+  return tag.some(hasKeyMark) || output.some(({ text }) => hasKeyMark(text));
 }
 
 /** Returns the request with a key where tags and outputs have a place for it. */
 export function withKey<Given extends Keyed>(given: Given, key: string): Given {
   if (!usesKey(given)) return given;
-  const { values, entries } = given;
-  const list = (name: string) =>
-    name === "tag" ? values.list(name).map((text) => replaceKeyMark(text, key)) : values.list(name);
+  const { options } = given;
   return {
     ...given,
-    values: { ...values, list, text: (name) => (name === "tag" ? list(name).at(-1) : values.text(name)) },
-    entries: { ...entries, outputs: entries.outputs.map((output) => outputWithKey(output, key)) },
+    options: {
+      ...options,
+      tag: options.tag?.map((text) => replaceKeyMark(text, key)),
+      output: options.output?.map((output) => outputWithKey(output, key)),
+    },
   };
 }
 

@@ -1,6 +1,5 @@
 import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import type { Values } from "../../command-line/arguments.ts";
 import { printResult } from "../../command-line/result.ts";
 import type { ServiceWatcher } from "../../service/connection.ts";
 import { openConnections } from "../../service/connections.ts";
@@ -10,7 +9,7 @@ import { createKeyFinder } from "./build-key.ts";
 import { createExistingImages } from "./existing-image.ts";
 import { placeholderKey, withKey } from "./key-in-tags.ts";
 import { keyedBuild } from "./keyed-build.ts";
-import { skippableBuild } from "./skippable.ts";
+import { isForced, skippableBuild } from "./skippable.ts";
 
 interface OwnKey {
   invocation: BuildInvocation;
@@ -24,7 +23,7 @@ export async function findOwnKey(
   invocation: BuildInvocation,
   watcher: ServiceWatcher | undefined,
 ): Promise<OwnKey> {
-  const { values, runtime } = invocation;
+  const { options, runtime } = invocation;
   // An invalid option is the same error as without a key.
   readBuildOptions(withKey(invocation, placeholderKey));
   const finder = createKeyFinder(runtime.signal);
@@ -34,9 +33,9 @@ export async function findOwnKey(
   const found = await find();
   finder.save();
   const own = withKey(invocation, found.key);
-  const skippable = values.flag("skip-existing") ? requireSkippable(own, found.key) : undefined;
+  const skippable = options["skip-existing"] === true ? requireSkippable(own, found.key) : undefined;
   const existing =
-    skippable === undefined || values.flag("no-cache")
+    skippable === undefined || options["no-cache"] === true
       ? undefined
       : await createExistingImages(runtime, runtime.signal)
           .find(skippable.places, found.key)
@@ -47,7 +46,7 @@ export async function findOwnKey(
             return undefined;
           });
   const { key } = found;
-  if (existing !== undefined && !asksForMore(values)) return { key, existing, invocation: own };
+  if (existing !== undefined && !asksForMore(options)) return { key, existing, invocation: own };
   const keyed = { ...keyedBuild(found, skippable?.annotations, find), connections };
   holder.move();
   return { key, existing: undefined, invocation: { ...own, keyed } };
@@ -55,26 +54,22 @@ export async function findOwnKey(
 
 function requireSkippable(invocation: BuildInvocation, key: string) {
   const skippable = skippableBuild(invocation, key);
-  if (skippable !== undefined || isForced(invocation.values)) return skippable;
+  if (skippable !== undefined || isForced(invocation)) return skippable;
   throw usageError(
     wording`${{ option: "skip-existing" }}: the image is not pushed, or not only`,
     wording`It skips what the registries of the tags have: give ${{ option: "push" }}.`,
   );
 }
 
-function isForced(values: Values): boolean {
-  return values.flag("no-cache") || values.list("no-cache-filter").length > 0;
-}
-
 /** True if somebody wants to know of the build what only a build knows. */
-function asksForMore(values: Values): boolean {
-  const files = ["iidfile", "metadata-file", "trace", "report"];
-  return values.flag("timings") || files.some((name) => values.text(name) !== undefined);
+function asksForMore(options: BuildInvocation["options"]): boolean {
+  const names = ["iidfile", "metadata-file", "trace", "report", "timings"] as const;
+  return names.some((name) => (options[name] ?? false) !== false);
 }
 
 /** Prints what is known of an image that is there already. */
 export function printExisting({ invocation, key, existing: digest = "" }: OwnKey): void {
-  const tags = invocation.values.list("tag");
+  const tags = invocation.options.tag ?? [];
   printResult(invocation, {
     id: digest,
     json: { image: null, tag: tags[0] ?? null, tags, session: null, digest, exported: [], key },

@@ -13,7 +13,7 @@ export async function printKey(invocation: BuildInvocation): Promise<number> {
   const finder = createKeyFinder(invocation.runtime.signal);
   const { key } = await finder.find(invocation, connections);
   finder.save();
-  const tags = invocation.values.list("tag").map((tag) => replaceKeyMark(tag, key));
+  const tags = (invocation.options.tag ?? []).map((tag) => replaceKeyMark(tag, key));
   printResult(invocation, { id: key, json: { key, tags }, table: () => `${key}\n` });
   return 0;
 }

@@ -10,10 +10,14 @@ interface SkippableBuild {
   annotations: KeyedBuild["annotations"];
 }
 
+/** True for a build that is to be done, whatever there is already. */
+export function isForced({ options }: Pick<BuildInvocation, "options">): boolean {
+  return options["no-cache"] === true || (options["no-cache-filter"] ?? []).length > 0;
+}
+
 /** Returns `undefined` for a build that somebody asks to be done, or that makes something else than images of registries. */
 export function skippableBuild(invocation: BuildInvocation, key: string): SkippableBuild | undefined {
-  const { values } = invocation;
-  if (values.flag("no-cache") || values.list("no-cache-filter").length > 0) return undefined;
+  if (isForced(invocation)) return undefined;
   const places = registryPlaces(readBuildOptions(invocation).outputs);
   if (places === undefined) return undefined;
   const isInTags = places.every(({ tag }) => tag.includes(key));

@@ -9,10 +9,10 @@ import { wording } from "../../../messages/wording.ts";
 import { quote } from "../../../programs/quote.ts";
 import { nearest } from "../../../suggest.ts";
 import type { Log } from "../../../terminal/log.ts";
-import type { Values } from "../../command-line/arguments.ts";
 import { type ResultPlace, requireWritable } from "../../command-line/result.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 import type { BuildInputs } from "../inputs.ts";
+import type { BuildRequest } from "../request.ts";
 import { changeLock, type Kind, keyOf, type LockEntry, readLock, showPin } from "./lock-file.ts";
 import { mentionsIn } from "./mentions.ts";
 
@@ -25,11 +25,13 @@ export interface OpenedLock extends CheckedLock {
   save(inputs: Pick<BuildInputs, "context" | "dockerfile" | "fetched" | "place">, log: Log): void;
 }
 
+type LockChoice = Pick<BuildRequest["options"], "locked" | "update-lock">;
+
 /** Opens the lock of `--lock`. Throws a BoughError of kind `usage` for one that can't be used. */
-export function openLock(place: ResultPlace, values: Values): OpenedLock {
+export function openLock(place: ResultPlace, options: LockChoice): OpenedLock {
   const entries = readLock(place);
-  const isFrozen = values.flag("locked");
-  const updates = readUpdates(values, entries ?? [], place);
+  const isFrozen = options.locked === true;
+  const updates = readUpdates(options, entries ?? [], place);
   if (isFrozen && entries === undefined)
     throw usageError(
       wording`${{ option: "lock" }} ${place.given}: there is no such file`,
@@ -46,12 +48,11 @@ type Updates = (entry: Pick<LockEntry, "kind" | "name">) => boolean;
 
 /** Reads `--update-lock [NAME]`. */
 function readUpdates(
-  values: Values,
+  { locked, "update-lock": names = [] }: LockChoice,
   entries: readonly LockEntry[],
   { given }: ResultPlace,
 ): { isForAll: boolean; covers: Updates } {
-  const names = values.list("update-lock");
-  if (names.length > 0 && values.flag("locked"))
+  if (names.length > 0 && locked === true)
     throw usageError(
       wording`${{ option: "locked" }} and ${{ option: "update-lock" }} cannot be used together`,
       withoutLocked,

@@ -2,11 +2,11 @@
 import type { CheckedLock } from "../../../check/lints/references.ts";
 import { BoughError } from "../../../errors.ts";
 import { formatPlatform, machinePlatform, type Platform, parsePlatform } from "../../../image/platform.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import type { BuildInputs } from "../inputs.ts";
 import { idsOf } from "../options/secret-options.ts";
 import type { Recording } from "../recording/recording.ts";
+import type { BuildInvocation } from "../request.ts";
 import { buildRefOf, formatBuildRef } from "./build-ref.ts";
 import { readMetadataOptions } from "./options.ts";
 
@@ -14,7 +14,7 @@ import { readMetadataOptions } from "./options.ts";
 export async function describeForBuildx(
   inputs: BuildInputs,
   recording: Pick<Recording, "id" | "startedAt" | "inputs" | "origin">,
-  invocation: Pick<Invocation, "values" | "runtime" | "globals" | "log">,
+  invocation: BuildInvocation,
   lock: CheckedLock | undefined,
 ): Promise<Record<string, unknown>> {
   const { runtime } = invocation;
@@ -53,7 +53,7 @@ async function provenances(
 
 async function warnings(
   inputs: BuildInputs,
-  invocation: Pick<Invocation, "values" | "runtime" | "globals" | "log">,
+  invocation: BuildInvocation,
   lock: CheckedLock | undefined,
 ): Promise<Record<string, unknown>> {
   const { checkInputs } = await import("../check.ts");

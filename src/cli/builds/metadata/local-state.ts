@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
 import type { Log } from "../../../terminal/log.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import { notesDirectory } from "../../history/docker-notes.ts";
 import type { BuildInputs } from "../inputs.ts";
+import type { BuildInvocation } from "../request.ts";
 import { buildRefOf } from "./build-ref.ts";
 import { readMetadataOptions } from "./options.ts";
 
@@ -15,7 +15,7 @@ import { readMetadataOptions } from "./options.ts";
 export function noteForDocker(
   build: { id: string },
   { place, target, fetched, dockerfile }: BuildInputs,
-  { runtime, values }: Pick<Invocation, "runtime" | "values">,
+  { runtime, options }: Pick<BuildInvocation, "runtime" | "options">,
   log: Pick<Log, "debug">,
 ): void {
   if (!readMetadataOptions(runtime).hasWarnings) return;
@@ -24,7 +24,7 @@ export function noteForDocker(
   const path = fetched === undefined ? dockerfile.absolutePath : dockerfile.path;
   const state = {
     ...{ Target: target ?? "default", LocalPath: place },
-    DockerfilePath: values.text("dockerfile") === "-" ? "-" : path,
+    DockerfilePath: options.dockerfile === "-" ? "-" : path,
   };
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

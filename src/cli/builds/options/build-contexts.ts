@@ -20,7 +20,7 @@ type GivenContext =
   | { kind: "directory"; name: string; path: string }
   | { kind: "remote"; name: string; source: LazySource };
 
-type GivenOptions = Pick<BuildInvocation, "entries" | "runtime" | "globals">;
+type GivenOptions = Pick<BuildInvocation, "options" | "runtime" | "globals">;
 
 /**
  * Opens the contexts of this machine. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. An
@@ -76,8 +76,8 @@ async function open(
 }
 
 /** Returns the contexts by name. As in Docker, the last of several with the same name counts. */
-function readContextOptions(options: GivenOptions): GivenContext[] {
-  const given = options.entries.contexts.map((entry) => readContext(entry, options));
+function readContextOptions(build: GivenOptions): GivenContext[] {
+  const given = (build.options["build-context"] ?? []).map((entry) => readContext(entry, build));
   return [...new Map(given.map((context) => [context.name, context])).values()];
 }
 

@@ -5,16 +5,20 @@ import type { BuildInvocation } from "../request.ts";
 
 /** Returns the dialect that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
 export function chooseDialect({
-  values,
-  entries,
+  options: {
+    docker: isDocker,
+    "no-docker": isNotDocker,
+    target,
+    "no-cache-filter": uncached = [],
+    "build-context": contexts = [],
+  },
   runtime: { environment },
-}: Pick<BuildInvocation, "values" | "entries" | "runtime">): Dialect {
-  const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
+}: Pick<BuildInvocation, "options" | "runtime">): Dialect {
   const implied = [
     ...(isDocker ? ["docker"] : []),
-    ...(values.text("target") === undefined ? [] : ["target"]),
-    ...(values.list("no-cache-filter").length === 0 ? [] : ["no-cache-filter"]),
-    ...(entries.contexts.length === 0 ? [] : ["build-context"]),
+    ...(target === undefined ? [] : ["target"]),
+    ...(uncached.length === 0 ? [] : ["no-cache-filter"]),
+    ...(contexts.length === 0 ? [] : ["build-context"]),
   ];
   const [chosen] = implied;
   if (isNotDocker && chosen !== undefined) {

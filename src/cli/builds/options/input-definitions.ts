@@ -1,6 +1,5 @@
 import { usageError } from "../../../errors.ts";
 import { parseGoBoolean } from "../../../go/boolean.ts";
-import type { Values } from "../../command-line/arguments.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../../command-line/definitions.ts";
 import { oneOf, splitPair } from "../../command-line/option-values.ts";
 import { limitDefinitions } from "../../run/limit-options.ts";
@@ -273,35 +272,34 @@ export interface Call {
   ignoresStatus: boolean;
 }
 
-/** Returns what is asked for. `--check` is `--call=check`. */
-export function readCall(values: Values): Call {
-  const given = values.text("call") ?? "build";
-  const [method = "", ...fields] = given.split(",");
+export function parseCall(text: string): Call {
+  const [method = "", ...fields] = text.split(",");
   const call = { isJson: false, ignoresStatus: false };
   for (const field of fields) {
     const [name, value = ""] = splitPair(field);
     if (name === "format") call.isJson = value === "json";
     else if (name === "ignorestatus" && parseGoBoolean(value) !== undefined)
       call.ignoresStatus = parseGoBoolean(value) === true;
-    else throw usageError(`--call ${given}: invalid field ${JSON.stringify(field)}`, callHint);
+    else throw usageError(`--call ${text}: invalid field ${JSON.stringify(field)}`, callHint);
   }
-  if (readCheck(values) === true) return { ...call, method: "check" };
   return { ...call, method: oneOf(method.replace(/^lint$/, "check"), calls, "--call") };
 }
 
 const callHint = "Write --call METHOD[,format=json][,ignorestatus=true].";
 
-/** Returns the level of findings that a build fails for, or only warns of; `undefined` if it is not checked. */
-export function readCheckLevel(values: Values): (typeof checkLevels)[number] | undefined {
-  const check = readCheck(values);
-  return typeof check === "string" ? check : undefined;
+/** What a build is checked for: the level of findings that it fails for, or only warns of. True: it is checked in place of being built. */
+type Check = boolean | (typeof checkLevels)[number];
+
+/** Parses `--check`, which is true or false in docker. */
+export function parseCheck(text: string): Check {
+  if (/^(1|t|true)$/i.test(text)) return true;
+  return /^(0|f|false)$/i.test(text)
+    ? false
+    : oneOf(text, checkLevels, "--check", "Alone, --check builds nothing.");
 }
 
-/** Reads `--check`, which is true or false in docker. */
-function readCheck(values: Values): boolean | (typeof checkLevels)[number] {
-  const given = values.text("check") ?? "false";
-  if (/^(1|t|true)$/i.test(given)) return true;
-  return /^(0|f|false)$/i.test(given)
-    ? false
-    : oneOf(given, checkLevels, "--check", "Alone, --check builds nothing.");
+/** Returns what is asked for. `--check` is `--call=check`. */
+export function callOf({ call, check }: { call?: Call | undefined; check?: Check | undefined }): Call {
+  const asked = call ?? { method: "build", isJson: false, ignoresStatus: false };
+  return check === true ? { ...asked, method: "check" } : asked;
 }

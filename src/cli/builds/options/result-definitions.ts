@@ -1,4 +1,3 @@
-import type { Values } from "../../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../../command-line/definitions.ts";
 import { formats, globalDefinitions, reportFormats } from "../../command-line/globals.ts";
 import { oneOf } from "../../command-line/option-values.ts";
@@ -114,11 +113,11 @@ export const resultDefinitions = {
   },
 } as const satisfies ArgumentDefinitions;
 
-type Mode = Exclude<(typeof progressModes)[number], "quiet" | "none">;
+export type ProgressMode = Exclude<(typeof progressModes)[number], "quiet" | "none">;
 
-/** Reads `--progress`. Throws a BoughError of kind `usage` if it is not a mode. */
-export function readProgressMode(values: Values): Mode {
-  const mode = oneOf(values.text("progress") ?? "auto", progressModes, "--progress");
+/** Throws a BoughError of kind `usage` if the text is not a mode. */
+export function parseProgressMode(text: string): ProgressMode {
+  const mode = oneOf(text, progressModes, "--progress");
   // docker buildx's names. The global options quiet and log-level are read accordingly.
   return mode === "quiet" || mode === "none" ? "plain" : mode;
 }

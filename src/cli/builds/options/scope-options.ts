@@ -17,19 +17,15 @@ export interface ScopeOptions extends ScopeChoice {
   reason: string | undefined;
 }
 
-type Given = Pick<BuildInvocation, "values" | "entries" | "runtime" | "globals" | "log">;
+type Given = Pick<BuildInvocation, "options" | "runtime" | "globals" | "log">;
 
 /** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
-  const { values, entries, runtime } = given;
+  const { options, runtime } = given;
+  const { "cache-from": cacheFrom = [], "cache-to": cacheTo = [] } = options;
   const named = namedScopes(given);
-  const isAutomatic = values.text("cache") !== undefined;
-  if (isAutomatic && values.text("cache") !== "auto")
-    throw usageError(
-      `--cache takes auto, not ${JSON.stringify(values.text("cache"))}`,
-      wording`Scopes are named with ${{ option: "cache-from" }} and ${{ option: "cache-to" }}.`,
-    );
-  const isNamed = entries.cacheTo.length > 0 || entries.cacheFrom.length > 0;
+  const isAutomatic = options.cache === "auto";
+  const isNamed = cacheTo.length > 0 || cacheFrom.length > 0;
   if (isAutomatic && isNamed)
     throw usageError(
       wording`--cache auto chooses the scopes itself: it cannot be used with ${{ option: "cache-from" }} or ${{ option: "cache-to" }}`,
@@ -39,7 +35,7 @@ export async function readScopeOptions(given: Given, context: string | undefined
   const keys = await readKeys(given);
   // A cache that this job may not write is one, too.
   const writes =
-    entries.cacheTo.some(({ kind }) => kind !== "none") || (runtime.environment.BOUGH_CACHE_TO ?? "") !== "";
+    cacheTo.some(({ kind }) => kind !== "none") || (runtime.environment.BOUGH_CACHE_TO ?? "") !== "";
   if (keys.sign !== undefined && !writes && !isAutomatic)
     throw usageError(
       wording`${{ option: "cache-sign" }} needs ${{ option: "cache-to" }}`,
@@ -61,7 +57,11 @@ async function chooseScopes({ runtime, globals }: Given, context: string | undef
 }
 
 /** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
-function namedScopes({ entries, runtime, log }: Given): ScopeChoice {
+function namedScopes({
+  options: { "cache-from": cacheFrom = [], "cache-to": cacheTo = [] },
+  runtime,
+  log,
+}: Given): ScopeChoice {
   const { environment, workingDirectory, github, isPlugin = false } = runtime;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
   const usable = <Entry extends CacheEntry>(given: readonly Entry[], option: string) =>
@@ -71,7 +71,7 @@ function namedScopes({ entries, runtime, log }: Given): ScopeChoice {
       log.warn(`${option}: type=${entry.type} is not supported: it is left out`);
       return false;
     });
-  const [from, to] = [usable(entries.cacheFrom, "--cache-from"), usable(entries.cacheTo, "--cache-to")];
+  const [from, to] = [usable(cacheFrom, "--cache-from"), usable(cacheTo, "--cache-to")];
   const [fromEntries, fromOption] =
     from.length > 0
       ? [from, "--cache-from"]
@@ -86,9 +86,9 @@ function namedScopes({ entries, runtime, log }: Given): ScopeChoice {
           wordsIn(BOUGH_CACHE_TO).flatMap((text) => parseWrittenCaches(text, "BOUGH_CACHE_TO")),
           "BOUGH_CACHE_TO",
         ];
-  const options = { workingDirectory, environment, github, isPlugin, warn: log.warn };
-  const sources = sourcesOf(fromEntries, { ...options, option: fromOption });
-  const targets = targetsOf(toEntries, { ...options, option: toOption });
+  const reading = { workingDirectory, environment, github, isPlugin, warn: log.warn };
+  const sources = sourcesOf(fromEntries, { ...reading, option: fromOption });
+  const targets = targetsOf(toEntries, { ...reading, option: toOption });
   const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));
   if (second !== undefined)
     throw usageError(
@@ -111,10 +111,9 @@ const maxKeyBytes = 64 * 1024;
 
 /** Reads the keys. Loads the code that signs and verifies only if one is given. */
 async function readKeys({
-  values,
+  options: { "cache-sign": signing, "cache-verify": verifying = [] },
   runtime: { workingDirectory, inputs, signal },
 }: Given): Promise<ScopeKeys> {
-  const [signing, verifying] = [values.text("cache-sign"), values.list("cache-verify")];
   if (signing === undefined && verifying.length === 0)
     return { sign: undefined, verify: undefined, trusted: undefined };
   const read = async (option: string, path: string): Promise<KeyFile> => {

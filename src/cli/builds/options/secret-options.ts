@@ -5,10 +5,10 @@ import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
 import { Secret } from "../../../secret.ts";
-import type { BuildEntries } from "../../entries/build-entries.ts";
 import type { SecretEntry, SecretSource } from "../../entries/secret.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import { type AgentPaths, openAgent, pathsOf } from "./agent-options.ts";
+import type { BuildOptionValues } from "./build-parsers.ts";
 
 /** The source of each `--secret` and the paths of each `--ssh`, by id. Nothing has been read yet. */
 interface SecretSources {
@@ -28,7 +28,7 @@ const maxBytes = 500 * 1024;
 
 /** Finds the sources of `--secret` and `--ssh`. */
 export function readSecretOptions(
-  { secrets, agents }: Pick<BuildEntries, "secrets" | "agents">,
+  { secret: secrets = [], ssh: agents = [] }: Pick<BuildOptionValues, "secret" | "ssh">,
   runtime: Runtime,
 ): SecretOptions {
   const { environment } = runtime;

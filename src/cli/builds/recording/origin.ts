@@ -5,8 +5,8 @@ import { type BuildDoor, type BuildOrigin, nameOfContext } from "../../../histor
 import { formatPlatform } from "../../../image/platform.ts";
 import { isCi } from "../../../terminal/color.ts";
 import { version } from "../../../version.ts";
-import type { Invocation } from "../../command-line/command.ts";
 import type { BuildInputs } from "../inputs.ts";
+import type { BuildInvocation } from "../request.ts";
 
 /** Returns the path of a Dockerfile as records have it. */
 export function recordedDockerfile({
@@ -16,7 +16,7 @@ export function recordedDockerfile({
   return pathWithin(context.absolutePath, dockerfile.absolutePath) ?? dockerfile.path;
 }
 
-interface OriginOptions extends Pick<Invocation, "values" | "runtime"> {
+interface OriginOptions extends Pick<BuildInvocation, "options" | "runtime"> {
   session: string;
   service: string;
   bakeTarget: string | undefined;
@@ -27,11 +27,11 @@ interface OriginOptions extends Pick<Invocation, "values" | "runtime"> {
 
 export function originOf(
   built: BuildInputs,
-  { session, service, values, bakeTarget, isSecret, runtime, isBaked }: OriginOptions,
+  { session, service, options, bakeTarget, isSecret, runtime, isBaked }: OriginOptions,
 ): BuildOrigin {
   const { place: context, target = null } = built;
   const dockerfile = recordedDockerfile(built);
-  const tags = values.list("tag");
+  const { tag: tags = [], lock = null } = options;
   const named = tags[0] ?? nameOfContext({ context, dockerfile });
   const isHidden = (name: string, value: string) =>
     isSecretName(name) || isSecretValue(value) || isSecret(name);
@@ -46,8 +46,8 @@ export function originOf(
     platforms: built.platforms.map(formatPlatform),
     tags,
     dialect: built.dialect.name,
-    usesCache: !values.flag("no-cache"),
-    lock: values.text("lock") ?? null,
+    usesCache: options["no-cache"] !== true,
+    lock,
     service,
     buildArgs: [...built.buildArgs].map(([name, value]) => ({
       name,
@@ -57,7 +57,7 @@ export function originOf(
   };
 }
 
-function doorOf({ isPlugin, isCalledByAgent }: Invocation["runtime"], isBaked: boolean): BuildDoor {
+function doorOf({ isPlugin, isCalledByAgent }: BuildInvocation["runtime"], isBaked: boolean): BuildDoor {
   if (isPlugin === true) return "docker";
   if (isCalledByAgent === true) return "mcp";
   return isBaked ? "bake" : "build";

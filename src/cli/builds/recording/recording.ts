@@ -13,10 +13,10 @@ import type {
   BuildWithOutput,
 } from "../../../history/build-record.ts";
 import type { TimedEvent } from "../../../history/record-build.ts";
-import type { Invocation } from "../../command-line/command.ts";
+import type { Surroundings } from "../../command-line/command.ts";
 import { stateDirectory } from "../../process/runtime.ts";
 import type { BuildInputs } from "../inputs.ts";
-import type { BakedTarget } from "../request.ts";
+import type { BuildRequest } from "../request.ts";
 import { originOf } from "./origin.ts";
 import { createRecordedOutput } from "./recorded-output.ts";
 
@@ -52,7 +52,12 @@ export interface Recording {
 const noteEveryMilliseconds = 1000;
 
 export function startRecording(
-  { runtime, log, values, target: bakeTarget }: Pick<Invocation, "runtime" | "log" | "values"> & BakedTarget,
+  {
+    runtime,
+    log,
+    options,
+    target: bakeTarget,
+  }: Pick<Surroundings, "runtime" | "log"> & Pick<BuildRequest, "options" | "target">,
   { isBaked = false, keepsOutput = false } = {},
 ): Recording {
   const { clock } = runtime;
@@ -127,7 +132,7 @@ export function startRecording(
       buildArgs = built.buildArgs;
       const amongArgs = secretsAmong(buildArgs);
       mask = amongArgs.mask;
-      const known = { session, service, values, bakeTarget, isBaked, runtime };
+      const known = { session, service, options, bakeTarget, isBaked, runtime };
       origin = originOf(built, { ...known, isSecret: amongArgs.has });
     },
     hide(secrets) {
@@ -168,7 +173,7 @@ async function saveRecord(
   record: BuildRecord,
   owner: string,
   output: ReturnType<typeof createRecordedOutput>,
-  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  { runtime, log }: Pick<Surroundings, "runtime" | "log">,
 ): Promise<void> {
   try {
     const { openHistory } = await import("../../../history/history-database.ts");

@@ -2,8 +2,7 @@
 import { resolve } from "node:path";
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import type { Invocation } from "../../command-line/command.ts";
-import { pairs } from "../../command-line/request.ts";
+import type { Surroundings } from "../../command-line/command.ts";
 import { readContextSource } from "../../contexts/context-source.ts";
 import { createGit } from "../../contexts/programs.ts";
 import { chooseDialect } from "../options/dialect.ts";
@@ -23,10 +22,10 @@ interface TagsFrom {
 
 /** Finds out what `--tag-from` gives; `undefined` without it. `directory`: a checkout, if there is one. */
 export async function readTagsFrom(
-  { values, runtime, log }: Pick<Invocation, "values" | "runtime" | "log">,
+  given: readonly string[],
   directory: string | undefined,
+  { runtime, log }: Pick<Surroundings, "runtime" | "log">,
 ): Promise<TagsFrom | undefined> {
-  const given = values.list("tag-from");
   if (given.length === 0) return undefined;
   const rules = readTagRules(given);
   const facts = await findFacts(runtime, directory);
@@ -47,38 +46,29 @@ export async function readTagsFrom(
 
 /** Returns the invocation of a build with what `--tag-from` gives, as if it had been written. */
 export async function withTagsFrom(invocation: BuildInvocation): Promise<BuildInvocation> {
-  const { values, runtime } = invocation;
-  const [context = "."] = values.positionals;
-  const source = readContextSource(context, runtime.workingDirectory);
+  const { options, runtime } = invocation;
+  const source = readContextSource(invocation.context, runtime.workingDirectory);
   const from = await readTagsFrom(
-    invocation,
+    options["tag-from"] ?? [],
     source.kind === "directory" ? resolve(runtime.workingDirectory, source.path) : undefined,
+    invocation,
   );
   if (from === undefined) return invocation;
-  const names = values.list("tag");
+  const { tag: names = [], label } = options;
   if (!names.some(isUntagged))
     throw usageError(
       wording`${{ option: "tag-from" }} needs a name without a tag`,
       wording`Write ${{ option: "tag", value: "registry.example/app" }}: it gets the tags.`,
     );
   const keepsLabels = chooseDialect(invocation).keepsConfiguration;
-  const lists: Readonly<Record<string, readonly string[]>> = {
-    tag: from.namesFrom(names),
-    // Those that are given come last, and count.
-    label: [...(keepsLabels ? pairs(from.labels) : []), ...values.list("label")],
-  };
-  const list = (name: string) => lists[name] ?? values.list(name);
-  const own = {
-    ...values,
-    list,
-    text: (name: string) => (name in lists ? list(name).at(-1) : values.text(name)),
-  };
-  return { ...invocation, values: own };
+  // Those that are given come last, and count.
+  const labels = new Map([...(keepsLabels ? Object.entries(from.labels) : []), ...(label ?? [])]);
+  return { ...invocation, options: { ...options, tag: from.namesFrom(names), label: labels } };
 }
 
 /** What a job says comes before what its checkout says, which may be without a branch. */
 async function findFacts(
-  runtime: Invocation["runtime"],
+  runtime: Surroundings["runtime"],
   directory: string | undefined,
 ): Promise<GitFacts | undefined> {
   const job = describeJob(runtime.environment);

@@ -6,10 +6,12 @@ import { wording } from "../../../messages/wording.ts";
 import { renderBuildEvent } from "../../../terminal/build-log.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
-import { type BuildRequest, invocationOf } from "../../builds/request.ts";
+import { parseStages } from "../../builds/options/build-parsers.ts";
+import type { BuildRequest } from "../../builds/request.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { pairs } from "../../command-line/request.ts";
 import { parseSecret } from "../../entries/secret.ts";
+import { limitParsers } from "../../run/limit-options.ts";
+import { extraHost } from "../../run/network-option.ts";
 import { type Call, logTo, surroundingsFor } from "../call.ts";
 import { additive, inTurn, type Tool } from "../tool.ts";
 import { buildInputs, buildRequest, network, timeoutSeconds, toolInput } from "./fields.ts";
@@ -74,22 +76,22 @@ export const build: Tool<typeof input, typeof output> = {
   annotations: additive,
   async perform(given, call) {
     const { no_cache_filter = [] } = given;
-    const { options, ...request } = buildRequest(given, no_cache_filter.length > 0);
-    const asked: BuildRequest["options"] = {
-      ...options,
+    const request = buildRequest(given, no_cache_filter.length > 0);
+    const options: BuildRequest["options"] = {
+      ...request.options,
       "no-cache": given.no_cache,
       pull: given.pull,
       locked: given.locked,
-      timeout: given.timeout_seconds?.toString(),
+      timeout: given.timeout_seconds,
       network: given.network,
-      "shm-size": given.shm_size,
+      "shm-size": given.shm_size === undefined ? undefined : limitParsers["shm-size"](given.shm_size),
       tag: given.tags,
-      "no-cache-filter": no_cache_filter,
+      "no-cache-filter": parseStages(no_cache_filter),
       "update-lock": given.update_lock?.length === 0 ? ["true"] : given.update_lock,
-      "add-host": pairs(given.add_hosts),
+      "add-host": Object.entries(given.add_hosts ?? {}).map(([host, address]) => extraHost(host, address)),
+      secret: given.secrets?.map(parseSecret),
     };
-    const entries = { ...request.entries, secrets: (given.secrets ?? []).map(parseSecret) };
-    const invocation = invocationOf({ ...request, options: asked, entries }, surroundingsFor(call));
+    const invocation = { ...surroundingsFor(call), ...request, options };
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     return inTurn(given.context, call, async () => {

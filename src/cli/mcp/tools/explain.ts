@@ -4,7 +4,6 @@ import { type Finding, lineOf } from "../../../check/rules.ts";
 import { BoughError, withHint } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
 import { checkBuild } from "../../builds/check.ts";
-import { invocationOf } from "../../builds/request.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { surroundingsFor } from "../call.ts";
 import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
@@ -35,9 +34,9 @@ export const explain: Tool<typeof explainInput, typeof explainOutput> = {
     const request = buildRequest(given);
     const stop = new AbortController();
     // One step at a time, so that no other step starts beside the explained one.
-    const options = { ...request.options, explain: true, jobs: "1" };
+    const options = { ...request.options, explain: true, jobs: 1 };
     const signal = AbortSignal.any([call.signal, stop.signal]);
-    const invocation = invocationOf({ ...request, options }, surroundingsFor({ ...call, signal }));
+    const invocation = { ...surroundingsFor({ ...call, signal }), ...request, options };
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     const cached: string[] = [];
@@ -92,10 +91,8 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
   annotations: { ...readOnly, idempotentHint: true },
   async perform({ details, ...given }, call) {
     const request = buildRequest(given);
-    const invocation = invocationOf(
-      { ...request, options: { ...request.options, check: "true" } },
-      surroundingsFor(call),
-    );
+    const options = { ...request.options, check: true };
+    const invocation = { ...surroundingsFor(call), ...request, options };
     call.root.requireBuildFiles(invocation);
     const { report: found } = await checkBuild(invocation);
     const { instructions, files } = describeReport(found);

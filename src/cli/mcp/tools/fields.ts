@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { nearest } from "../../../suggest.ts";
 import type { BuildRequest } from "../../builds/request.ts";
-import { pairs } from "../../command-line/request.ts";
 import { contextOf } from "../../entries/context.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 
@@ -116,8 +115,8 @@ export function buildRequest(
       ...{ docker, dockerfile, target, lock },
       "no-docker": docker === false && !impliesDocker,
       "no-default-excludes": input.no_default_excludes,
-      "build-arg": pairs(input.build_args),
+      "build-arg": new Map(Object.entries(input.build_args ?? {})),
+      "build-context": contexts,
     },
-    entries: { contexts },
   };
 }
