@@ -10,7 +10,7 @@ export function idOf(text: string | undefined): number | undefined {
   return id <= maxId ? id : undefined;
 }
 
-/** More fields than a row of either table has. */
+/** The limit of fields in a row: `/etc/passwd` has seven. */
 const maxFields = 8;
 
 /**

@@ -2,8 +2,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** The same with fractions, as of a clock that nobody sets while this process runs. */
-  precise?(): number;
+  /** Milliseconds of a monotonic clock, with fractions: nobody sets it while this process runs. */
+  steady?(): number;
   /** Resolves after `milliseconds`; rejects with the signal's reason as soon as that is aborted. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
@@ -12,16 +12,16 @@ export interface Clock {
  * Returns a time for the measurement of durations, in milliseconds. `now` jumps if somebody sets the machine's clock, or if the
  * machine was suspended: a limit would be over at once, or not for hours.
  */
-export function steadyTime(clock: Pick<Clock, "now" | "precise">): number {
-  return clock.precise?.() ?? clock.now();
+export function steadyTime(clock: Pick<Clock, "now" | "steady">): number {
+  return clock.steady?.() ?? clock.now();
 }
 
-/** The maximum of a timer: 24 days. A longer one would fire at once. */
+/** The maximum delay of a timer: 24 days. A longer one would fire at once. */
 const maxMilliseconds = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,
-  precise: () => performance.timeOrigin + performance.now(),
+  steady: () => performance.timeOrigin + performance.now(),
   async sleep(milliseconds, signal) {
     let left = milliseconds;
     for (; left > maxMilliseconds; left -= maxMilliseconds) await waitForTimer(maxMilliseconds, signal);
@@ -45,8 +45,8 @@ function waitForTimer(milliseconds: number, signal: AbortSignal | undefined): Pr
 }
 
 /**
- * Returns a time, in seconds since 1970, for the functions of `node:fs` that set times. A number below 0, a time before 1970, would mean
- * the present to them; a text means what it says.
+ * Converts seconds since 1970 for the functions of `node:fs` that set times. They take a negative number, a time before 1970, for the
+ * present, but accept it as text.
  */
 export function fileTime(seconds: number): number | string {
   return seconds < 0 ? String(seconds) : seconds;

@@ -3,7 +3,7 @@ import { closeSync, fchmodSync, fstatSync, openSync } from "node:fs";
 import { BoughError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
-const pauseMilliseconds = 5;
+const retryMilliseconds = 5;
 
 /**
  * Opens or makes one of bough's databases (0600) and brings its tables up to date; safe with several processes at once.
@@ -77,7 +77,7 @@ function useWriteAheadLog(database: Database, waitMilliseconds: number): void {
       return;
     } catch (error) {
       if (errorCode(error) !== "SQLITE_BUSY" || performance.now() > until) throw error;
-      Bun.sleepSync(pauseMilliseconds);
+      Bun.sleepSync(retryMilliseconds);
     }
   }
 }

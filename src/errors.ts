@@ -61,7 +61,7 @@ export function usageError(message: Message, hint?: Message): BoughError {
   return new BoughError(message, { kind: "usage", hint });
 }
 
-/** Returns a message with the advice as a further sentence. Another program's message may already end with a full stop. */
+/** Returns a message with the hint as a further sentence. Another program's message may already end with a full stop. */
 export function withHint({ message, hint }: { message: Message; hint?: Message | undefined }): Message {
   const end = /[.!?]$/.test(String(message)) ? "" : ".";
   return hint === undefined ? message : wording`${message}${end}${wording` ${hint}`}`;
@@ -73,7 +73,7 @@ export function messageOf(error: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
 
-/** Returns the error that came first: one of cleaning up after it, by `using`, has it as the suppressed one, and no message. */
+/** Returns the error that came first. If a cleanup by `using` fails after it, the later error has it as `suppressed`, and no message. */
 export function primaryOf(error: unknown): unknown {
   return error instanceof Error && "suppressed" in error ? primaryOf(error.suppressed) : error;
 }
@@ -87,7 +87,7 @@ export function causeOf<Cause extends Error>(
   return error instanceof Error ? causeOf(error.cause, type) : undefined;
 }
 
-/** Returns an error that says what it is about, a target or a platform, before its message. Others than a BoughError stay as they are. */
+/** Returns a BoughError with a prefix, such as a target or a platform, before its message. Other errors stay as they are. */
 export function withPrefix(error: unknown, prefix: string): unknown {
   if (!(error instanceof BoughError) || error.kind === "interrupted") return error;
   const { kind, hint } = error;

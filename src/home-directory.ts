@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { BoughError } from "./errors.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** Environment variables by their names. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Returns the user's home directory: `HOME`, on Windows `USERPROFILE`, as in docker. */
 export function homeDirectory(environment: Environment, platform = process.platform): string {
@@ -25,7 +26,7 @@ export function findDockerDirectory(environment: Environment): string | undefine
   return environment.DOCKER_CONFIG || inHome(environment, ".docker");
 }
 
-/** The same. Throws if the user has no home directory. */
+/** Returns the directory of docker's configuration. Throws if the user has no home directory. */
 export function dockerDirectory(environment: Environment): string {
   return environment.DOCKER_CONFIG || join(homeDirectory(environment), ".docker");
 }

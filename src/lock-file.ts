@@ -9,17 +9,17 @@ import { existsSync, lstatSync, readFileSync, rmSync } from "node:fs";
 import { isDamaged, makeFile } from "./database.ts";
 import { errorCode } from "./system-error.ts";
 
-/** Those who look at a lock hold it for a moment. */
-const patienceMilliseconds = 5_000;
+/** The time to wait for a lock of a file of this process's own: other processes hold it for a moment when they test it. */
+const lockTimeoutMilliseconds = 5_000;
 
-/** Locks, which stay until they are disposed of, although nobody may refer to them. */
+/** The locks that this process holds. Without these references, the garbage collector would release them. */
 const held = new Set<Database>();
 
 /** Makes a file and locks it, until the result is disposed of or this process ends. The path must be this process's own. */
 export function lockFile(path: string): Disposable {
   for (;;) {
     makeFile(path);
-    const lock = take(path, patienceMilliseconds);
+    const lock = acquire(path, lockTimeoutMilliseconds);
     // Another process may have found the file before it was locked, and have removed it.
     if (lock !== undefined && existsSync(path)) return lock;
     lock?.[Symbol.dispose]();
@@ -28,32 +28,32 @@ export function lockFile(path: string): Disposable {
 
 /** Locks the file of a process that has ended. Returns `undefined` if that process is alive, or the file is gone. */
 export function takeOverLock(path: string): Disposable | undefined {
-  const lock = isFile(path) ? take(path, 0) : undefined;
+  const lock = isFile(path) ? acquire(path, 0) : undefined;
   if (lock === undefined || existsSync(path)) return lock;
   lock[Symbol.dispose]();
   return undefined;
 }
 
-/** Paths that this process has locked in turn with others: to open one again would release its lock. */
-const inTurn = new Set<string>();
+/** The paths that `tryLock` has locked. Opening one again would release its lock. */
+const sharedPaths = new Set<string>();
 
 /**
  * Locks a path that several processes lock in turn. Returns `undefined` while another has it. Throws if files can't be locked there.
  */
 export function tryLock(path: string): Disposable | undefined {
-  if (inTurn.has(path)) return undefined;
+  if (sharedPaths.has(path)) return undefined;
   const inode = makeFile(path);
-  const lock = take(path, 0);
+  const lock = acquire(path, 0);
   if (lock === undefined) return undefined;
   // The file may have been removed by its last owner, and be another's by now.
   if (lstatSync(path, { bigint: true, throwIfNoEntry: false })?.ino !== inode) {
     lock.release();
     return undefined;
   }
-  inTurn.add(path);
+  sharedPaths.add(path);
   return {
     [Symbol.dispose]() {
-      if (inTurn.delete(path)) lock[Symbol.dispose]();
+      if (sharedPaths.delete(path)) lock[Symbol.dispose]();
     },
   };
 }
@@ -76,7 +76,7 @@ interface Lock extends Disposable {
   release(): void;
 }
 
-function take(path: string, waitMilliseconds: number): Lock | undefined {
+function acquire(path: string, waitMilliseconds: number): Lock | undefined {
   let database: Database | undefined;
   try {
     database = new Database(path, { readwrite: true });
@@ -98,7 +98,7 @@ function take(path: string, waitMilliseconds: number): Lock | undefined {
     release,
     [Symbol.dispose]() {
       if (!held.has(own)) return;
-      // Before it is closed, so that it is never there without a lock. Windows removes no file that is open.
+      // The file is removed before its lock is released, so that it never exists unlocked. Windows can't remove an open file.
       const isRemoved = remove(path);
       release();
       if (!isRemoved) remove(path);
@@ -116,19 +116,19 @@ function remove(path: string): boolean {
   }
 }
 
-/** False for a link, too: a path in a shared directory may be one of another user. */
+/** Returns false for a link: in a shared directory, another user may have made it. */
 function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-let known: string | undefined;
+let cachedBootId: string | undefined;
 
 /** Returns the kernel's boot ID; `undefined` on a system without /proc. */
 export function bootId(): string | undefined {
   try {
-    known ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    cachedBootId ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
     // The system has no boot ID.
   }
-  return known;
+  return cachedBootId;
 }

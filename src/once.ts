@@ -10,7 +10,7 @@ export function once<Result extends object>(load: () => Result): () => Result {
 /** Performs an action once for all callers that ask for the same key at the same time. */
 export type SingleFlight<Result> = (key: string, action: () => Promise<Result>) => Promise<Result>;
 
-/** `keeps`: keeps the result for later callers, too. A failed action is tried again, unless `keepsFailure` is true for its error. */
+/** `keeps`: later callers get the same result. They retry a failed action, unless `keepsFailure` is true for its error. */
 export function createSingleFlight<Result>({
   keeps = false,
   keepsFailure = () => false,
@@ -20,8 +20,8 @@ export function createSingleFlight<Result>({
 } = {}): SingleFlight<Result> {
   const flights = new Map<string, Promise<Result>>();
   return (key, action) => {
-    const begun = flights.get(key);
-    if (begun !== undefined) return begun;
+    const running = flights.get(key);
+    if (running !== undefined) return running;
     const forget = () => void flights.delete(key);
     const flight = keeps
       ? action().catch((error: unknown) => {

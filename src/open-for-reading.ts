@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs
 import { usageError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
-/** Linux only; other systems open the file as usual. */
+/** Systems other than Linux have no O_NOATIME, and open files as usual. */
 const { O_RDONLY, O_NOATIME = 0, O_NONBLOCK = 0 } = constants;
 
 /**
@@ -16,13 +16,13 @@ export function openForReading(path: string | Buffer, flags: number): number {
   try {
     return openSync(path, O_RDONLY | O_NOATIME | flags);
   } catch (error) {
-    // Only root and the file's owner may leave it alone. Some network file systems let nobody.
+    // Only root and the file's owner may use O_NOATIME. Some network file systems allow it to nobody.
     if (errorCode(error) !== "EPERM") throw error;
     return openSync(path, O_RDONLY | flags);
   }
 }
 
-/** Decodes text for which nothing may stand in. Throws a BoughError of kind `usage` that names the first line that is not UTF-8. */
+/** Decodes UTF-8 without replacement characters. Throws a BoughError of kind `usage` that names the first line that is not UTF-8. */
 export function utf8Text(bytes: Uint8Array): string {
   if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   let line = 1;

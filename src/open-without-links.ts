@@ -27,7 +27,7 @@ export class LinkFreeOpener implements Disposable {
       this[Symbol.dispose]();
       this.#directory = { path: directory, descriptor: openDirectory(directory) };
     }
-    return openForReading(`${placeOf(this.#directory.descriptor)}/${name}`, fileFlags);
+    return openForReading(`${descriptorPath(this.#directory.descriptor)}/${name}`, fileFlags);
   }
 
   [Symbol.dispose](): void {
@@ -36,28 +36,28 @@ export class LinkFreeOpener implements Disposable {
   }
 }
 
-/** Does the same for a single file. */
+/** Opens a single file for reading. Throws ELOOP if there is a link in its path. */
 export function openWithoutLinks(path: string): number {
   using opener = new LinkFreeOpener();
   return opener.open(path);
 }
 
-/** Calls `use` with another path of the directory, which leads to it whatever becomes of its name meanwhile. */
-export function inDirectory<Result>(path: string, use: (place: string) => Result): Result {
+/** Opens a directory, and calls `use` with a path through its descriptor, which stays valid if the directory is renamed or replaced. */
+export function withOpenDirectory<Result>(path: string, use: (path: string) => Result): Result {
   if (!isLinux) return use(path);
   const descriptor = openDirectory(path);
   try {
-    return use(placeOf(descriptor));
+    return use(descriptorPath(descriptor));
   } finally {
     closeSync(descriptor);
   }
 }
 
-/** Calls `use` with another path of something in a directory: only its last name may be a link. */
-export function inItsDirectory<Result>(path: string, use: (place: string) => Result): Result {
+/** Opens a path's directory, and calls `use` with a path through its descriptor: only the last name of that can be a link. */
+export function withOpenParent<Result>(path: string, use: (path: string) => Result): Result {
   if (!isLinux) return use(path);
   const { directory, name } = split(path);
-  return inDirectory(directory, (place) => use(`${place}/${name}`));
+  return withOpenDirectory(directory, (opened) => use(`${opened}/${name}`));
 }
 
 function split(path: string): { directory: string; name: string } {
@@ -65,13 +65,13 @@ function split(path: string): { directory: string; name: string } {
   return { directory: path.slice(0, end) || "/", name: path.slice(end + 1) };
 }
 
-function placeOf(descriptor: number): string {
+function descriptorPath(descriptor: number): string {
   return `/proc/self/fd/${descriptor}`;
 }
 
 function openDirectory(path: string): number {
   const descriptor = openSync(path, directoryFlags);
-  if (readlinkSync(placeOf(descriptor)) === path) return descriptor;
+  if (readlinkSync(descriptorPath(descriptor)) === path) return descriptor;
   closeSync(descriptor);
   // The path may also be written differently: a file system may ignore case, and `//` is `/`.
   return openStepwise(path);
@@ -84,7 +84,7 @@ function openStepwise(path: string): number {
     if (name === "") continue;
     const parent = descriptor;
     try {
-      descriptor = openSync(`${placeOf(parent)}/${name}`, directoryFlags | constants.O_NOFOLLOW);
+      descriptor = openSync(`${descriptorPath(parent)}/${name}`, directoryFlags | constants.O_NOFOLLOW);
     } catch (error) {
       if (errorCode(error) !== "ENOTDIR") throw error;
       throw Object.assign(new Error(`ELOOP: not a directory, open '${path}'`), { code: "ELOOP" });

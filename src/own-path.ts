@@ -48,9 +48,9 @@ function ownedStats(
 }
 
 /**
- * Throws for a directory of state that another user owns and all can write to: whatever is made in it, its owner can replace by
- * something else. Root's are not meant: volumes of containers are such directories. In a user namespace other users can't be told
- * from root; bough has looked before it enters one.
+ * Throws for a directory of state that another user owns and all can write to, since its owner can replace whatever is made in it.
+ * Allows root's: volumes of containers are such directories. Allows all in a user namespace, where other users can't be told from
+ * root; bough checks before it enters one.
  */
 export function requireOwnState(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });

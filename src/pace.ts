@@ -1,12 +1,12 @@
-/** Lets a long series of blocking calls give way to timers, sockets and Ctrl-C. */
+/** Lets a long series of blocking calls yield to timers, sockets and Ctrl-C. */
 export interface Pace {
-  /** Returns a promise to await if it is time to give way, else `undefined`. Throws the signal's reason once aborted. */
+  /** Returns a promise to await if it is time to yield, else `undefined`. The promise rejects with the signal's reason once aborted. */
   step(): Promise<void> | undefined;
 }
 
 const sliceMilliseconds = 10;
 
-/** Creates a pace. `onPause`: called whenever it gives way. */
+/** `onPause`: called before each yield. */
 export function createPace(signal: AbortSignal | undefined, onPause?: () => void): Pace {
   signal?.throwIfAborted();
   let sliceEnd = performance.now() + sliceMilliseconds;

@@ -1,6 +1,6 @@
 /**
- * Bytes, such as a token's or a password's, that only whoever asks for them sees: no JSON, message or inspection of an object that
- * holds a secret can contain it. What should be stored or shown has to leave it out.
+ * Bytes of a token or a password, which only `reveal` and `text` return: they appear in no message and no inspection of an object
+ * that holds the secret. Writing one as JSON throws, so what is stored or shown has to leave it out.
  */
 export class Secret {
   readonly #bytes: Uint8Array;

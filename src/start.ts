@@ -29,13 +29,13 @@ let interruptedAt = 0;
 function interrupt(): void {
   const now = Date.now();
   if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds)
-    leaveAtOnce(new BoughError("ended without waiting", { kind: "interrupted" }));
+    exitAtOnce(new BoughError("ended without waiting", { kind: "interrupted" }));
   interruptedAt ||= now;
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
 
 /** Ends the process without waiting, and names what may still run. */
-function leaveAtOnce(failure: BoughError): never {
+function exitAtOnce(failure: BoughError): never {
   const left = [...runtime.running].join(" and ");
   const reported = left === "" ? failure : withRunningWork(failure, left);
   // The terminal has shown ^C at the beginning of the line.
@@ -55,7 +55,7 @@ function withRunningWork({ wording: message, kind, hint }: BoughError, left: str
   return new BoughError(wording`${message}; ${left} may still run`, { kind, hint: lines([hint, remedy]) });
 }
 
-/** The error of writing results. Running work is stopped then, since it is of no use. */
+/** The error of writing results. Running work is stopped after it, since nobody gets its result. */
 let writeFailure: BoughError | undefined;
 
 function stopWriting(error: NodeJS.ErrnoException): void {
@@ -115,7 +115,7 @@ function runInBackground(
   });
 }
 
-/** Loads its code only now: node:fs alone takes a quarter of a help's time. */
+/** The import is dynamic, since node:fs alone takes a quarter of the time of printing a help text. */
 async function prepareReplacement(): Promise<Replacement> {
   const { inheritedDescriptors, replaceProcess } = await import("./programs/replace-process.ts");
   const descriptors = inheritedDescriptors();
@@ -161,7 +161,7 @@ const runtime: Runtime = {
   fetch: (input, init) => fetch(input, init),
   runInBackground,
   prepareReplacement,
-  computeEndably,
+  withDefaultSignals,
 };
 
 /**
@@ -177,7 +177,7 @@ export function start(exitProcess: (exitCode: number) => never, { isPlugin }: { 
 
   // Without these handlers, Bun would show a piece of source code.
   for (const event of ["uncaughtException", "unhandledRejection"])
-    process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
+    process.on(event, (error: unknown) => exitAtOnce(failureOf(error)));
   const [word, ...words] = process.argv.slice(2);
   void (word === ownProcessWord ? runPart(words) : main(isPlugin));
 }
@@ -206,7 +206,7 @@ function handleSignals(): void {
   }
 }
 
-async function computeEndably<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+async function withDefaultSignals<Result>(work: () => Result | Promise<Result>): Promise<Result> {
   for (const [signal, handler] of endingHandlers) process.off(signal, handler);
   try {
     return await work();

@@ -1,17 +1,17 @@
 import { BoughError } from "./errors.ts";
-import { meansDiskFull } from "./system-error.ts";
+import { isDiskFullError } from "./system-error.ts";
 
 /** Returns an error for users if bough's state files failed; `undefined` for anything else. */
 export function stateFailure(error: unknown): BoughError | undefined {
   if (!isFromSqlite(error)) return undefined;
   const kind = /^SQLITE_[A-Z]+/.exec(error.code)?.[0] ?? "";
-  // The state is fine then: bough was about to note what contradicts it, which is a bug.
+  // The state is fine: bough was about to write what contradicts it, which is a bug.
   if (kind === "SQLITE_CONSTRAINT") return undefined;
-  const message = meansDiskFull(error)
+  const message = isDiskFullError(error)
     ? "no space left on the disk that holds bough's state"
     : `bough's state can't be used: ${error.message}`;
   return new BoughError(message, {
-    hint: meansDiskFull(error)
+    hint: isDiskFullError(error)
       ? `Free some space on the disk of ${place}.`
       : (hints[kind] ?? `Check the directory of its state: ${place}.`),
     cause: error,
@@ -20,7 +20,7 @@ export function stateFailure(error: unknown): BoughError | undefined {
 
 /** True if it is an error of bough's own state on a full disk, or wrapped around one. */
 export function isStateDiskFull(error: unknown): boolean {
-  if (isFromSqlite(error)) return meansDiskFull(error);
+  if (isFromSqlite(error)) return isDiskFullError(error);
   return error instanceof Error && isStateDiskFull(error.cause);
 }
 
@@ -35,7 +35,7 @@ export function unlessStateDiskFull<Result>(write: () => Result, onFull?: () => 
   }
 }
 
-/** It is known by name, since a command that needs no database does not load SQLite. */
+/** The name identifies it, not the class: a command that needs no database does not load SQLite. */
 function isFromSqlite(error: unknown): error is Error & { code: string } {
   return error instanceof Error && error.name === "SQLiteError" && "code" in error;
 }

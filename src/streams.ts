@@ -1,10 +1,10 @@
-/** Passes a stream on, and calls `see` with each chunk first. */
+/** Passes a stream on, and calls `onChunk` with each chunk first. */
 export async function* tap(
   chunks: AsyncIterable<Uint8Array>,
-  see: (chunk: Uint8Array) => void,
+  onChunk: (chunk: Uint8Array) => void,
 ): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
-    see(chunk);
+    onChunk(chunk);
     yield chunk;
   }
 }
@@ -60,7 +60,7 @@ export async function readAtMost(
   const read: Buffer[] = [];
   let size = 0;
   for await (const chunk of chunks) {
-    // Its memory may be used for the next chunk. A Buffer's slice() would be no copy.
+    // The stream may reuse the chunk's memory for the next one. A Buffer's slice() would not copy it.
     read.push(Buffer.from(chunk));
     size += chunk.byteLength;
     if (size > maxBytes) break;

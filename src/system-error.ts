@@ -6,7 +6,7 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /** True for an error of a full disk or quota, of a system call or of SQLite (whose shared memory is a file, too). */
-export function meansDiskFull(error: unknown): boolean {
+export function isDiskFullError(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT", "SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"].includes(errorCode(error) ?? "");
 }
 

@@ -2,23 +2,27 @@
 import { BoughError, messageOf } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
-export interface Thread<Request, Answer, Note = never> {
+export interface Thread<Request, Response, Progress = never> {
   /** Sends a request. Rejects with the error of the thread's program. `transfer`: memory that moves to the thread. */
-  ask(
+  send(
     request: Request,
-    options?: { transfer?: ArrayBuffer[]; onNote?: (note: Note) => void },
-  ): Promise<Answer>;
+    options?: { transfer?: ArrayBuffer[]; onProgress?: (progress: Progress) => void },
+  ): Promise<Response>;
   /** Returns the number of requests without a response. */
   waiting(): number;
   /** True once its program is loaded. */
   isReady(): boolean;
-  /** True once its program has failed, or it is closed. It takes no requests then. */
+  /** True once its program has failed, or it is closed: it accepts no more requests. */
   isBroken(): boolean;
   /** Ends it. Requests without a response are rejected. */
   close(): void;
 }
 
-type Message<Answer, Note> = "ready" | { note: Note } | { answer: Answer } | { failure: Failure };
+type Message<Response, Progress> =
+  | "ready"
+  | { progress: Progress }
+  | { response: Response }
+  | { failure: Failure };
 
 interface Failure {
   message: string;
@@ -29,23 +33,23 @@ interface Failure {
   code: string | undefined;
 }
 
-interface Waiting<Answer, Note> extends PromiseWithResolvers<Answer> {
-  onNote: (note: Note) => void;
+interface Waiting<Response, Progress> extends PromiseWithResolvers<Response> {
+  onProgress: (progress: Progress) => void;
 }
 
 /** Starts a thread. `program`: its path in src/. `smol`: collects garbage sooner, for a thread that makes much of it. */
-export function startThread<Request, Answer, Note = never>(
+export function startThread<Request, Response, Progress = never>(
   program: string,
   options: { smol?: boolean } = {},
-): Thread<Request, Answer, Note> {
+): Thread<Request, Response, Progress> {
   const worker = new Worker(threadUrl(program), options);
-  const waiting: Waiting<Answer, Note>[] = [];
+  const waiting: Waiting<Response, Progress>[] = [];
   let isReady = false;
   let broken: Error | undefined;
-  worker.onmessage = ({ data }: MessageEvent<Message<Answer, Note>>) => {
+  worker.onmessage = ({ data }: MessageEvent<Message<Response, Progress>>) => {
     if (data === "ready") isReady = true;
-    else if ("note" in data) waiting[0]?.onNote(data.note);
-    else if ("answer" in data) waiting.shift()?.resolve(data.answer);
+    else if ("progress" in data) waiting[0]?.onProgress(data.progress);
+    else if ("response" in data) waiting.shift()?.resolve(data.response);
     else waiting.shift()?.reject(errorOf(data.failure));
   };
   const fail = (error: Error) => {
@@ -54,12 +58,12 @@ export function startThread<Request, Answer, Note = never>(
   };
   worker.onerror = ({ message }) => fail(new Error(message));
   return {
-    ask(request, { transfer = [], onNote = () => {} } = {}) {
+    send(request, { transfer = [], onProgress = () => {} } = {}) {
       if (broken !== undefined) return Promise.reject(broken);
-      const asked = Promise.withResolvers<Answer>();
-      waiting.push({ ...asked, onNote });
+      const sent = Promise.withResolvers<Response>();
+      waiting.push({ ...sent, onProgress });
       worker.postMessage(request, transfer);
-      return asked.promise;
+      return sent.promise;
     },
     waiting: () => waiting.length,
     isReady: () => isReady && broken === undefined,
@@ -80,19 +84,19 @@ export function leastBusy<T extends { waiting(): number }>(threads: readonly T[]
 
 declare const self: Worker;
 
-/** Responds in this thread with the results of `answer`. `transfer` names memory in a result that moves without a copy. */
-export function serveThread<Request, Answer, Note = never>(
-  answer: (request: Request, say: (note: Note) => void) => Answer | Promise<Answer>,
-  transfer: (answer: Answer) => ArrayBuffer[] = () => [],
+/** Responds in this thread with the results of `respond`. `transfer` names memory in a result that moves without a copy. */
+export function serveThread<Request, Response, Progress = never>(
+  respond: (request: Request, report: (progress: Progress) => void) => Response | Promise<Response>,
+  transfer: (response: Response) => ArrayBuffer[] = () => [],
 ): void {
-  const post = (message: Message<Answer, Note>, memory: ArrayBuffer[] = []) =>
+  const post = (message: Message<Response, Progress>, memory: ArrayBuffer[] = []) =>
     self.postMessage(message, memory);
   let last = Promise.resolve();
   self.onmessage = ({ data }: MessageEvent<Request>) => {
     last = last.then(async () => {
       try {
-        const result = await answer(data, (note) => post({ note }));
-        post({ answer: result }, transfer(result));
+        const result = await respond(data, (progress) => post({ progress }));
+        post({ response: result }, transfer(result));
       } catch (error) {
         post({ failure: failureOf(error) });
       }

@@ -1,7 +1,7 @@
 import { causeOf, messageOf } from "../errors.ts";
 import { createSingleFlight, type SingleFlight } from "../once.ts";
+import { createSemaphore } from "../semaphore.ts";
 import type { ImageService } from "../service/service.ts";
-import { createSlots } from "../slots.ts";
 import { unlessStateDiskFull } from "../state-failure.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 import { rememberTag } from "./cache/image-records.ts";
@@ -104,7 +104,7 @@ export function createSharedBuildState(
     repositories = createSingleFlight<FoundCommit>({ keeps: true }),
   }: { keepsLayers?: boolean; repositories?: SharedWork["repositories"] } = {},
 ): SharedBuildState {
-  const slots = createSlots(jobs);
+  const slots = createSemaphore(jobs);
   // A command that several builds share fails once for all of them.
   const keepsFailure = (error: unknown) => keepsLayers && causeOf(error, FailedStepError) !== undefined;
   const start = (): SharedWork => ({

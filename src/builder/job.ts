@@ -10,10 +10,10 @@ import type {
 import type { Platform } from "../image/platform.ts";
 import type { SingleFlight } from "../once.ts";
 import type { BlobSource } from "../registry/blob-store.ts";
+import type { Semaphore } from "../semaphore.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { CacheContents } from "../service/wire/mount.ts";
-import type { Slots } from "../slots.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
@@ -71,7 +71,7 @@ export interface SharedWork {
   /** Names of warnings that have been given, for those that are given once a build. */
   warned: Set<"directories">;
   /** `--jobs`. */
-  slots: Slots;
+  slots: Semaphore;
 }
 
 /** What was asked for: the command line and the Dockerfile. Nothing in it changes during a build. */

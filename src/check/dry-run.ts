@@ -25,7 +25,7 @@ import { createIsKnown, lookUp, type StageScope } from "../builder/state/scope.t
 import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
-import { type FileSystem, rememberFiles } from "../context/file-system/file-system.ts";
+import { cacheFileSystem, type FileSystem } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type {
   AddInstruction,
@@ -102,7 +102,7 @@ export function createDryRun(
       throw new UncopyableSourceError("the build context is not needed, so it is not opened");
     const { context, ignore, files } =
       directory === undefined ? options : await asSource(() => directory.open({ signal }));
-    return { context, ignore, files: remembered.getOrInsertComputed(files, rememberFiles) };
+    return { context, ignore, files: remembered.getOrInsertComputed(files, cacheFileSystem) };
   };
   const backend: Backend<DryRunStage> = {
     dialect: options.dialect,

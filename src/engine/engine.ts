@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { Environment } from "../home-directory.ts";
 import { bootId } from "../lock-file.ts";
 import { createSingleFlight } from "../once.ts";
 import { isInUserNamespace } from "../own-path.ts";
@@ -17,7 +18,6 @@ import { UnreachablePlaces } from "./records/records.ts";
 import { recover } from "./recovery.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState, OpenBlobSource } from "./state.ts";
-import type { Environment } from "./system/programs.ts";
 
 export interface EngineOptions {
   /** The directory for images and all other data; made if it is missing. */

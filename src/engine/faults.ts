@@ -1,7 +1,7 @@
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf, withHint } from "../errors.ts";
 import { type Message, wording } from "../messages/wording.ts";
-import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
+import { errorCode, isDiskFullError, reasonOf } from "../system-error.ts";
 import { findWriteError } from "../write-probe.ts";
 import type { Layout } from "./layout.ts";
 import { failingDiskHint } from "./system/disk.ts";
@@ -74,5 +74,5 @@ function concernsDisk(error: unknown, { directory, realDirectory }: Place): bool
 
 /** skopeo exits with 1 for every reason and removes what it wrote: only its text, which has the system's, tells a full disk. */
 export function isDiskFull(error: unknown): boolean {
-  return meansDiskFull(error) || /no space left on device/i.test(messageOf(error));
+  return isDiskFullError(error) || /no space left on device/i.test(messageOf(error));
 }

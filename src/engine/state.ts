@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
+import type { Environment } from "../home-directory.ts";
 import type { SingleFlight } from "../once.ts";
 import type { BlobSource } from "../registry/blob-store.ts";
 import type { ImportLimits } from "./import-limits.ts";
@@ -11,7 +12,6 @@ import type { UnreachablePlaces } from "./records/records.ts";
 import type { LayerTree } from "./sandbox/root/layer-tree.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
-import type { Environment } from "./system/programs.ts";
 
 /** The state that the parts of an open engine share. */
 export interface EngineState extends SandboxHost {

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../errors.ts";
 import { wording } from "../messages/wording.ts";
-import { createSlots } from "../slots.ts";
+import { createSemaphore } from "../semaphore.ts";
 import { type Compression, type Compressor, createCompressor, decompress } from "./compression.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
 import type { Descriptor } from "./oci-layout.ts";
@@ -144,7 +144,7 @@ export function createPackedLayers({
   openScratch(): Disposable & { path: string };
 }): PackedLayers {
   const compressor = createCompressor(compression);
-  const packing = createSlots(1);
+  const packing = createSemaphore(1);
   let scratch: (Disposable & { path: string }) | undefined;
   let files: OutputFiles | undefined;
   let count = 0;
@@ -180,7 +180,7 @@ export function createPackedLayers({
 
   return {
     async pack(layer, maxBytes) {
-      const release = await packing.take();
+      const release = await packing.acquire();
       try {
         return await pack(layer, maxBytes);
       } finally {

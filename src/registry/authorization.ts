@@ -100,12 +100,12 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     if (url === null || !/^https?:$/.test(url.protocol))
       throw new RegistryError(
         `the registry asks for a token of ${JSON.stringify(realm)}, which is not an address`,
-        { isPassing: false },
+        { isTransient: false },
       );
     if (url.protocol === "http:" && !isInsecure)
       throw new RegistryError(
         `the registry asks for a token of ${url.origin}${url.pathname}, which is not encrypted`,
-        { isPassing: false, hint: "`--tls-verify=false` allows that, in a network that you trust." },
+        { isTransient: false, hint: "`--tls-verify=false` allows that, in a network that you trust." },
       );
     const service = parameters.get("service");
     const now = steadyTime(clock);
@@ -116,7 +116,9 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     );
     const value = asText(answer?.token) ?? asText(answer?.access_token);
     if (value === undefined || !/^[\x21-\x7e]+$/.test(value))
-      throw new RegistryError(`${url.origin}${url.pathname} responded without a token`, { isPassing: false });
+      throw new RegistryError(`${url.origin}${url.pathname} responded without a token`, {
+        isTransient: false,
+      });
     const seconds = Math.max(asNumber(answer?.expires_in) ?? 0, defaultSeconds);
     return { value: Secret.of(value), expires: now + seconds * 1000 };
   }

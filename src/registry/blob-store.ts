@@ -18,7 +18,7 @@ export interface BlobStore {
   /** Finds the store again: `docker://HOST/NAME`, `dir:/ABSOLUTE/PATH` or `gha:SCOPE@URL`, see `openBlobStore`. Has no credentials. */
   readonly address: string;
   /** The time between two writes of a command that goes on, which writes what it has in case it is killed. */
-  readonly minWriteMilliseconds: number;
+  readonly minWriteIntervalMilliseconds: number;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
   /** Returns the digest of what a tag names now; `undefined` if there is none. Unlike a manifest, it counts as no pull. */
@@ -61,7 +61,7 @@ export interface BlobStore {
 }
 
 /** For a store in which a write costs little. */
-export const cheapWriteMilliseconds = 15_000;
+export const cheapWriteIntervalMilliseconds = 15_000;
 
 export type BlobChecks = "digest" | "size";
 
@@ -77,7 +77,7 @@ export function typeOfManifest(bytes: Uint8Array): string {
 }
 
 /** Reads a descriptor in a manifest or an index, without its annotations. Returns `undefined` if it is damaged. */
-export function readDescriptor(value: unknown): Descriptor | undefined {
+export function parseDescriptor(value: unknown): Descriptor | undefined {
   const record = asRecord(value);
   const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
   return mediaType === undefined || !isDigest(digest) || size === undefined || size < 0

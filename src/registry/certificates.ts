@@ -2,27 +2,26 @@
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { BoughError } from "../errors.ts";
-import { findDockerDirectory, inHome } from "../home-directory.ts";
+import { type Environment, findDockerDirectory, inHome } from "../home-directory.ts";
 import { reasonOf } from "../system-error.ts";
-import type { Environment } from "./credentials.ts";
 import { filesIn, machineSettings } from "./registries-conf.ts";
 
 /** Options of fetch. */
-export interface Tls {
+export interface TlsOptions {
   rejectUnauthorized?: boolean;
   ca?: string[];
   cert?: string;
   key?: string;
 }
 
-export interface Trust {
+export interface TlsTrust {
   /** Returns the options for a host, which may have a port; `undefined` for those of Bun. */
-  for(host: string): Tls | undefined;
+  for(host: string): TlsOptions | undefined;
   /**
    * Called if a host's certificate is not accepted with the options that were `used`. Returns true if another attempt would trust
    * more authorities: the machine's own.
    */
-  widen(host: string, used: Tls | undefined): boolean;
+  widen(host: string, used: TlsOptions | undefined): boolean;
 }
 
 /** Linux distributions keep the authorities that the machine trusts in one of these. Bun has a list of its own. */
@@ -34,15 +33,15 @@ const systemBundles = [
 ];
 
 /** `isInsecure`: accepts all certificates. */
-export function createTrust(
+export function createTlsTrust(
   environment: Environment,
   isInsecure: boolean,
   { system = machineSettings, bundles }: { system?: string; bundles?: readonly string[] } = {},
-): Trust {
-  const known = new Map<string, Tls | undefined>();
+): TlsTrust {
+  const known = new Map<string, TlsOptions | undefined>();
   let machine: string[] | undefined;
 
-  function find(host: string): Tls | undefined {
+  function find(host: string): TlsOptions | undefined {
     const own = findForHost(host, environment, system);
     // As for Go, these variables replace the machine's authorities.
     const roots = rootsOf(environment) ?? machine;
@@ -51,7 +50,7 @@ export function createTrust(
     return { ...own, ca: [...(roots ?? bundled()), ...(own.ca ?? [])] };
   }
 
-  function optionsFor(host: string): Tls | undefined {
+  function optionsFor(host: string): TlsOptions | undefined {
     // Options that are the same object let fetch use a connection again.
     if (!known.has(host)) known.set(host, find(host));
     return known.get(host);
@@ -98,7 +97,11 @@ function rootsOf({ SSL_CERT_FILE, SSL_CERT_DIR }: Environment): string[] | undef
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-certs.d.5.md: the first directory of the host counts. */
-function findForHost(host: string, environment: Environment, system: string | undefined): Tls | undefined {
+function findForHost(
+  host: string,
+  environment: Environment,
+  system: string | undefined,
+): TlsOptions | undefined {
   const { XDG_CONFIG_HOME } = environment;
   const parents: [string | undefined, string][] = [
     [XDG_CONFIG_HOME || inHome(environment, ".config"), "containers/certs.d"],

@@ -1,24 +1,26 @@
 /** Requests to one repository of a registry: https://github.com/opencontainers/distribution-spec/blob/main/spec.md */
+
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { Environment } from "../home-directory.ts";
 import { watchedBody } from "../service/http/body-stream.ts";
 import { readBeginning, readWhole } from "../service/http/bounded-body.ts";
 import type { Fetch } from "../service/service.ts";
 import { type Authorization, createAuthorization, parseChallenge } from "./authorization.ts";
-import { createTrust } from "./certificates.ts";
-import { credentialHelpers, type Environment, findLogin, type Login } from "./credentials.ts";
+import { createTlsTrust } from "./certificates.ts";
+import { credentialHelpers, findLogin, type Login } from "./credentials.ts";
 import {
   type Exchanged,
-  failed,
-  faultOf,
-  isPassingStatus,
+  isTransientStatus,
+  protocolError,
   type RegistryRequest,
-  refusal,
-  repeatPassing,
+  responseError,
   retriesIn,
+  retryTransient,
   type SendOptions,
   sendOnce,
   shownAddress,
+  transportError,
 } from "./exchange.ts";
 import { rateLimitsOf } from "./rate-limits.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
@@ -73,7 +75,7 @@ const maxChallenges = 2;
 
 export function createRegistryClient(given: ClientOptions): RegistryClient {
   const { repository, clock, environment, isInsecure } = given;
-  const options = { ...given, trust: createTrust(environment, isInsecure), limits: rateLimitsOf(clock) };
+  const options = { ...given, trust: createTlsTrust(environment, isInsecure), limits: rateLimitsOf(clock) };
   const authorization = createAuthorization({
     clock,
     findLogin: async () =>
@@ -114,7 +116,8 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
       const location = headers.get("location");
       if (isRedirect(status) && location !== null && /^(GET|HEAD)$/.test(request.method)) {
         exchanged.end();
-        if (++redirects > maxRedirects) throw failed(exchanged, `redirects more than ${maxRedirects} times`);
+        if (++redirects > maxRedirects)
+          throw protocolError(exchanged, `redirects more than ${maxRedirects} times`);
         url = redirected(url, location, exchanged, isInsecure);
       } else if (
         status === 401 &&
@@ -124,7 +127,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
       ) {
         exchanged.end();
       } else if (exchanged.response.ok || request.handles?.includes(status) === true) return exchanged;
-      else throw await refusal(exchanged, clock, signal);
+      else throw await responseError(exchanged, clock, signal);
     }
   }
 
@@ -133,16 +136,17 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     try {
       const { status, headers } = exchanged.response;
       const bytes = await readWhole(exchanged.response.body, maxManifestBytes, exchanged.signal);
-      if (bytes === undefined) throw failed(exchanged, `responded with more than ${maxManifestBytes} bytes`);
+      if (bytes === undefined)
+        throw protocolError(exchanged, `responded with more than ${maxManifestBytes} bytes`);
       return { status, headers, url: exchanged.url, bytes };
     } catch (error) {
-      throw signal.aborted ? signal.reason : faultOf(exchanged.name, error);
+      throw signal.aborted ? signal.reason : transportError(exchanged.name, error);
     } finally {
       exchanged.end();
     }
   }
 
-  const repeat: RegistryClient["repeat"] = (work, signal) => repeatPassing(work, { clock, retries }, signal);
+  const repeat: RegistryClient["repeat"] = (work, signal) => retryTransient(work, { clock, retries }, signal);
 
   return {
     repository,
@@ -155,7 +159,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
       const exchanged = await exchange(request, signal);
       const { response, name, url, stop } = exchanged;
       const { status, headers } = response;
-      const explain = (error: unknown) => (signal.aborted ? signal.reason : faultOf(name, error));
+      const explain = (error: unknown) => (signal.aborted ? signal.reason : transportError(name, error));
       exchanged.stopTimer();
       const body = watchedBody(response.body, { clock, stop, explain });
       return { status, headers, url, bytes: new Uint8Array(), body };
@@ -189,7 +193,7 @@ async function findBase(
       if (status === 401 || (status >= 200 && status < 300)) return url;
       throw new RegistryError(responseText(exchanged.name, status, new TextDecoder().decode(said)), {
         status,
-        isPassing: isPassingStatus(status),
+        isTransient: isTransientStatus(status),
       });
     } catch (error) {
       signal.throwIfAborted();
@@ -210,13 +214,14 @@ async function askTokenServer(
   const request = { method, path: url, url, scopes: [], headers: others, authorization, ...content };
   const exchanged = await sendOnce(options, request, signal);
   try {
-    if (!exchanged.response.ok) throw await refusal(exchanged, options.clock, signal);
+    if (!exchanged.response.ok) throw await responseError(exchanged, options.clock, signal);
     const bytes = await readWhole(exchanged.response.body, maxManifestBytes, exchanged.signal);
-    if (bytes === undefined) throw failed(exchanged, "responded with too many bytes");
+    if (bytes === undefined) throw protocolError(exchanged, "responded with too many bytes");
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    if (error instanceof SyntaxError) throw failed(exchanged, "responded with something else than a token");
-    throw error instanceof BoughError ? error : faultOf(exchanged.name, error);
+    if (error instanceof SyntaxError)
+      throw protocolError(exchanged, "responded with something else than a token");
+    throw error instanceof BoughError ? error : transportError(exchanged.name, error);
   } finally {
     exchanged.end();
   }
@@ -228,8 +233,9 @@ function isRedirect(status: number): boolean {
 
 function redirected(from: URL, location: string, exchanged: Exchanged, isInsecure: boolean): URL {
   const to = URL.parse(location, from.href);
-  if (to === null || !/^https?:$/.test(to.protocol)) throw failed(exchanged, "redirects to no address");
+  if (to === null || !/^https?:$/.test(to.protocol))
+    throw protocolError(exchanged, "redirects to no address");
   if (isDowngrade(from, to) && !isInsecure)
-    throw failed(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
+    throw protocolError(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
   return to;
 }

@@ -2,13 +2,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { findDockerDirectory, inHome } from "../home-directory.ts";
+import { type Environment, findDockerDirectory, inHome } from "../home-directory.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 import { errorCode, reasonOf } from "../system-error.ts";
 import type { Repository } from "./repository.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** An account of a registry. */
 export interface RegistryCredentials {

@@ -13,7 +13,7 @@ import { renameOver } from "../paths/rename-over.ts";
 import { errorCode, reasonOf } from "../system-error.ts";
 import {
   type BlobStore,
-  cheapWriteMilliseconds,
+  cheapWriteIntervalMilliseconds,
   MissingBlobError,
   typeOfManifest,
   verified,
@@ -98,7 +98,7 @@ export function createDirectoryStore(path: string): BlobStore {
       if (await isWhole(blob)) return;
       await replace(place(blob), abortable(verified(open(), blob, "what is stored"), signal));
     },
-    minWriteMilliseconds: cheapWriteMilliseconds,
+    minWriteIntervalMilliseconds: cheapWriteIntervalMilliseconds,
     async mountBlob({ digest }) {
       return await has(digest);
     },

@@ -75,7 +75,7 @@ async function* continued(
   /** Gives up the registry that has failed if it is not worth another attempt. Throws if it is the last one. */
   const decideAfter = (error: RegistryError, received: number) => {
     fruitless = received === 0 ? fruitless + 1 : 0;
-    if (error.isPassing && fruitless <= (left[0]?.retries ?? 0)) return;
+    if (error.isTransient && fruitless <= (left[0]?.retries ?? 0)) return;
     if (left.length === 1) throw error;
     fruitless = 0;
     giveUp(error);

@@ -9,8 +9,8 @@ import { parseRetryAfter, retryAfterIn } from "../service/http/retry.ts";
 import type { Fetch } from "../service/service.ts";
 import { tap } from "../streams.ts";
 import type { Scopes } from "./authorization.ts";
-import type { Tls, Trust } from "./certificates.ts";
-import type { Ending, RateLimits } from "./rate-limits.ts";
+import type { TlsOptions, TlsTrust } from "./certificates.ts";
+import type { RateLimits, RequestOutcome } from "./rate-limits.ts";
 import { codesIn, RegistryError, responseText } from "./registry-error.ts";
 
 export interface RegistryRequest {
@@ -28,7 +28,7 @@ export interface RegistryRequest {
 export interface SendOptions {
   fetch: Fetch;
   clock: Clock;
-  trust: Trust;
+  trust: TlsTrust;
   /** Holds requests back while the host takes none; `undefined` to send each at once. */
   limits?: RateLimits | undefined;
 }
@@ -62,15 +62,15 @@ export async function sendOnce(
 ): Promise<Exchanged> {
   // What is sent may be read from the same host.
   const leave = await options.limits?.enter(request.url.host, request.body === undefined, signal);
-  let ending: Ending = "failed";
+  let outcome: RequestOutcome = "failed";
   try {
     const exchanged = await sendNow(options, request, signal);
     const { status, headers } = exchanged.response;
     const asked = parseRetryAfter(retryAfterIn(headers), options.clock.now());
-    ending = isRefusedForNow(status, asked) ? { refusedFor: asked ?? 0 } : "answered";
+    outcome = isRefusedForNow(status, asked) ? { refusedFor: asked ?? 0 } : "answered";
     return exchanged;
   } finally {
-    leave?.(ending);
+    leave?.(outcome);
   }
 }
 
@@ -89,7 +89,7 @@ async function sendNow(options: SendOptions, request: SentRequest, signal: Abort
 async function attempt(
   { fetch, clock }: SendOptions,
   { method, url, headers, body, authorization }: SentRequest,
-  tls: Tls | undefined,
+  tls: TlsOptions | undefined,
   signal: AbortSignal,
 ): Promise<Exchanged> {
   signal.throwIfAborted();
@@ -126,7 +126,7 @@ async function attempt(
     return { name, url, response, signal: stop.signal, stop, stopTimer: () => timer.stop(), end: giveUp };
   } catch (error) {
     end();
-    throw signal.aborted ? signal.reason : faultOf(name, error);
+    throw signal.aborted ? signal.reason : transportError(name, error);
   }
 }
 
@@ -142,12 +142,12 @@ export function shownAddress({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
-export function failed({ name }: Pick<Exchanged, "name">, what: string): RegistryError {
-  return new RegistryError(`${callName(name)} ${what}`, { isPassing: false });
+export function protocolError({ name }: Pick<Exchanged, "name">, what: string): RegistryError {
+  return new RegistryError(`${callName(name)} ${what}`, { isTransient: false });
 }
 
 /** Reads what an unsuccessful response says. */
-export async function refusal(
+export async function responseError(
   exchanged: Exchanged,
   clock: Clock,
   signal: AbortSignal,
@@ -165,19 +165,19 @@ export async function refusal(
   const body = new TextDecoder().decode(said);
   return new RegistryError(responseText(name, status, body), {
     status,
-    isPassing: isPassingStatus(status) || codesIn(body).some((code) => passingCodes.has(code)),
+    isTransient: isTransientStatus(status) || codesIn(body).some((code) => transientCodes.has(code)),
     retryAfterMilliseconds: parseRetryAfter(retryAfterIn(headers), clock.now()),
   });
 }
 
-export function faultOf(name: CallName, error: unknown): BoughError {
+export function transportError(name: CallName, error: unknown): BoughError {
   if (error instanceof BoughError) return error;
   const { reason, hint, permanent } = explainFault(error);
-  return new RegistryError(`${callName(name)}: ${reason}`, { isPassing: !permanent, hint, cause: error });
+  return new RegistryError(`${callName(name)}: ${reason}`, { isTransient: !permanent, hint, cause: error });
 }
 
-/** A transfer that has failed. */
-interface Failure extends Pick<RegistryError, "status" | "isPassing"> {
+/** A transfer that has protocolError. */
+interface Failure extends Pick<RegistryError, "status" | "isTransient"> {
   /** How long the registry asks to wait. */
   retryAfterMilliseconds?: number | undefined;
   /** 1 for the first attempt. */
@@ -197,16 +197,16 @@ const minRefusalRetries = 6;
 
 /** Returns the time before the next attempt; `undefined` if there is none. */
 export function waitBeforeRetry(failure: Failure): number | undefined {
-  const { status, isPassing, retryAfterMilliseconds: asked = 0, attempt, retries, random } = failure;
+  const { status, isTransient, retryAfterMilliseconds: asked = 0, attempt, retries, random } = failure;
   const isRefused = isRefusedForNow(status, asked);
   const allowed = isRefused && retries > 0 ? Math.max(retries, minRefusalRetries) : retries;
-  if (!isPassing || attempt > allowed || asked > maxAskedMilliseconds) return undefined;
+  if (!isTransient || attempt > allowed || asked > maxAskedMilliseconds) return undefined;
   const full = Math.min(maxWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
   return Math.max(asked, Math.round(full * (1 - random / 2)));
 }
 
 /** Performs work that consists of requests, and again as long as a failure may pass. `retries`: the number of further attempts. */
-export async function repeatPassing<T>(
+export async function retryTransient<T>(
   work: () => Promise<T>,
   { clock, retries }: { clock: Clock; retries: number },
   signal: AbortSignal,
@@ -217,8 +217,8 @@ export async function repeatPassing<T>(
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof RegistryError)) throw error;
-      const { status, isPassing, retryAfterMilliseconds } = error;
-      const failure = { status, isPassing, retryAfterMilliseconds, attempt, random: Math.random() };
+      const { status, isTransient, retryAfterMilliseconds } = error;
+      const failure = { status, isTransient, retryAfterMilliseconds, attempt, random: Math.random() };
       const wait = waitBeforeRetry({ ...failure, retries });
       if (wait === undefined) throw error;
       await clock.sleep(wait, signal);
@@ -232,10 +232,10 @@ function isRefusedForNow(status: number | undefined, asked = 0): boolean {
 }
 
 /** A registry that keeps blobs in files does not find one for a moment while another client sends it, too. */
-const passingCodes: ReadonlySet<string> = new Set(["MANIFEST_BLOB_UNKNOWN"]);
+const transientCodes: ReadonlySet<string> = new Set(["MANIFEST_BLOB_UNKNOWN"]);
 
 /** True for a status that may be another one at the next attempt. */
-export function isPassingStatus(status: number): boolean {
+export function isTransientStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && ![501, 505, 507].includes(status));
 }
 

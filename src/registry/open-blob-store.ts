@@ -1,16 +1,17 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { Environment } from "../home-directory.ts";
 import { isDigest } from "../image/digest.ts";
 import type { Fetch } from "../service/service.ts";
 import { type BlobSource, type BlobStore, WrongBlobError } from "./blob-store.ts";
 import { createRegistryClient, type RegistryClient } from "./client.ts";
-import type { Environment, RegistryCredentials } from "./credentials.ts";
+import type { RegistryCredentials } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { downloadBlob } from "./download.ts";
 import { type GithubCaches, openGithubStore } from "./github/github-caches.ts";
 import { isGithub } from "./github/scope-address.ts";
 import { createReferrers, type Referrers } from "./referrers.ts";
-import { findSettings, type Place } from "./registries-conf.ts";
+import { findSettings, type RegistryEndpoint } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
 
@@ -51,7 +52,7 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
   if (kind === "dir:") return createDirectoryStore(place);
   const { location, mirrors } = usableSettings(place, dependencies);
   const { registry, address: named } = parseRepository(place);
-  const open = ({ reads, ...place }: Place, retries?: number) => {
+  const open = ({ reads, ...place }: RegistryEndpoint, retries?: number) => {
     // Given credentials are those of the registry that is named, and no other may see them.
     const isNamed = place.repository.registry === registry;
     const client = openClient(
@@ -96,7 +97,7 @@ function usableSettings(place: string, { environment }: StoreDependencies) {
 }
 
 function openClient(
-  { repository, isInsecure }: Pick<Place, "repository" | "isInsecure">,
+  { repository, isInsecure }: Pick<RegistryEndpoint, "repository" | "isInsecure">,
   dependencies: StoreDependencies,
   retries?: number,
 ) {
@@ -109,7 +110,7 @@ function openClient(
   });
 }
 
-interface MirroredPlace extends Pick<Place, "reads"> {
+interface OpenEndpoint extends Pick<RegistryEndpoint, "reads"> {
   client: RegistryClient;
   store: Asked;
 }
@@ -122,10 +123,10 @@ type Asked = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob" | "readPa
  */
 function createMirroredSource(
   address: string,
-  origin: MirroredPlace,
-  mirrors: readonly MirroredPlace[],
+  origin: OpenEndpoint,
+  mirrors: readonly OpenEndpoint[],
 ): BlobSource {
-  const failures = new Map<MirroredPlace, string>();
+  const failures = new Map<OpenEndpoint, string>();
   const working = () => mirrors.filter((mirror) => !failures.has(mirror));
 
   /** Asks the mirrors, then the registry itself. `reads`: what a place must have to be asked. */

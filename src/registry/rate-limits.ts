@@ -2,14 +2,14 @@
 import type { Clock } from "../clock.ts";
 
 /** How a request has ended. `refusedFor`: the registry takes no more for so many milliseconds. `failed`: it has said nothing. */
-export type Ending = "answered" | "failed" | { refusedFor: number };
+export type RequestOutcome = "answered" | "failed" | { refusedFor: number };
 
 export interface RateLimits {
   /**
    * Waits until a host takes another request. `counts`: false for one that may wait for others of the same host, as a body that is read
    * from there does. It waits as long as the host has asked for, and takes none of the places.
    */
-  enter(host: string, counts: boolean, signal: AbortSignal): Promise<(ending: Ending) => void>;
+  enter(host: string, counts: boolean, signal: AbortSignal): Promise<(outcome: RequestOutcome) => void>;
 }
 
 /** A longer time is not waited for by anybody: each request learns that it is refused. */
@@ -55,10 +55,10 @@ export function createRateLimits(clock: Clock): RateLimits {
         leave();
         throw error;
       }
-      return (ending) => {
-        if (ending === "answered") host.limit += 1 / host.limit;
-        else if (ending !== "failed") {
-          const { refusedFor } = ending;
+      return (outcome) => {
+        if (outcome === "answered") host.limit += 1 / host.limit;
+        else if (outcome !== "failed") {
+          const { refusedFor } = outcome;
           host.limit = Math.max(1, Math.floor(Math.min(host.limit, Math.max(1, host.active)) / 2));
           if (refusedFor <= maxHeldMilliseconds) host.until = Math.max(host.until, clock.now() + refusedFor);
         }

@@ -7,7 +7,7 @@ import { BoughError } from "../errors.ts";
 import { digestOf } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
-import { type BlobStore, readDescriptor } from "./blob-store.ts";
+import { type BlobStore, parseDescriptor } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { createRegistryStore, putManifest } from "./registry-store.ts";
 
@@ -76,7 +76,7 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
       const index = await store.getManifest(tag, signal);
       const record = index === undefined ? undefined : parseRecord(index.bytes);
       const manifests: unknown[] = Array.isArray(record?.manifests) ? record.manifests : [];
-      if (manifests.some((entry) => readDescriptor(entry)?.digest === referrer.digest)) return;
+      if (manifests.some((entry) => parseDescriptor(entry)?.digest === referrer.digest)) return;
       if (written === maxWrites) break;
       // Others write, too, or the registry shows the tag as it was a moment ago.
       if (written > 0) await clock.sleep(written * betweenWritesMilliseconds, signal);
@@ -128,7 +128,7 @@ function fallbackTag(digest: string): string {
 function readReferrers(bytes: Uint8Array): Referrer[] {
   const manifests = parseRecord(bytes)?.manifests;
   return (Array.isArray(manifests) ? manifests : []).flatMap((entry) => {
-    const descriptor = readDescriptor(entry);
+    const descriptor = parseDescriptor(entry);
     const artifactType = asText(asRecord(entry)?.artifactType);
     return descriptor === undefined ? [] : [{ ...descriptor, ...(artifactType && { artifactType }) }];
   });

@@ -2,14 +2,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../errors.ts";
-import { inHome } from "../home-directory.ts";
+import { type Environment, inHome } from "../home-directory.ts";
 import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
 import { errorCode, reasonOf } from "../system-error.ts";
-import type { Environment } from "./credentials.ts";
 import { hub, parseMirror, parseRepository, type Repository, verifiesTls } from "./repository.ts";
 
 /** A repository that has the images of another one. */
-export interface Place {
+export interface RegistryEndpoint {
   repository: Repository;
   /** Needs no TLS, or has an unknown certificate. */
   isInsecure: boolean;
@@ -23,11 +22,11 @@ export const machineSettings = process.platform === "win32" ? undefined : "/etc"
 interface RegistrySettings {
   isBlocked: boolean;
   /** The repository itself. Pushes go there, as with other tools. */
-  named: Place;
+  named: RegistryEndpoint;
   /** The place it is at: `named`, unless `location` says something else. */
-  location: Place;
+  location: RegistryEndpoint;
   /** They are asked before the location, in this order. */
-  mirrors: readonly Place[];
+  mirrors: readonly RegistryEndpoint[];
 }
 
 /** Returns what the entry of the longest prefix of the repository says, and which mirrors `BOUGH_REGISTRY_MIRROR` adds for Docker Hub. */
@@ -50,7 +49,11 @@ export function findSettings(
     .sort((one, other) => other.length - one.length);
   const entry = entries.get(prefix) ?? {};
   const rest = written.slice(matchedLength(prefix, written));
-  const placeAt = (location: string | undefined, { insecure }: JsonRecord, reads: Place["reads"]) => {
+  const placeAt = (
+    location: string | undefined,
+    { insecure }: JsonRecord,
+    reads: RegistryEndpoint["reads"],
+  ) => {
     const at = location === undefined ? repository : parseRepository(`${location}${rest}`, true);
     return { repository: at, isInsecure: acceptsAny(at, insecure === true, environment), reads };
   };
@@ -61,7 +64,7 @@ export function findSettings(
     named: placeAt(undefined, entry, "all"),
     location: placeAt(asText(entry.location), entry, "all"),
     mirrors: [
-      ...own.map(({ location, isInsecure }): Place => {
+      ...own.map(({ location, isInsecure }): RegistryEndpoint => {
         const at = parseRepository(`${location}/${repository.name}`, true);
         return { repository: at, isInsecure: acceptsAny(at, isInsecure, environment), reads: "all" };
       }),
@@ -97,7 +100,7 @@ function ownMirrors({ BOUGH_REGISTRY_MIRROR = "" }: Environment) {
     });
 }
 
-function readsOf(mirror: JsonRecord, onlyDigests: boolean): Place["reads"] {
+function readsOf(mirror: JsonRecord, onlyDigests: boolean): RegistryEndpoint["reads"] {
   if (onlyDigests) return "digests";
   const reads = { "digest-only": "digests", "tag-only": "tags" } as const;
   const name = asText(mirror["pull-from-mirror"]);

@@ -6,7 +6,7 @@ interface Details {
   /** The status of the response; `undefined` without a response. */
   status?: number | undefined;
   /** True if another attempt may succeed. */
-  isPassing: boolean;
+  isTransient: boolean;
   /** How long the registry asks to wait. */
   retryAfterMilliseconds?: number | undefined;
   hint?: string | undefined;
@@ -17,13 +17,13 @@ interface Details {
 export class RegistryError extends BoughError {
   override readonly name: string = "RegistryError";
   readonly status: number | undefined;
-  readonly isPassing: boolean;
+  readonly isTransient: boolean;
   readonly retryAfterMilliseconds: number | undefined;
 
-  constructor(message: string, { status, isPassing, retryAfterMilliseconds, hint, cause }: Details) {
+  constructor(message: string, { status, isTransient, retryAfterMilliseconds, hint, cause }: Details) {
     super(message, { hint, cause });
     this.status = status;
-    this.isPassing = isPassing;
+    this.isTransient = isTransient;
     this.retryAfterMilliseconds = retryAfterMilliseconds;
   }
 }
@@ -32,7 +32,7 @@ export class RegistryError extends BoughError {
 export class WrongDigestError extends RegistryError {
   constructor(registry: string, sent: string, stored: string) {
     super(`${registry} has stored ${stored} in place of ${sent}, which it was sent`, {
-      isPassing: false,
+      isTransient: false,
       hint: "A proxy in between may change what it passes on, or the registry itself.",
     });
   }
@@ -42,7 +42,7 @@ export class WrongDigestError extends RegistryError {
 export class WrongManifestError extends RegistryError {
   constructor(registry: string, digest: string) {
     super(`${registry} returns something else for the manifest ${digest}`, {
-      isPassing: false,
+      isTransient: false,
       hint: `Is ${registry} a registry? A proxy or another web server may respond in its place.`,
     });
   }

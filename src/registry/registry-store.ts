@@ -1,6 +1,6 @@
 import { digestOf, isDigest } from "../image/digest.ts";
 import { manifestTypes } from "../image/oci-layout.ts";
-import { type BlobStore, cheapWriteMilliseconds, typeOfManifest } from "./blob-store.ts";
+import { type BlobStore, cheapWriteIntervalMilliseconds, typeOfManifest } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob, downloadPart } from "./download.ts";
 import { shownAddress } from "./exchange.ts";
@@ -113,7 +113,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
         requireDigest(client, digest, stored.headers);
       }, signal);
     },
-    minWriteMilliseconds: cheapWriteMilliseconds,
+    minWriteIntervalMilliseconds: cheapWriteIntervalMilliseconds,
     async mountBlob({ digest }, from, signal) {
       const scopes = [...push, `repository:${from}:pull`];
       const query = `?${new URLSearchParams({ from, mount: digest })}`;
@@ -140,13 +140,13 @@ function uploadAddress(
   if (!headers.has("location") || location === null || !/^https?:$/.test(location.protocol))
     throw new RegistryError(
       `POST ${shownAddress(url)} responded without the address of an upload: is ${url.host} a registry?`,
-      { isPassing: false },
+      { isTransient: false },
     );
   if (location.host === url.host) location.protocol = url.protocol;
   if (isDowngrade(url, location) && !isInsecure)
     throw new RegistryError(
       `POST ${shownAddress(url)} has the upload sent to ${shownAddress(location)}, which is not encrypted`,
-      { isPassing: false },
+      { isTransient: false },
     );
   return location;
 }

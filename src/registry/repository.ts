@@ -31,7 +31,7 @@ export function parseRepository(text: string, hasHost = false): Repository {
 }
 
 /** Returns the whole name of `app:1`, as docker keeps it: `docker.io/library/app:1`. A name that no registry can have stays as it is. */
-export function wholeName(tag: string): string {
+export function normalizedName(tag: string): string {
   const [, name = tag, rest = ""] = /^(.*?)(:[^:/]*)?$/.exec(tag) ?? [];
   try {
     return `${parseRepository(name).address.slice("docker://".length)}${rest}`;

@@ -3,7 +3,7 @@ import { mediaTypes } from "../image/oci-layout.ts";
 import {
   type BlobStore,
   MissingBlobError,
-  readDescriptor,
+  parseDescriptor,
   type StoredManifest,
   WrongBlobError,
 } from "../registry/blob-store.ts";
@@ -70,7 +70,7 @@ async function readBundle(reader: Reader, digest: string): Promise<object | unde
   const manifest = await reader.readManifest(digest);
   const layers: unknown = manifest && parseRecord(manifest.bytes)?.layers;
   const blob = (Array.isArray(layers) ? layers : [])
-    .map(readDescriptor)
+    .map(parseDescriptor)
     .find((layer) => layer !== undefined && anyBundleType.test(layer.mediaType));
   if (blob === undefined) return undefined;
   const bytes = await reader.readBlob(blob);

@@ -1,6 +1,7 @@
 /** Tokens by which a pipeline proves who it is to a certificate authority: https://docs.sigstore.dev/cosign/signing/overview/ */
+
 import { usageError } from "../errors.ts";
-import type { Environment } from "../registry/credentials.ts";
+import type { Environment } from "../home-directory.ts";
 import { Secret } from "../secret.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 import { createSigningService, requireServiceAddress, type ServiceDependencies } from "./signing-service.ts";

@@ -1,9 +1,17 @@
 /** Requests to the services that signing needs: a certificate authority, a transparency log, a timestamp authority. */
+
 import type { Clock } from "../clock.ts";
 import { BoughError, usageError } from "../errors.ts";
-import { createTrust } from "../registry/certificates.ts";
-import type { Environment } from "../registry/credentials.ts";
-import { failed, faultOf, refusal, repeatPassing, retriesIn, sendOnce } from "../registry/exchange.ts";
+import type { Environment } from "../home-directory.ts";
+import { createTlsTrust } from "../registry/certificates.ts";
+import {
+  protocolError,
+  responseError,
+  retriesIn,
+  retryTransient,
+  sendOnce,
+  transportError,
+} from "../registry/exchange.ts";
 import { rateLimitsOf } from "../registry/rate-limits.ts";
 import { isLoopback } from "../registry/repository.ts";
 import { readWhole } from "../service/http/bounded-body.ts";
@@ -15,7 +23,7 @@ interface ServiceResponse {
   location: URL | undefined;
   bytes: Uint8Array;
   /** Where it is from, for messages. */
-  name: Parameters<typeof failed>[0]["name"];
+  name: Parameters<typeof protocolError>[0]["name"];
 }
 
 export interface SigningService {
@@ -45,7 +53,7 @@ export function createSigningService(
   { fetch, clock, environment }: ServiceDependencies,
 ): SigningService {
   const base = new URL(address.endsWith("/") || address.includes("?") ? address : `${address}/`);
-  const options = { fetch, clock, trust: createTrust(environment, false), limits: rateLimitsOf(clock) };
+  const options = { fetch, clock, trust: createTlsTrust(environment, false), limits: rateLimitsOf(clock) };
   const retries = retriesIn(environment);
 
   async function once(
@@ -64,21 +72,26 @@ export function createSigningService(
       signal,
     );
     const { status, ok, headers: answered } = sent.response;
-    if (!ok && !handles.includes(status)) throw await refusal(sent, clock, signal);
+    if (!ok && !handles.includes(status)) throw await responseError(sent, clock, signal);
     try {
       const bytes = await readWhole(sent.response.body, maxResponseBytes, sent.signal);
-      if (bytes === undefined) throw failed(sent, `responded with more than ${maxResponseBytes} bytes`);
+      if (bytes === undefined)
+        throw protocolError(sent, `responded with more than ${maxResponseBytes} bytes`);
       const location = URL.parse(answered.get("location") ?? "", url.href) ?? undefined;
       return { status, location, bytes, name: sent.name };
     } catch (error) {
-      throw signal.aborted ? signal.reason : error instanceof BoughError ? error : faultOf(sent.name, error);
+      throw signal.aborted
+        ? signal.reason
+        : error instanceof BoughError
+          ? error
+          : transportError(sent.name, error);
     } finally {
       sent.end();
     }
   }
 
   const repeat = (work: () => Promise<ServiceResponse>, signal: AbortSignal) =>
-    repeatPassing(work, { clock, retries }, signal);
+    retryTransient(work, { clock, retries }, signal);
 
   return {
     post(path, content, signal, handles = []) {
@@ -90,7 +103,7 @@ export function createSigningService(
     },
     get: (path, signal, authorization) => repeat(() => once(path, { authorization }, [], signal), signal),
     fail(response) {
-      throw failed(response, "responded with something else than was asked for");
+      throw protocolError(response, "responded with something else than was asked for");
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 import { digestOf, hexOf } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
-import { readDescriptor } from "../registry/blob-store.ts";
+import { parseDescriptor } from "../registry/blob-store.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 import { encodeEntry } from "./bundle.ts";
 import { type LogEntry, readLogEntry } from "./transparency-log.ts";
@@ -95,7 +95,7 @@ interface SignatureLayer {
 export function readLayers(manifest: Uint8Array): SignatureLayer[] {
   const layers: unknown = parseRecord(manifest)?.layers;
   return (Array.isArray(layers) ? layers : []).flatMap((layer) => {
-    const [payload, given] = [readDescriptor(layer), asRecord(asRecord(layer)?.annotations)];
+    const [payload, given] = [parseDescriptor(layer), asRecord(asRecord(layer)?.annotations)];
     return payload?.mediaType === payloadType ? [{ payload, annotations: given ?? {} }] : [];
   });
 }

@@ -6,7 +6,7 @@ import { inTransaction, isDamaged, makeFile, openDatabase } from "../database.ts
 import { BoughError } from "../errors.ts";
 import { wording } from "../messages/wording.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
-import { meansDiskFull, reasonOf } from "../system-error.ts";
+import { isDiskFullError, reasonOf } from "../system-error.ts";
 
 export interface OpenOptions {
   /** Called with the new name of a damaged file, which an empty one replaces. If it is missing, damage is an error. */
@@ -40,7 +40,7 @@ export function openStateFile(
     throw new BoughError(`cannot open the state file ${path}: ${reasonOf(error)}`, {
       hint: isDamaged(error)
         ? wording`The next ${{ command: "build" }} sets it aside: builds then start without a cache, and sessions without a history; images stay.`
-        : meansDiskFull(error)
+        : isDiskFullError(error)
           ? wording`Free some space there, or set BOUGH_HOME to another directory.${wording` ${{ command: "engine prune" }} removes what the embedded engine does not need.`}`
           : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
       cause: error,

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import { meansDiskFull } from "../system-error.ts";
+import { isDiskFullError } from "../system-error.ts";
 import { forgetOld } from "./database.ts";
 
 /** The service's files by the SHA-256 of their content, so that the service need not be asked for them. */
@@ -26,7 +26,7 @@ export function createUploadCache(database: Database): UploadCache {
     try {
       write.immediate();
     } catch (error) {
-      if (!meansDiskFull(error)) throw error;
+      if (!isDiskFullError(error)) throw error;
     }
     unwritten.clear();
   };

@@ -16,7 +16,7 @@ interface StepEnds {
   note(event: BuildEvent): string | undefined;
 }
 
-export function createStepEnds(clock: Pick<Clock, "now" | "precise">): StepEnds {
+export function createStepEnds(clock: Pick<Clock, "now" | "steady">): StepEnds {
   /** The counter of each running step, its start, and whether its begin was logged. */
   const steps = new Map<number, { counter: string; start: number; hasBegun: boolean }>();
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { localFileSystem, rememberFiles } from "../../src/context/file-system/file-system.ts";
+import { localFileSystem, cacheFileSystem } from "../../src/context/file-system/file-system.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test("results are remembered, but a missing file is looked up again", () => {
@@ -9,7 +9,7 @@ test("results are remembered, but a missing file is looked up again", () => {
   const path = (name: string) => join(directory, name);
   writeFileSync(path("file"), "old");
   symlinkSync("file", path("link"));
-  const files = rememberFiles(localFileSystem);
+  const files = cacheFileSystem(localFileSystem);
   const look = () => ({
     names: files.readDirectory(directory).toSorted(),
     size: files.stat(path("file")).size,

@@ -28,7 +28,7 @@ let meddle: (store: BlobSource) => BlobSource = (store) => store;
 let ahead = 0;
 const clock: Clock = {
   now: () => Date.now() + ahead,
-  precise: () => (systemClock.precise?.() ?? Date.now()) + ahead,
+  steady: () => (systemClock.steady?.() ?? Date.now()) + ahead,
   sleep: systemClock.sleep,
 };
 

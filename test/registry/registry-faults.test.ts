@@ -39,20 +39,20 @@ const status = (code: number, headers: Record<string, string> = {}, body = "") =
   new Response(body, { status: code, headers });
 
 test.each<[string, Parameters<typeof waitBeforeRetry>[0], number | undefined]>([
-  ["a broken connection", { isPassing: true, attempt: 1, retries: 2, random: 0, status: undefined }, 250],
-  ["the next one", { isPassing: true, attempt: 2, retries: 2, random: 1, status: 500 }, 250],
-  ["the last one", { isPassing: true, attempt: 3, retries: 2, random: 0, status: 500 }, undefined],
-  ["what stays", { isPassing: false, attempt: 1, retries: 2, random: 0, status: 404 }, undefined],
-  ["no repeats", { isPassing: true, attempt: 1, retries: 0, random: 0, status: 429 }, undefined],
-  ["a limit", { isPassing: true, attempt: 5, retries: 2, random: 0, status: 429 }, 4000],
+  ["a broken connection", { isTransient: true, attempt: 1, retries: 2, random: 0, status: undefined }, 250],
+  ["the next one", { isTransient: true, attempt: 2, retries: 2, random: 1, status: 500 }, 250],
+  ["the last one", { isTransient: true, attempt: 3, retries: 2, random: 0, status: 500 }, undefined],
+  ["what stays", { isTransient: false, attempt: 1, retries: 2, random: 0, status: 404 }, undefined],
+  ["no repeats", { isTransient: true, attempt: 1, retries: 0, random: 0, status: 429 }, undefined],
+  ["a limit", { isTransient: true, attempt: 5, retries: 2, random: 0, status: 429 }, 4000],
   [
     "a limit with a time",
-    { isPassing: true, attempt: 1, retries: 2, random: 0, status: 429, retryAfterMilliseconds: 7000 },
+    { isTransient: true, attempt: 1, retries: 2, random: 0, status: 429, retryAfterMilliseconds: 7000 },
     7000,
   ],
   [
     "hours",
-    { isPassing: true, attempt: 1, retries: 2, random: 0, status: 503, retryAfterMilliseconds: 4e6 },
+    { isTransient: true, attempt: 1, retries: 2, random: 0, status: 503, retryAfterMilliseconds: 4e6 },
     undefined,
   ],
 ])("the wait after %s", (_, failure, wait) => {

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { systemClock } from "../../src/clock.ts";
-import { createTrust } from "../../src/registry/certificates.ts";
+import { createTlsTrust } from "../../src/registry/certificates.ts";
 import { sendOnce } from "../../src/registry/exchange.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
 import { findSettings } from "../../src/registry/registries-conf.ts";
@@ -70,16 +70,16 @@ test("the machine's authorities are added once, when a certificate is not accept
   const home = write({ "bundle.crt": "machine", "etc/docker/certs.d/r.example/client.cert": "cert" });
   writeFileSync(join(home, "etc/docker/certs.d/r.example/client.key"), "key");
   const places = { system: join(home, "etc"), bundles: [join(home, "none"), join(home, "bundle.crt")] };
-  const trust = createTrust({}, false, places);
+  const trust = createTlsTrust({}, false, places);
   const [host, before] = ["other.example", trust.for("other.example")];
   expect(before).toBeUndefined();
   expect(trust.for("r.example")).toMatchObject({ cert: "cert", key: "key" });
   expect(trust.widen(host, before)).toBe(true);
   expect(trust.for(host)?.ca?.[0]).toBe(readFileSync(join(home, "bundle.crt"), "utf8"));
   expect(trust.widen(host, trust.for(host))).toBe(false);
-  const given = createTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places);
+  const given = createTlsTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places);
   expect(given.widen(host, given.for(host))).toBe(false);
-  expect(createTrust({}, true, places).for(host)).toEqual({ rejectUnauthorized: false });
+  expect(createTlsTrust({}, true, places).for(host)).toEqual({ rejectUnauthorized: false });
 });
 
 test("requests at the same time whose certificates are not accepted are all sent again", async () => {
@@ -89,7 +89,7 @@ test("requests at the same time whose certificates are not accepted are all sent
     if (ca?.[0] !== "machine") throw Object.assign(new Error("refused"), { code: "UNKNOWN_CERTIFICATE" });
     return new Response();
   };
-  const options = { fetch, clock: systemClock, trust: createTrust({}, false, { bundles }) };
+  const options = { fetch, clock: systemClock, trust: createTlsTrust({}, false, { bundles }) };
   const url = new URL("https://r.example/v2/");
   const request = { method: "GET", path: url, url, scopes: [], authorization: undefined } as const;
   const all = await Promise.all([1, 2, 3].map(() => sendOnce(options, request, signal)));

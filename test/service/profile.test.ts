@@ -1,7 +1,8 @@
+import type { Environment } from "../../src/home-directory.ts";
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
-import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profiles/profile.ts";
+import { chooseService, type ServiceFlags } from "../../src/service/profiles/profile.ts";
 
 /** Files as the service's clients write them. */
 const cli = `# written by hand

@@ -13,7 +13,7 @@ function clockSetBy(jump: number, onFirstSleep: () => void = () => {}) {
   let offset = 0;
   const clock: Clock = {
     now: () => passed + offset,
-    precise: () => passed,
+    steady: () => passed,
     async sleep(milliseconds, signal) {
       await systemClock.sleep(0, signal);
       sleeps.push(milliseconds);

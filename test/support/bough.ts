@@ -99,7 +99,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     runInBackground() {
       throw new Error("a test in this process cannot start one in the background");
     },
-    computeEndably: async (work) => await work(),
+    withDefaultSignals: async (work) => await work(),
     async prepareReplacement() {
       if (options.onEnter !== undefined) return options.onEnter();
       throw new Error("a test's process is not replaced");

@@ -2,8 +2,8 @@ import { isDigest } from "../../image/digest.ts";
 import { findTable } from "../../image/layer-table.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { canRunOn, chooseBestImage, type Platform, parsePlatform } from "../../image/platform.ts";
-import { type BlobSource, readDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
-import { readConfig } from "../../registry/image-config.ts";
+import { type BlobSource, parseDescriptor, type StoredManifest } from "../../registry/blob-store.ts";
+import { readImageConfig } from "../../registry/image-config.ts";
 import { registryHost } from "../../registry/repository.ts";
 import type { Service } from "../../service/client.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
@@ -64,7 +64,7 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const top = await store.getManifest(reference, signal);
   const manifest = top && (await manifestFor(top, platform, store, signal));
   const record = manifest && parseRecord(manifest.bytes);
-  const config = manifest && (await readConfig(manifest, store, signal));
+  const config = manifest && (await readImageConfig(manifest, store, signal));
   const blobs = Array.isArray(record?.layers) ? record.layers.map(readLayer) : undefined;
   if (config === undefined || blobs === undefined) return undefined;
   const configuration = config.bytes.toString();
@@ -93,7 +93,7 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
 
 /** Reads the descriptor of a layer, with the place of its table of contents. */
 function readLayer(value: unknown) {
-  const blob = readDescriptor(value);
+  const blob = parseDescriptor(value);
   return blob && { ...blob, table: findTable(asRecord(value)?.annotations, blob.size) };
 }
 

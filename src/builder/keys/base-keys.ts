@@ -3,7 +3,7 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { createSingleFlight } from "../../once.ts";
 import type { BlobSource } from "../../registry/blob-store.ts";
-import { readConfig } from "../../registry/image-config.ts";
+import { readImageConfig } from "../../registry/image-config.ts";
 import { asRecord, parseRecord } from "../../service/http/json.ts";
 import { otherName, parseReference, type RegistryReference } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
@@ -108,7 +108,7 @@ export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
     reference: string,
   ): Promise<{ configDigest: string; config: ImageConfig }> {
     const manifest = await manifestFor(top, platform, registry, signal);
-    const read = manifest && (await readConfig(manifest, registry, signal));
+    const read = manifest && (await readImageConfig(manifest, registry, signal));
     if (read === undefined) throw new BoughError(`${reference} has no image for ${formatPlatform(platform)}`);
     const fields = asRecord(parseRecord(read.bytes)?.config) ?? {};
     return { configDigest: read.digest, config: parseImageConfig(fields) };

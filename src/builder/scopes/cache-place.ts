@@ -57,7 +57,7 @@ export interface CachePlace {
   /** The name that its index has, and that is signed with it. */
   readonly name: string;
   /** The time between two writes of a command that goes on. */
-  readonly minWriteMilliseconds: number;
+  readonly minWriteIntervalMilliseconds: number;
   /**
    * True if `put` compares what is there with what was read before. Then a writer need not look before its first attempt.
    */

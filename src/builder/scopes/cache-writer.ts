@@ -112,7 +112,7 @@ export function createCacheWriter(
       } catch (error) {
         warn(error);
       }
-      const isDue = steadyTime(clock) - writtenAt > place.minWriteMilliseconds;
+      const isDue = steadyTime(clock) - writtenAt > place.minWriteIntervalMilliseconds;
       if (writing === undefined && isDue) write().catch(() => undefined);
     },
     write,

@@ -38,7 +38,7 @@ export function createScopePlace(scope: string, options: PlaceOptions): CachePla
 
   return {
     ...{ label, title: scope, name: scope, copies, comparesBeforePut: false },
-    minWriteMilliseconds: Number.POSITIVE_INFINITY,
+    minWriteIntervalMilliseconds: Number.POSITIVE_INFINITY,
     lock: async () => undefined,
 
     async list() {

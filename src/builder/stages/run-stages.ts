@@ -56,7 +56,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const { slots } = running.shared;
   // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
   const layerOf = (index: number | undefined) =>
-    index === undefined ? undefined : slots.lend(() => committed(index)).then(({ layer }) => layer);
+    index === undefined ? undefined : slots.releaseDuring(() => committed(index)).then(({ layer }) => layer);
   const prefetches = new Map<number, StagePrefetch>();
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
@@ -91,7 +91,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     needsOf: (instruction) => [
       ...new Set([instruction, ...triggersOf(instruction)].flatMap(links.sourcesOf)),
     ],
-    takeSlot: slots.take,
+    takeSlot: slots.acquire,
     areMany: () => dialect.buildsNeededStages && Math.max(needed.length, stateOf.begun.size) > 1,
   };
   try {

@@ -1,4 +1,4 @@
-import type { SpecialKind } from "../../context/sources/entry.ts";
+import type { SpecialFile } from "../../context/sources/entry.ts";
 import type { WhyLeftOut } from "../../context/sources/special-file.ts";
 import type { Dialect } from "../dialect.ts";
 import type { ServiceSupport } from "../service-support.ts";
@@ -13,7 +13,7 @@ export function specialFilesOf(dialect: Dialect, supports: ServiceSupport): WhyL
 
 /** Returns why a service can't make a special file; `undefined` if it can. */
 export async function whyUnmade(
-  special: SpecialKind,
+  special: SpecialFile,
   supports: Pick<ServiceSupport, "specialFiles">,
 ): Promise<string | undefined> {
   if (special.kind === "socket") return undefined;
@@ -24,6 +24,6 @@ export async function whyUnmade(
 }
 
 /** A character device 0:0 is overlayfs's mark of a deleted file. */
-function isWhiteout(special: SpecialKind): boolean {
+function isWhiteout(special: SpecialFile): boolean {
   return special.kind === "character-device" && special.major === 0 && special.minor === 0;
 }

@@ -57,7 +57,7 @@ async function runBake({ values, ...surroundings }: Invocation): Promise<number>
     printList(list, definition, invocation);
     return 0;
   }
-  const defined = await runtime.computeEndably(() =>
+  const defined = await runtime.withDefaultSignals(() =>
     resolveTargets(invocation, definition, { words, remote }),
   );
   const resolved =

@@ -67,7 +67,7 @@ export async function readDefinition(
       warned.add(message);
     },
   };
-  const definition = await runtime.computeEndably(async () =>
+  const definition = await runtime.withDefaultSignals(async () =>
     combine([
       ...(composeFiles.length === 0 ? [] : [await readCompose(composeFiles, input)]),
       ...(bakeFiles.length === 0

@@ -13,7 +13,7 @@ import type {
 import { supportOf } from "../../builder/service-support.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { createSingleFlight } from "../../once.ts";
-import type { Slots } from "../../slots.ts";
+import type { Semaphore } from "../../semaphore.ts";
 import type { Store } from "../../store/store.ts";
 import { type Log, prefixLog } from "../../terminal/log.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";
@@ -40,7 +40,7 @@ export interface BuildsTogether {
   /** The sessions of the builds. */
   sessions: Set<string>;
   /** The directories that are written to, each by one build at a time. */
-  directories: Map<string, Slots>;
+  directories: Map<string, Semaphore>;
   /** What is known of the files of each context. */
   tables: Map<string, FileTables>;
   writesMetadata: boolean;

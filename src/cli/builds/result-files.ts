@@ -4,7 +4,7 @@ import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { indexTypes } from "../../image/oci-layout.ts";
 import { wording } from "../../messages/wording.ts";
-import { wholeName } from "../../registry/repository.ts";
+import { normalizedName } from "../../registry/repository.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import {
   findPlace,
@@ -158,7 +158,7 @@ function asInBuildx(
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),
-    ...(names.length > 0 && { "image.name": names.map(wholeName).join(",") }),
+    ...(names.length > 0 && { "image.name": names.map(normalizedName).join(",") }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import type { ExportedAs } from "../../builder/result.ts";
 import { formatPlatform } from "../../image/platform.ts";
-import { createSlots, type Slots } from "../../slots.ts";
+import { createSemaphore, type Semaphore } from "../../semaphore.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Surroundings } from "../command-line/command.ts";
 import { partsFor } from "../export/annotations.ts";
@@ -33,7 +33,7 @@ interface BuildToWrite {
   /** See `ImageToWrite`. */
   topAnnotations: ReadonlyMap<string, string> | undefined;
   /** The directories that builds of this process write to. Each is filled by one at a time: the next replaces files, as in docker. */
-  directories: Map<string, Slots>;
+  directories: Map<string, Semaphore>;
 }
 
 /**
@@ -113,8 +113,8 @@ async function writeFiles(
 ): Promise<void> {
   const owners = new Map<string, string>();
   const { signal, workingDirectory } = invocation.runtime;
-  const turns = directories.getOrInsertComputed(resolve(workingDirectory, path), () => createSlots(1));
-  const leave = await turns.take(signal);
+  const turns = directories.getOrInsertComputed(resolve(workingDirectory, path), () => createSemaphore(1));
+  const leave = await turns.acquire(signal);
   using _turn = { [Symbol.dispose]: leave };
   for (const image of images) {
     const local = isSplit ? join(path, await directoryOf(image)) : path;

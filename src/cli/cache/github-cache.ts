@@ -3,7 +3,7 @@ import { type BoughError, usageError } from "../../errors.ts";
 import { parseGoDuration } from "../../go/duration.ts";
 import {
   type AccessFields,
-  defaultWait,
+  defaultWaitMilliseconds,
   findAccess,
   type GithubRef,
   refsOf,
@@ -43,8 +43,8 @@ export function githubStores(
   const { url, token } = found;
   const { scope = defaultScope, timeout } = fields;
   const address = addressOfScope(scope, url);
-  const maxWait = timeout === undefined ? defaultWait : readTimeout(timeout, option);
-  github.access.set(address, { url, token, maxWait });
+  const maxWaitMilliseconds = timeout === undefined ? defaultWaitMilliseconds : readTimeout(timeout, option);
+  github.access.set(address, { url, token, maxWaitMilliseconds });
   const refs = refsOf(token).filter(({ isWritable }) => use === "read" || isWritable);
   if (refs.length === 0)
     warn(`${option}: nothing is written to GitHub's cache: the token of this job can only read`);

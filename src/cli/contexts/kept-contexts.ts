@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, rmdirSync, rmSync, statSync, utimesSync, writeFi
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { namesIn, removeTree } from "../../left-behind.ts";
 import { bootId, isLocked, lockFile } from "../../lock-file.ts";
 import { readOptional } from "../../open-for-reading.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
+import { listNames, removeTree } from "../../remove-tree.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-group.ts";
 
@@ -52,7 +52,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
 
   function find(group: string, name: string): HeldContext | undefined {
     const directory = join(root, group);
-    for (const id of namesIn(directory).sort()) {
+    for (const id of listNames(directory).sort()) {
       const path = join(directory, id);
       const held = isComplete(path, name) ? holdIfThere(path, name) : undefined;
       if (held !== undefined) return held;
@@ -120,22 +120,22 @@ export function keptForSession({ find, begin }: KeptContexts, session: string): 
 export function removeContextsOf(session: string, parent: string): void {
   const own = contextGroupOf(session);
   if (own === undefined) return;
-  for (const group of namesIn(join(parent, "contexts")))
+  for (const group of listNames(join(parent, "contexts")))
     if (group === own || group.startsWith(`${own}-`)) removeKeptContexts(parent, group);
 }
 
 /** Removes the contexts of a group that no process uses. */
 export function removeKeptContexts(parent: string, group: string): void {
   const directory = join(parent, "contexts", group);
-  for (const id of namesIn(directory)) removeUnused(join(directory, id));
+  for (const id of listNames(directory)) removeUnused(join(directory, id));
   removeIfEmpty(directory);
 }
 
 /** Removes unused contexts that are incomplete, old, or not among the latest. */
 function removeOld(root: string, now: number): void {
-  for (const group of namesIn(root)) {
+  for (const group of listNames(root)) {
     const directory = join(root, group);
-    const found = namesIn(directory)
+    const found = listNames(directory)
       .map((id) => join(directory, id))
       .map((path) => ({ path, usedAt: isComplete(path) ? usedAt(path) : 0 }))
       .sort((one, other) => other.usedAt - one.usedAt);
@@ -221,8 +221,8 @@ function removeUnused(path: string): void {
   const isFree = !hasLocked(join(path, users)) && !hasLocked(join(path, removers), own);
   if (isFree) {
     rmSync(join(path, marker), { force: true });
-    for (const name of namesIn(path)) if (name !== removers) removeTree(join(path, name));
-    for (const name of namesIn(join(path, removers)))
+    for (const name of listNames(path)) if (name !== removers) removeTree(join(path, name));
+    for (const name of listNames(join(path, removers)))
       if (name !== own) removeTree(join(path, removers, name));
   }
   lock[Symbol.dispose]();
@@ -231,7 +231,7 @@ function removeUnused(path: string): void {
 
 /** True if a process that has locked a file in the directory is alive. The file `own` does not count. */
 function hasLocked(directory: string, own?: string): boolean {
-  return namesIn(directory).some((name) => name !== own && isLocked(join(directory, name)));
+  return listNames(directory).some((name) => name !== own && isLocked(join(directory, name)));
 }
 
 function makeUnlessThere(path: string): void {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, usageError } from "../../errors.ts";
-import { wholeName } from "../../registry/repository.ts";
+import { normalizedName } from "../../registry/repository.ts";
 import { parseTag, withLatest } from "../../service/images/reference.ts";
 import { type ImageForm, type OutputEntry, parseOutput, unusable } from "../entries/output.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -94,7 +94,7 @@ function readOutput(entry: OutputEntry, tags: readonly string[], given: Given): 
   const named = entry.names ?? (byDigest ? (options.tag ?? []) : tags);
   // Where users write docker's command line, a name without a host is one of Docker Hub.
   const isForHub = runtime.isPlugin === true && ["image", "registry"].includes(type);
-  const names = isForHub ? named.map(wholeName) : named;
+  const names = isForHub ? named.map(normalizedName) : named;
   const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
   const output = {
     ...{ splitsPlatforms, isInsecure, annotations: [] },
@@ -236,7 +236,7 @@ function destinationsOf(
     case "tar":
       return [{ kind: "tar", path }];
     case "oci": {
-      const wholeNames = names.map((each) => wholeName(withLatest(each)));
+      const wholeNames = names.map((each) => normalizedName(withLatest(each)));
       const name = names[0]?.slice(names[0].lastIndexOf(":") + 1);
       const named = { name, wholeNames };
       return [

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { dockerDirectory, homeDirectory } from "../../home-directory.ts";
-import type { Tls } from "../../registry/certificates.ts";
+import type { TlsOptions } from "../../registry/certificates.ts";
 import { asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
@@ -13,7 +13,7 @@ export interface Endpoint {
   address: string;
   /** True if the user named it: then it must answer. */
   isNamed: boolean;
-  tls?: Tls;
+  tls?: TlsOptions;
 }
 
 /** Docker Desktop's, and that of Docker on Linux. */
@@ -86,7 +86,7 @@ function readAddress(given: string, source: string): string {
   );
 }
 
-function readTls(directory: string): Tls {
+function readTls(directory: string): TlsOptions {
   const read = (name: string) => {
     const path = join(directory, name);
     return existsSync(path) ? readFileSync(path, "utf8") : undefined;

@@ -4,7 +4,7 @@ import { canRunOn, formatPlatform, type Platform } from "../../image/platform.ts
 import { explainFault } from "../../service/http/connection.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readLines } from "../../streams.ts";
-import { errorCode, meansDiskFull } from "../../system-error.ts";
+import { errorCode, isDiskFullError } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type Endpoint, findEndpoint } from "./daemon-endpoint.ts";
 
@@ -145,7 +145,7 @@ function openDaemon(
       try {
         await Bun.write(archive, await call(`/images/${encodeURIComponent(id)}/get${query}`, undefined));
       } catch (error) {
-        throw meansDiskFull(error) ? error : failed(error);
+        throw isDiskFullError(error) ? error : failed(error);
       }
     },
     async load(archive) {

@@ -9,9 +9,9 @@ import type { LayerBlob } from "../../image/layer-header.ts";
 import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { writeToArchive } from "../../image/output-files.ts";
-import { wholeName } from "../../registry/repository.ts";
+import { normalizedName } from "../../registry/repository.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
-import { createSlots } from "../../slots.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
@@ -30,11 +30,11 @@ interface LoadJob {
 }
 
 /** Images that are baked together share layers: each is given when docker has the ones before. */
-const turn = createSlots(1);
+const turn = createSemaphore(1);
 
 /** Gives an image to Docker's daemon, without the layers that it has. */
 export async function loadImage(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
-  const release = await turn.take(job.runtime.signal);
+  const release = await turn.acquire(job.runtime.signal);
   try {
     return await loadNow(daemon, job);
   } finally {
@@ -102,7 +102,7 @@ function withLayers(content: ImageToWrite, layers: readonly LayerContent[]): Par
 /** containerd's annotation has the whole name, that of OCI the tag. */
 function entryFor(name: string): Record<string, string> {
   return {
-    [containerdNameAnnotation]: wholeName(name),
+    [containerdNameAnnotation]: normalizedName(name),
     [nameAnnotation]: name.slice(name.lastIndexOf(":") + 1),
   };
 }

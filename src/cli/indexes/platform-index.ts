@@ -8,10 +8,10 @@ import { formatPlatform } from "../../image/platform.ts";
 import {
   type BlobSource,
   type BlobStore,
-  readDescriptor,
+  parseDescriptor,
   type StoredManifest,
 } from "../../registry/blob-store.ts";
-import { readConfig } from "../../registry/image-config.ts";
+import { readImageConfig } from "../../registry/image-config.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 
 /** An entry of an index, as it is written; fields that bough does not know stay. */
@@ -76,7 +76,7 @@ export async function readEntries(
     const entries = listed.map((each) => ({ entry: readEntry(each, name), from }));
     return { manifest, from, isIndex: true, entries, annotations: readAnnotations(record) };
   }
-  const config = await readConfig(manifest, from, signal);
+  const config = await readImageConfig(manifest, from, signal);
   if (config === undefined) throw new BoughError(`${name} has no configuration`);
   const platform = platformOfConfig(parseManifest(config.bytes, `the configuration of ${name}`));
   if (platform === undefined) throw new BoughError(`${name} does not say which platform it is for`);
@@ -250,7 +250,7 @@ export function subjectOf({ annotations }: IndexEntry): string | undefined {
 
 function readEntry(value: unknown, name: string): IndexEntry {
   const record = asRecord(value);
-  const descriptor = readDescriptor(value);
+  const descriptor = parseDescriptor(value);
   if (descriptor === undefined) throw new BoughError(`${name} has a damaged descriptor`);
   const { platform: given, annotations: _, ...others } = record ?? {};
   const platform = platformFrom(asRecord(given));

@@ -5,7 +5,7 @@ import { predicateAnnotation } from "../../image/attestation-manifest.ts";
 import { manifestTypes, mediaTypes } from "../../image/oci-layout.ts";
 import { formatPlatform } from "../../image/platform.ts";
 import type { BlobSource } from "../../registry/blob-store.ts";
-import { readDescriptor } from "../../registry/blob-store.ts";
+import { parseDescriptor } from "../../registry/blob-store.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
 import { GoMap, GoNil, GoStruct, type Value } from "../../templates/values.ts";
@@ -111,7 +111,7 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
     images.set(known === undefined ? "unknown" : formatPlatform(known), { manifest, digest });
   };
   const visitEntry = async (value: unknown, depth: number): Promise<void> => {
-    const entry = readDescriptor(value);
+    const entry = parseDescriptor(value);
     if (entry === undefined) return;
     const isManifest = manifestTypes.includes(entry.mediaType);
     if (!isManifest) return;
@@ -135,7 +135,7 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
 const maxBytes = 64 * 1024 * 1024;
 
 async function readBlob(from: BlobSource, value: unknown, signal: AbortSignal): Promise<JsonRecord> {
-  const described = readDescriptor(value);
+  const described = parseDescriptor(value);
   if (described === undefined) throw new BoughError(`${from.address} has a damaged descriptor`);
   const { bytes, isWhole } = await readAtMost(maxBytes, await from.openBlob(described, signal));
   const record = isWhole ? parseRecord(bytes) : undefined;

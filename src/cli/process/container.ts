@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import type { Environment } from "../../engine/system/programs.ts";
+import type { Environment } from "../../home-directory.ts";
 
 /** The kinds of container that bough tells apart; each makes different things possible by different settings. */
 export type ContainerKind = "Docker" | "Podman" | "Kubernetes" | "gVisor" | "LXC" | "another kind";

@@ -59,10 +59,10 @@ export interface Runtime {
     rewrite: (words: readonly string[]) => readonly string[],
   ): BackgroundProcess;
   /**
-   * Does work that may occupy this thread for long, and leaves nothing behind: a signal ends the process at once, since no handler
-   * could run meanwhile.
+   * Does work without side effects that may block this thread for long. Signals have their default effect meanwhile, which ends the
+   * process at once: no handler could run.
    */
-  computeEndably<Result>(work: () => Result | Promise<Result>): Promise<Result>;
+  withDefaultSignals<Result>(work: () => Result | Promise<Result>): Promise<Result>;
   /** Why the engine can't work in this process, in which an ordinary user could not become root of a namespace. */
   engineProblem?: BoughError | undefined;
   /** Returns what replaces this process. To be called before anything is opened or read: the other process gets it as it is. */

@@ -1,9 +1,9 @@
 import { accessSync, constants, lstatSync, mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { namesIn, removeTree } from "../../left-behind.ts";
 import { lockFile, takeOverLock } from "../../lock-file.ts";
-import { errorCode, meansDiskFull, reasonOf } from "../../system-error.ts";
+import { listNames, removeTree } from "../../remove-tree.ts";
+import { errorCode, isDiskFullError, reasonOf } from "../../system-error.ts";
 import { stateDirectory } from "./runtime.ts";
 
 /** A place for large temporary files, which are removed when it is disposed of. */
@@ -27,7 +27,7 @@ export function openScratch(
   usual = usualPlace(environment),
 ): Scratch {
   const parent = environment.TMPDIR || (isWritable(usual) ? usual : ownDirectory(environment));
-  for (const name of namesIn(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
+  for (const name of listNames(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
   const { directory, lock } = makeDirectory(parent, purpose);
   return {
     path: join(directory, "files"),
@@ -37,7 +37,7 @@ export function openScratch(
 
 /** Returns the error of what was written there, with a hint if the disk is full. */
 export function withScratchHint(error: unknown, { path }: Scratch): unknown {
-  if (!meansDiskFull(error)) return error;
+  if (!isDiskFullError(error)) return error;
   return new BoughError(`cannot write ${path}: ${reasonOf(error)}`, {
     hint: placeHint,
     cause: error,

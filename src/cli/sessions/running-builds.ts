@@ -1,9 +1,9 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { BuildProcess } from "../../builder/job.ts";
-import { namesIn } from "../../left-behind.ts";
 import { isLocked, lockFile, takeOverLock } from "../../lock-file.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
+import { listNames } from "../../remove-tree.ts";
 import { sha256Of } from "../../sha256.ts";
 
 /** The directory with a lock file of each running build, in bough's own. */
@@ -14,7 +14,7 @@ export function enterBuild(home: string, session: string): BuildProcess & Dispos
   const directory = join(home, directoryName);
   requireOwnDirectory(directory, { isLinkable: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const name of namesIn(directory)) takeOverLock(join(directory, name))?.[Symbol.dispose]();
+  for (const name of listNames(directory)) takeOverLock(join(directory, name))?.[Symbol.dispose]();
   const id = `${prefixOf(session)}${crypto.randomUUID()}`;
   const lock = lockFile(join(directory, id));
   return {
@@ -38,7 +38,7 @@ interface RunningBuilds {
 
 export function findRunningBuilds(home: string): RunningBuilds {
   const directory = join(home, directoryName);
-  const names = namesIn(directory).filter((name) => isLocked(join(directory, name)));
+  const names = listNames(directory).filter((name) => isLocked(join(directory, name)));
   const starts = names.flatMap(
     (name) => statSync(join(directory, name), { throwIfNoEntry: false })?.mtimeMs ?? [],
   );

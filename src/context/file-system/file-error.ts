@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { inDirectory, inItsDirectory } from "../../open-without-links.ts";
+import { withOpenDirectory, withOpenParent } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { displayPath } from "./display-path.ts";
 
@@ -44,9 +44,9 @@ export function undecodableName(
   parent: { contextPath: string; absolutePath: string },
   name: string,
 ): BoughError | undefined {
-  const raw = inDirectory(parent.absolutePath, (place) => readdirSync(place, { encoding: "buffer" })).find(
-    (bytes) => bytes.toString() === name && !isUtf8(bytes),
-  );
+  const raw = withOpenDirectory(parent.absolutePath, (place) =>
+    readdirSync(place, { encoding: "buffer" }),
+  ).find((bytes) => bytes.toString() === name && !isUtf8(bytes));
   if (raw === undefined) return undefined;
   const path = parent.contextPath === "" ? escaped(raw) : `${parent.contextPath}/${escaped(raw)}`;
   return new BoughError(`cannot copy ${displayPath(path)}: its name is not valid UTF-8`, { hint });
@@ -54,7 +54,7 @@ export function undecodableName(
 
 /** Returns the error for a link whose target is not UTF-8; `undefined` if it is. */
 export function undecodableTarget(contextPath: string, absolutePath: string): BoughError | undefined {
-  const raw = inItsDirectory(absolutePath, (place) => readlinkSync(place, { encoding: "buffer" }));
+  const raw = withOpenParent(absolutePath, (place) => readlinkSync(place, { encoding: "buffer" }));
   if (isUtf8(raw)) return undefined;
   return new BoughError(
     `cannot copy the link ${displayPath(contextPath)}: its target ${displayPath(escaped(raw))} is not valid UTF-8`,

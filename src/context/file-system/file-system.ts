@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
-import { inDirectory, inItsDirectory } from "../../open-without-links.ts";
+import { withOpenDirectory, withOpenParent } from "../../open-without-links.ts";
 
 /**
  * The file-system calls of a walk. They block: for a large context, a promise for every file costs more than the file. The walk
@@ -15,21 +15,21 @@ export interface FileSystem {
    * True if it gives a file under other names than its directory lists: with another case of letters, or another form of accents.
    * In an image only the one that is listed counts, and ignore rules are about that.
    */
-  isLoose?: boolean;
+  foldsNames?: boolean;
 }
 
 const nativeFileSystem: FileSystem = {
-  readDirectory: (path) => inDirectory(path, (place) => readdirSync(place)),
+  readDirectory: (path) => withOpenDirectory(path, (place) => readdirSync(place)),
   // This may be the state of another file if a directory is replaced by a link: then the file itself can't be opened.
   stat: (path) => lstatSync(path),
-  readLink: (path) => inItsDirectory(path, (place) => readlinkSync(place)),
+  readLink: (path) => withOpenParent(path, (place) => readlinkSync(place)),
 };
 
 /** The machine's file system, with `/` in paths on every platform. Directories in paths must not be links. */
 export const localFileSystem: FileSystem =
   process.platform === "win32"
     ? windowsFileSystem(nativeFileSystem)
-    : { ...nativeFileSystem, isLoose: process.platform === "darwin" };
+    : { ...nativeFileSystem, foldsNames: process.platform === "darwin" };
 
 /** False on Windows, where neither files have modes, nor every user may make links. */
 export const keepsModes: boolean = process.platform !== "win32";
@@ -51,7 +51,7 @@ export function windowsFileSystem(files: FileSystem): FileSystem {
     readDirectory: (path) => files.readDirectory(checked(path)),
     stat: (path) => withPermissions(files.stat(checked(path))),
     readLink: (path) => withSlashes(files.readLink(checked(path))),
-    isLoose: true,
+    foldsNames: true,
   };
 }
 
@@ -73,7 +73,7 @@ function withPermissions(stats: Stats): Stats {
  * Returns a file system that keeps its first answers, for many questions about one moment. It remembers a limited number of
  * answers, the first ones, as those paths are asked for repeatedly. For the rest of a large context, `files` is asked each time.
  */
-export function rememberFiles(files: FileSystem): FileSystem {
+export function cacheFileSystem(files: FileSystem): FileSystem {
   return {
     ...files,
     readDirectory: remember((path) => files.readDirectory(path)),

@@ -4,21 +4,21 @@ import { createPace } from "../../pace.ts";
 import { serveThread } from "../../thread.ts";
 import { createFileHasher, type FileToHash } from "./hash-file.ts";
 
-/** The number of bytes after which progress is reported. */
-const reportedBytes = 32 * 1024 * 1024;
+/** The number of bytes between two reports of progress. */
+const reportIntervalBytes = 32 * 1024 * 1024;
 
 const hashFile = createFileHasher(createPace(undefined), openWithoutLinks);
 
-serveThread(async (file: FileToHash, say: (bytes: number) => void) => {
+serveThread(async (file: FileToHash, report: (bytes: number) => void) => {
   let unreported = 0;
-  const report = () => {
-    say(unreported);
+  const flush = () => {
+    report(unreported);
     unreported = 0;
   };
   const hash = await hashFile(file, (bytes) => {
     unreported += bytes;
-    if (unreported >= reportedBytes) report();
+    if (unreported >= reportIntervalBytes) flush();
   });
-  report();
+  flush();
   return hash;
 });

@@ -162,8 +162,8 @@ async function hashOnThreads<Entry extends FileToHash>(
     const work = threads.map(async (thread) => {
       for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
         const { absolutePath, contextPath, size, stat } = file;
-        const asked = { absolutePath, contextPath, size, stat: { ...stat } };
-        onHash(file, await thread.ask(asked, { onNote: onBytes }));
+        const request = { absolutePath, contextPath, size, stat: { ...stat } };
+        onHash(file, await thread.send(request, { onProgress: onBytes }));
       }
     });
     await Promise.race([Promise.all(work), stopped]);

@@ -2,7 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
 import { growBuffer, TextColumn } from "../../columns/text-column.ts";
 import { sha256Of } from "../../sha256.ts";
-import type { ContextEntry, EntryPaths, FileEntry, SpecialKind } from "./entry.ts";
+import type { ContextEntry, EntryPaths, FileEntry, SpecialFile } from "./entry.ts";
 
 /**
  * Entries in columns: for a large context, an object and three paths for each take noticeable memory. Entries are created as
@@ -15,7 +15,7 @@ export class EntryList implements Iterable<ContextEntry> {
   /** Targets of links by index. */
   readonly #targets = new Map<number, string>();
   /** Special files by index. */
-  readonly #special = new Map<number, SpecialKind>();
+  readonly #special = new Map<number, SpecialFile>();
   /** Times of entries other than files by index. No part of the digest: a layer's hash does not depend on them. */
   readonly #times = new Map<number, number>();
   /** The numbers of all entries; see `add`. */
@@ -60,7 +60,7 @@ export class EntryList implements Iterable<ContextEntry> {
     directory: number,
     name: string,
     stats: EntryStats,
-    { target, special }: { target?: string | undefined; special?: SpecialKind | undefined } = {},
+    { target, special }: { target?: string | undefined; special?: SpecialFile | undefined } = {},
   ): void {
     const index = this.#names.push(name);
     this.#digest = undefined;

@@ -38,10 +38,10 @@ interface SymlinkEntry extends EntryBase {
 }
 
 /** Only where they are copied: see `SourceOptions.whyLeftOut`. */
-type SpecialEntry = EntryBase & { type: "special"; mtimeMs: number; special: SpecialKind };
+type SpecialEntry = EntryBase & { type: "special"; mtimeMs: number; special: SpecialFile };
 
 /** What a file is that has no content: nothing ever opens one. */
-export type SpecialKind =
+export type SpecialFile =
   | { kind: "pipe" }
   | { kind: "socket" }
   | { kind: "character-device" | "block-device"; major: number; minor: number };

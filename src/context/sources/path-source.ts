@@ -8,7 +8,7 @@ import { entryOf } from "./entry-of.ts";
 import { ignoredSource } from "./missing-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
-  type FoundPath,
+  type FoundSource,
   failingRule,
   findSourcePath,
   ignoredSourceWarning,
@@ -37,7 +37,7 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
 export async function resolveFoundPath(
   search: SourceSearch,
   source: string,
-  found: FoundPath,
+  found: FoundSource,
   { byName }: { byName: boolean },
 ): Promise<SourceResult & { ignoredBy?: Rule }> {
   const { name, contextPath, absolutePath, stats } = found;

@@ -98,7 +98,7 @@ function statPath(absolutePath: string, contextPath: string, files: FileSystem):
 
 /** The directory has just been found to have something of that name. */
 function isListed(directory: string, name: string, files: FileSystem): boolean {
-  if (files.isLoose !== true) return true;
+  if (files.foldsNames !== true) return true;
   try {
     return files.readDirectory(directory).includes(name);
   } catch (error) {

@@ -41,7 +41,7 @@ export interface SourceResult {
   refusal?: BoughError | undefined;
 }
 
-export type FoundPath = Extract<Resolution, { kind: "found" }> & {
+export type FoundSource = Extract<Resolution, { kind: "found" }> & {
   /** The last name of the path as written: the name of a link, not of its target. */
   name: string;
 };
@@ -52,7 +52,7 @@ export type FoundPath = Extract<Resolution, { kind: "found" }> & {
  *
  * @throws BoughError if the path does not exist or is a dangling link
  */
-export function findSourcePath(search: SourceSearch, source: string, path: string): FoundPath {
+export function findSourcePath(search: SourceSearch, source: string, path: string): FoundSource {
   const resolution = resolveInContext(search.root, path, search.files, search.context);
   if (resolution.kind === "found") return { ...resolution, name: posix.basename(path) };
   const unescaped = unescapeGlob(path);
@@ -72,7 +72,7 @@ export function ignoreFilters(search: SourceSearch, contextPath: string): Filter
 }
 
 /** Returns the rule that leaves out all of a path, or a link on the way to it. */
-export function ruleAgainst(search: SourceSearch, found: FoundPath): Rule | undefined {
+export function ruleAgainst(search: SourceSearch, found: FoundSource): Rule | undefined {
   for (const link of found.links) {
     const rule = failingRule(ignoreFilters(search, link));
     if (rule !== undefined) return rule;

@@ -12,7 +12,7 @@ import { expandGlob, resolveGlobSource } from "./glob-source.ts";
 import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
 import {
-  type FoundPath,
+  type FoundSource,
   findSourcePath,
   ignoredSourceWarning,
   ignoreFilters,
@@ -169,7 +169,7 @@ async function resolveParentsSource(search: SourceSearch, source: string): Promi
 
 async function walkFrom(
   search: SourceSearch,
-  from: FoundPath,
+  from: FoundSource,
   include: readonly Filter[],
 ): Promise<WalkResult & { entries: EntryList }> {
   const entries = new EntryList();
@@ -183,7 +183,7 @@ async function walkFrom(
 }
 
 /** Throws if a link is the reason why an existing path was not walked. The other possible reason is an `--exclude`. */
-function requireNoLink(source: string, found: FoundPath): void {
+function requireNoLink(source: string, found: FoundSource): void {
   const link = found.links[0];
   if (link === undefined) return;
   throw new BoughError(

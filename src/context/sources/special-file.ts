@@ -1,9 +1,9 @@
 import { constants, type Stats } from "node:fs";
 import { displayPath } from "../file-system/display-path.ts";
-import type { ContextWarning, SpecialKind } from "./entry.ts";
+import type { ContextWarning, SpecialFile } from "./entry.ts";
 
 /** Returns why special files of a kind can't be copied; `undefined` if they can. */
-export type WhyLeftOut = (special: SpecialKind) => Promise<string | undefined>;
+export type WhyLeftOut = (special: SpecialFile) => Promise<string | undefined>;
 
 /** A special file that is not copied. */
 export interface LeftOut {
@@ -14,7 +14,7 @@ export interface LeftOut {
   reason: string | undefined;
 }
 
-export function specialKind({ mode, rdev }: Pick<Stats, "mode" | "rdev">): SpecialKind {
+export function specialKind({ mode, rdev }: Pick<Stats, "mode" | "rdev">): SpecialFile {
   switch (mode & constants.S_IFMT) {
     case constants.S_IFIFO:
       return { kind: "pipe" };
@@ -38,7 +38,7 @@ function deviceNumbers(rdev: number): { major: number; minor: number } {
 
 /** Returns the file as left out; `undefined` if it can be copied. */
 export async function leftOut(
-  special: SpecialKind,
+  special: SpecialFile,
   contextPath: string,
   whyLeftOut: WhyLeftOut | undefined,
 ): Promise<LeftOut | undefined> {
@@ -47,7 +47,7 @@ export async function leftOut(
   return { kind: nameOfKind(special), contextPath, reason };
 }
 
-function nameOfKind({ kind }: SpecialKind): string {
+function nameOfKind({ kind }: SpecialFile): string {
   switch (kind) {
     case "pipe":
       return "named pipe";

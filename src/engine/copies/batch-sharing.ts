@@ -81,7 +81,7 @@ function startThreads<Job, Problem>(program: string): Threads<Job, Problem> {
   );
   return {
     give: (jobs) =>
-      leastBusy(threads.filter((each) => each.isReady() && each.waiting() < maxWaiting))?.ask(jobs),
+      leastBusy(threads.filter((each) => each.isReady() && each.waiting() < maxWaiting))?.send(jobs),
     close() {
       for (const thread of threads) thread.close();
     },

@@ -49,7 +49,7 @@ export function openPacker(closing: AbortSignal): Packer {
         const task = { ...layer, ...job, stop };
         if (isSmall(layer)) return await small.pack(task, onRead);
         if (thread?.isBroken() !== false) thread = startThread("./engine/export/pack-thread.ts");
-        return await thread.ask(task, { onNote: onRead });
+        return await thread.send(task, { onProgress: onRead });
       } catch (error) {
         signal.throwIfAborted();
         closing.throwIfAborted();

@@ -5,7 +5,7 @@ import { steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { hexOf } from "../../image/digest.ts";
 import { type BlobSource, MissingBlobError, WrongBlobError } from "../../registry/blob-store.ts";
-import { createSlots } from "../../slots.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { meansUnwritable } from "../faults.ts";
 import { createBudget, NoRoomError } from "../import-limits.ts";
 import type { AbsentBlob } from "../records/absent-layers.ts";
@@ -98,9 +98,9 @@ export class BlobFetch {
     const failed = new AbortController();
     const signal = AbortSignal.any([options.signal, failed.signal]);
     const sources = new Map<string, Promise<OpenedSource>>();
-    const slots = createSlots(maxConcurrent);
+    const slots = createSemaphore(maxConcurrent);
     const fetchNext = async (blob: AbsentBlob) => {
-      const give = await slots.take();
+      const give = await slots.acquire();
       try {
         signal.throwIfAborted();
         const source = sources.get(blob.source) ?? openSource(this.#state, blob.source);

@@ -10,8 +10,8 @@ import { closeSync } from "node:fs";
 import { BlockList, connect, createServer, type Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { makeEmptyNetwork } from "../network/empty-network.ts";
-import type { Environment } from "../system/programs.ts";
 import { type MachineProxy, machineProxy } from "./machine-proxy.ts";
 
 type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;

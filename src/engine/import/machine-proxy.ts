@@ -1,8 +1,9 @@
 /** The proxy that this machine uses for its own connections, by the variables that Go, and so skopeo, reads. */
+
 import { BlockList, connect, isIP, isIPv6, type Socket } from "node:net";
 import { connect as connectWithTls } from "node:tls";
 import { BoughError } from "../../errors.ts";
-import type { Environment } from "../system/programs.ts";
+import type { Environment } from "../../home-directory.ts";
 
 /** What is asked of a proxy. */
 interface Destination {

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../../home-directory.ts";
 import { retriesIn } from "../../registry/exchange.ts";
-import { credentialHelpersIn, findSettings, type Place } from "../../registry/registries-conf.ts";
+import { credentialHelpersIn, findSettings, type RegistryEndpoint } from "../../registry/registries-conf.ts";
 import { parseRepository, type Repository, registryHost, verifiesTls } from "../../registry/repository.ts";
-import type { Environment } from "../system/programs.ts";
 
 /** Words for skopeo: before the name of its command, and after it. */
 interface SkopeoWords {
@@ -50,7 +50,7 @@ function registriesText(
   { named, location, mirrors, isBlocked }: ReturnType<typeof findSettings>,
   helpers: unknown,
 ): string {
-  const placeOf = ({ repository, isInsecure }: Place) => [
+  const placeOf = ({ repository, isInsecure }: RegistryEndpoint) => [
     `location = ${quote(`${repository.registry}/${repository.name}`)}`,
     `insecure = ${isInsecure}`,
   ];

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { inHome } from "../../home-directory.ts";
+import { type Environment, inHome } from "../../home-directory.ts";
 import { parseRepository } from "../../registry/repository.ts";
-import type { Environment } from "../system/programs.ts";
 import { asObject, asObjects, type Json, parseJson } from "./image-files.ts";
 import type { LocalSource } from "./image-source.ts";
 

@@ -2,9 +2,10 @@ import type { Stats } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { archiveOptions, findWrongProgram } from "../system/program-trials.ts";
-import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** The time tar may take between two writes: it sorts a directory of a million names before it writes the first one. */
 const maxSilentSeconds = 300;

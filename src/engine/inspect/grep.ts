@@ -1,9 +1,10 @@
 import { posix } from "node:path";
 import type { Clock } from "../../clock.ts";
+import type { Environment } from "../../home-directory.ts";
 import { beforeDeadline, type Deadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { readLines } from "../../streams.ts";
 import { RequestError } from "../http/answers.ts";
-import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 
 interface GrepQuery {
   patterns: readonly string[];

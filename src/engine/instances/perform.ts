@@ -3,9 +3,9 @@ import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { startDeadline } from "../../programs/helper.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { HostFiles } from "../../service/wire/file.ts";
 import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
-import { createSlots } from "../../slots.ts";
 import type { Filled } from "../copies/fill-upper.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import type { MountRequest } from "../mounts/requested-mount.ts";
@@ -146,12 +146,12 @@ async function runCommand(
 }
 
 /** Taken by the command that runs where commands share this machine's `/proc`. */
-const turn = createSlots(1);
+const turn = createSemaphore(1);
 
 /** Runs commands one at a time if they would see each other's processes, and through these the variables, files and secrets. */
 async function inTurn<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   if (mountableViews().proc) return work();
-  const release = await turn.take(signal);
+  const release = await turn.acquire(signal);
   try {
     return await work();
   } finally {

@@ -2,11 +2,12 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { wording } from "../../messages/wording.ts";
 import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { ownProcess } from "../../programs/own-process.ts";
 import { readLines } from "../../streams.ts";
-import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 import { openForeign } from "./foreign-descriptor.ts";
 import { port } from "./listen.ts";
 

@@ -2,6 +2,7 @@ import { closeSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import {
   beforeDeadline,
   endHelper,
@@ -12,7 +13,7 @@ import {
 } from "../../programs/helper.ts";
 import { numericCalls } from "../../programs/libc.ts";
 import { findWrongProgram } from "../system/program-trials.ts";
-import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 import { openForeign } from "./foreign-descriptor.ts";
 
 /** A network is ready in some 10 milliseconds. */

@@ -1,7 +1,8 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { type Environment, findProgram } from "../system/programs.ts";
+import type { Environment } from "../../home-directory.ts";
+import { findProgram } from "../system/programs.ts";
 import { findAddresses, isReadyForIpv6, type PrivateAddresses, readHostNetwork } from "./host-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 

@@ -2,9 +2,9 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../../clock.ts";
 import { inTransaction } from "../../database.ts";
 import { messageOf, withHint } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import type { Layout } from "../layout.ts";
 import { FailedSyncError, syncToDisk } from "../system/disk.ts";
-import type { Environment } from "../system/programs.ts";
 import { unfinishedOperations } from "./operations.ts";
 import { type FailedSync, noteFailedSync, noteSynced, unsyncedLayers } from "./unsynced-layers.ts";
 

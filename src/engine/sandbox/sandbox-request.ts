@@ -1,9 +1,9 @@
 import type { Clock } from "../../clock.ts";
+import type { Environment } from "../../home-directory.ts";
 import type { ExtraHost, NetworkMode } from "../../service/wire/instance.ts";
 import type { LimitHit } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
-import type { Environment } from "../system/programs.ts";
 import type { InstanceLimits } from "./limits/limits.ts";
 import type { EventResources } from "./limits/usage.ts";
 import type { InputSpec, ProcessInput } from "./process-input.ts";

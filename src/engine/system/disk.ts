@@ -2,9 +2,10 @@ import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { findWrongProgram } from "./program-trials.ts";
-import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
+import { findProgram, helperEnvironment } from "./programs.ts";
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;

@@ -2,14 +2,9 @@ import { realpathSync } from "node:fs";
 import { basename } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";
-import {
-  type Environment,
-  findOptionalProgram,
-  helperEnvironment,
-  type ProgramName,
-  packageOf,
-} from "./programs.ts";
+import { findOptionalProgram, helperEnvironment, type ProgramName, packageOf } from "./programs.ts";
 
 /** Options of tar for the PAX format: reproducible, with everything that a Linux file system holds. */
 export const archiveOptions = [

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { defaultPath } from "../../image/config.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The programs that the engine requires, and the Debian package of each. */
 const packages = {

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { createSlots } from "../../slots.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { startThread, type Thread } from "../../thread.ts";
 import { endTotals, makeTotals, openTotals } from "./totals.ts";
 import { type LayerJob, type UnpackedLayer, unpackLayer } from "./unpack-layer.ts";
@@ -33,8 +33,8 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
   const totals = openTotals(memory);
   const threads: Thread<ThreadJob, UnpackedLayer>[] = [];
   const slots = {
-    large: createSlots(Math.min(availableParallelism(), maxThreads)),
-    small: createSlots(maxSmall),
+    large: createSemaphore(Math.min(availableParallelism(), maxThreads)),
+    small: createSemaphore(maxSmall),
   };
   const running = new Set<Promise<unknown>>();
   const end = () => endTotals(memory);
@@ -50,9 +50,9 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
 
   async function unpackInSlot(job: LayerJob): Promise<UnpackedLayer> {
     const isLarge = needsThread(job.file.length);
-    const give = await slots[isLarge ? "large" : "small"].take();
+    const give = await slots[isLarge ? "large" : "small"].acquire();
     try {
-      return await (isLarge ? takeThread().ask({ job, totals: memory }) : unpackLayer(job, totals));
+      return await (isLarge ? takeThread().send({ job, totals: memory }) : unpackLayer(job, totals));
     } finally {
       give();
     }

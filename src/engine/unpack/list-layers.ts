@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { type LayerTable, readTable } from "../../image/layer-table.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { createPace } from "../../pace.ts";
-import { createSlots } from "../../slots.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { errorCode } from "../../system-error.ts";
 import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
 import { createBudget } from "../import-limits.ts";
@@ -23,13 +23,13 @@ const maxConcurrent = 8;
 export async function listLayers(state: EngineState, image: Pick<Image, "layer">): Promise<void> {
   const unlisted = unlistedLayers(state, image);
   const chain = layerChain(state.database, image.layer).reverse();
-  const slots = createSlots(maxConcurrent);
+  const slots = createSemaphore(maxConcurrent);
   const sources = new Map<string, Promise<OpenedSource>>();
   const read = async (layer: number): Promise<TarEntry[] | undefined> => {
     const [blob] = absentBlobs(state, layer);
     if (blob === undefined || unlisted?.includes(layer) === false) return undefined;
     const table = tableOf(state.database, layer);
-    const release = await slots.take(state.closing);
+    const release = await slots.acquire(state.closing);
     try {
       const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
       return await readEntries(state, blob, table, store);

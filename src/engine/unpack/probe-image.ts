@@ -1,4 +1,4 @@
-import { createSlots } from "../../slots.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
 import { type AbsentBlob, absentLayersOf, placesOf, unreachableReason } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
@@ -28,9 +28,9 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
   if (blobs.size === 0) return true;
   const signal = AbortSignal.any([closing, AbortSignal.timeout(maxWaitMilliseconds)]);
   const sources = new Map<string, Promise<OpenedSource>>();
-  const slots = createSlots(maxConcurrent);
+  const slots = createSemaphore(maxConcurrent);
   const ask = async (blob: AbsentBlob): Promise<void> => {
-    const release = await slots.take(signal);
+    const release = await slots.acquire(signal);
     try {
       const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
       if (await store.hasBlob(blob, signal)) return;

@@ -1,4 +1,5 @@
 import { messageOf } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { parsePlatform } from "../../image/platform.ts";
 import type { Secret } from "../../secret.ts";
 import { orRefuse, RequestError } from "../http/answers.ts";
@@ -6,7 +7,7 @@ import { requireTag } from "../http/fields.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { startOperation } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";
+import { findProgram, requireRuntime } from "../system/programs.ts";
 
 interface ImportRequest {
   url: string;

@@ -1,8 +1,8 @@
 import { parseGoBoolean } from "../../go/boolean.ts";
+import type { Environment } from "../../home-directory.ts";
 import { Secret } from "../../secret.ts";
 import { asInteger, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
-import type { Environment } from "../credentials.ts";
 
 /** Where GitHub's cache service is, and what opens it. */
 export interface GithubAccess {
@@ -10,11 +10,11 @@ export interface GithubAccess {
   url: string;
   token: Secret;
   /** The time, in milliseconds, that all requests together may wait for a service that is busy or failing. */
-  maxWait: number;
+  maxWaitMilliseconds: number;
 }
 
 /** A service limits requests by the minute. */
-export const defaultWait = 120_000;
+export const defaultWaitMilliseconds = 120_000;
 
 /** Fields of an option that stand in place of variables. */
 export type AccessFields = Partial<Record<"url" | "url_v2" | "token" | "version", string>>;

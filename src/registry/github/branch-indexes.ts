@@ -1,7 +1,7 @@
 import { digestOf } from "../../image/digest.ts";
 import { readAtMost } from "../../streams.ts";
 import { MissingBlobError, type StoredManifest } from "../blob-store.ts";
-import type { CacheEntry, CacheService } from "./cache-service.ts";
+import type { CacheService, GithubCacheEntry } from "./cache-service.ts";
 import type { EntryReader } from "./entry-reader.ts";
 import {
   damaged,
@@ -57,7 +57,7 @@ export function createBranchIndexes(
     if (index.bytes.byteLength < end) throw damaged();
   }
 
-  async function readIndex({ key }: CacheEntry, signal: AbortSignal): Promise<BranchIndex> {
+  async function readIndex({ key }: GithubCacheEntry, signal: AbortSignal): Promise<BranchIndex> {
     const { bytes } = await readAtMost(headBytes, reader.read(key, 0, headBytes, signal));
     const begun: { key: string; bytes: Uint8Array } = { key, bytes };
     const head: IndexHead = parseIndexHead(bytes);
@@ -76,7 +76,7 @@ export function createBranchIndexes(
   }
 
   /** A service may not see at once what was written just before. */
-  async function findNewest(tag: string, signal: AbortSignal): Promise<CacheEntry | undefined> {
+  async function findNewest(tag: string, signal: AbortSignal): Promise<GithubCacheEntry | undefined> {
     const prefix = prefixOf(tag);
     const found = await service.find(prefix, "prefix", signal);
     const number = numbers.get(tag) ?? 0;

@@ -2,21 +2,29 @@
  * GitHub's cache service, version 2: JSON requests that name entries, and signed addresses of a store of files. An entry has a key,
  * is written once, and never changes. https://github.com/actions/toolkit/tree/main/packages/cache has the public client.
  */
+
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
 import { readWhole } from "../../service/http/bounded-body.ts";
 import { asText, parseRecord } from "../../service/http/json.ts";
 import type { Fetch } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
-import { createTrust } from "../certificates.ts";
-import type { Environment } from "../credentials.ts";
-import { type Exchanged, failed, faultOf, type RegistryRequest, refusal, sendOnce } from "../exchange.ts";
+import { createTlsTrust } from "../certificates.ts";
+import {
+  type Exchanged,
+  protocolError,
+  type RegistryRequest,
+  responseError,
+  sendOnce,
+  transportError,
+} from "../exchange.ts";
 import { RegistryError } from "../registry-error.ts";
 import type { GithubAccess } from "./access.ts";
 
 /** An entry that is complete. `url`: signed, for downloads; it expires. */
-export interface CacheEntry {
+export interface GithubCacheEntry {
   key: string;
   url: string;
 }
@@ -29,7 +37,7 @@ export interface EntryPart {
 
 export interface CacheService {
   /** Finds the entry with a key, or with `prefix` the newest one whose key begins so. */
-  find(key: string, match: "exact" | "prefix", signal: AbortSignal): Promise<CacheEntry | undefined>;
+  find(key: string, match: "exact" | "prefix", signal: AbortSignal): Promise<GithubCacheEntry | undefined>;
   /** Begins an entry. Returns the signed address for its content; `undefined` if there is one with the key, or one was begun. */
   reserve(key: string, signal: AbortSignal): Promise<string | undefined>;
   /** Completes an entry. */
@@ -87,7 +95,7 @@ export function createCacheService(options: ServiceOptions): CacheService {
       // The token may read only, most likely.
       throw new RegistryError(
         `the service accepts no entry: ${asText(reserved.record.message) || "it does not say why"}`,
-        { status: 403, isPassing: false },
+        { status: 403, isTransient: false },
       );
     },
     async finalize(key, size, signal) {
@@ -95,7 +103,10 @@ export function createCacheService(options: ServiceOptions): CacheService {
       const done = await call("FinalizeCacheEntryUpload", { key, size_bytes }, signal);
       // An attempt before this one may have done it.
       if (done !== undefined && !done.isOk)
-        throw failed(done.sent, `refused the entry: ${asText(done.record.message) || "it does not say why"}`);
+        throw protocolError(
+          done.sent,
+          `refused the entry: ${asText(done.record.message) || "it does not say why"}`,
+        );
     },
     open: (address, { start, end }, signal) =>
       repeat(async () => {
@@ -108,9 +119,11 @@ export function createCacheService(options: ServiceOptions): CacheService {
           return undefined;
         }
         const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answered.get("content-range") ?? "") ?? [];
-        if (status !== 206 || Number(first) !== start) throw failed(sent, "does not respond with the range");
+        if (status !== 206 || Number(first) !== start)
+          throw protocolError(sent, "does not respond with the range");
         sent.stopTimer();
-        const explain = (error: unknown) => (signal.aborted ? signal.reason : faultOf(sent.name, error));
+        const explain = (error: unknown) =>
+          signal.aborted ? signal.reason : transportError(sent.name, error);
         return { total: Number(total), body: watchedBody(body, { clock, stop: sent.stop, explain }) };
       }, signal),
     put: (url, bytes, signal) => store(new URL(url), bytes, { "x-ms-blob-type": "BlockBlob" }, signal),
@@ -127,7 +140,7 @@ export function createCacheService(options: ServiceOptions): CacheService {
 
 /** The requests of the service, and of its store of files. */
 function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
-  const options = { fetch, clock, trust: createTrust(environment, false) };
+  const options = { fetch, clock, trust: createTlsTrust(environment, false) };
   const repeat = createRepeater(clock, access);
 
   async function exchange(
@@ -137,17 +150,22 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
     const { authorization, url } = request;
     const sent = await sendOnce(options, { ...request, path: url, scopes: [], authorization }, signal);
     const { status, ok } = sent.response;
-    if (!ok && !(request.handles ?? []).includes(status)) throw await refusal(sent, clock, signal);
+    if (!ok && !(request.handles ?? []).includes(status)) throw await responseError(sent, clock, signal);
     return sent;
   }
 
   async function bytesOf(sent: Exchanged, signal: AbortSignal): Promise<Uint8Array> {
     try {
       const bytes = await readWhole(sent.response.body, maxResponseBytes, sent.signal);
-      if (bytes === undefined) throw failed(sent, `responded with more than ${maxResponseBytes} bytes`);
+      if (bytes === undefined)
+        throw protocolError(sent, `responded with more than ${maxResponseBytes} bytes`);
       return bytes;
     } catch (error) {
-      throw signal.aborted ? signal.reason : error instanceof BoughError ? error : faultOf(sent.name, error);
+      throw signal.aborted
+        ? signal.reason
+        : error instanceof BoughError
+          ? error
+          : transportError(sent.name, error);
     } finally {
       sent.end();
     }
@@ -169,11 +187,11 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
       const { status } = sent.response;
       const record = parseRecord(await bytesOf(sent, signal));
       if (status === 409) return undefined;
-      if (record === undefined) throw failed(sent, "responded with something else than JSON");
+      if (record === undefined) throw protocolError(sent, "responded with something else than JSON");
       const address = (name: string) => {
         const text = asText(record[name]) ?? "";
         if (!/^https?:$/.test(URL.parse(text)?.protocol ?? ""))
-          throw failed(sent, `responded without ${name}`);
+          throw protocolError(sent, `responded without ${name}`);
         return text;
       };
       return { isOk: record.ok === true, record, address, sent };
@@ -193,14 +211,14 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
 }
 
 /** Returns what sends a request again while the service is busy, until all requests together have waited too long. */
-function createRepeater(clock: Clock, { maxWait }: Pick<GithubAccess, "maxWait">) {
+function createRepeater(clock: Clock, { maxWaitMilliseconds }: Pick<GithubAccess, "maxWaitMilliseconds">) {
   let [pausedUntil, waited] = [0, 0];
 
   /** Lets all requests wait after an attempt of one that was refused. Throws if they have waited too long. */
   function pauseAll(error: RegistryError, attempt: number): void {
     const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
     const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
-    if (waited + wait > maxWait) throw error;
+    if (waited + wait > maxWaitMilliseconds) throw error;
     waited += wait;
     pausedUntil = steadyTime(clock) + wait;
   }
@@ -214,7 +232,7 @@ function createRepeater(clock: Clock, { maxWait }: Pick<GithubAccess, "maxWait">
         return await work();
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof RegistryError) || !error.isPassing) throw error;
+        if (!(error instanceof RegistryError) || !error.isTransient) throw error;
         if (error.status === undefined && attempt >= maxSilentAttempts) throw error;
         // Requests that were refused at the same time wait once.
         if (pausedUntil === before) pauseAll(error, attempt);

@@ -1,11 +1,11 @@
 import { MissingBlobError } from "../blob-store.ts";
 import { RegistryError } from "../registry-error.ts";
-import type { CacheEntry, CacheService, EntryPart } from "./cache-service.ts";
+import type { CacheService, EntryPart, GithubCacheEntry } from "./cache-service.ts";
 
 /** Reads parts of entries by their keys. The service is asked once for the address of each. */
 export interface EntryReader {
   /** Notes an entry that was found. */
-  note(entry: CacheEntry): void;
+  note(entry: GithubCacheEntry): void;
   /** Returns true if there is such an entry. */
   has(key: string, signal: AbortSignal): Promise<boolean>;
   /** Yields the bytes from `start`; less than asked for if the entry ends. Throws a MissingBlobError if it is gone. */
@@ -69,6 +69,6 @@ async function* untilItFails(body: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   try {
     yield* body;
   } catch (error) {
-    if (!(error instanceof RegistryError) || !error.isPassing) throw error;
+    if (!(error instanceof RegistryError) || !error.isTransient) throw error;
   }
 }

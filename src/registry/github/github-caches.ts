@@ -1,9 +1,9 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { BlobStore } from "../blob-store.ts";
-import type { Environment } from "../credentials.ts";
-import { defaultWait, findAccess, type GithubAccess, refsOf, tagOfRef } from "./access.ts";
+import { defaultWaitMilliseconds, findAccess, type GithubAccess, refsOf, tagOfRef } from "./access.ts";
 import { createCacheService } from "./cache-service.ts";
 import { createGithubStore } from "./github-store.ts";
 import { parseScopeAddress } from "./scope-address.ts";
@@ -40,6 +40,7 @@ export function openGithubStore(address: string, dependencies: Dependencies): Bl
 /** An address may be an old one, of layers that were never fetched: the token goes to no other service than its own. */
 function accessIn(environment: Environment, url: string): GithubAccess {
   const found = findAccess({}, environment);
-  if (found.kind === "found" && found.url === url) return { url, token: found.token, maxWait: defaultWait };
+  if (found.kind === "found" && found.url === url)
+    return { url, token: found.token, maxWaitMilliseconds: defaultWaitMilliseconds };
   throw new BoughError(`only a job of GitHub Actions can read the cache of ${url}`);
 }

@@ -18,7 +18,7 @@ interface StoreOptions {
 }
 
 /** Each write is two entries of the few that a repository may make in a minute. */
-const minWriteMilliseconds = 5 * 60_000;
+const minWriteIntervalMilliseconds = 5 * 60_000;
 /** A larger blob is sent at once. A smaller one may be one that goes into the index, as the manifest says. */
 const maxHeldBlob = 1024 * 1024;
 
@@ -100,7 +100,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
         if (!blobs.hold(blob.digest, bytes)) await blobs.append(blob.digest, [bytes], { signal });
       } else await blobs.append(blob.digest, content, { signal });
     },
-    minWriteMilliseconds,
+    minWriteIntervalMilliseconds,
     mountBlob: async () => false,
     lock: async () => undefined,
   };

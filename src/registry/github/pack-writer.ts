@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createSlots } from "../../slots.ts";
+import { createSemaphore } from "../../semaphore.ts";
 import type { CacheService } from "./cache-service.ts";
 
 /** Writes one entry of blobs, one after the other, and sends it while it grows. */
@@ -19,7 +19,7 @@ const maxBlocks = 4;
 
 export function createPackWriter(service: CacheService, signal: AbortSignal): PackWriter {
   const key = `bough-pack-1-${randomUUID()}`;
-  const slots = createSlots(maxBlocks);
+  const slots = createSemaphore(maxBlocks);
   const ids: string[] = [];
   const sending: Promise<void>[] = [];
   let upload: Promise<string> | undefined;
@@ -42,7 +42,7 @@ export function createPackWriter(service: CacheService, signal: AbortSignal): Pa
     block = new Uint8Array(0);
     filled = 0;
     ids.push(id);
-    const give = await slots.take(signal);
+    const give = await slots.acquire(signal);
     const sent = (async () => {
       try {
         await service.putBlock(await reserve(), id, bytes, signal);

@@ -1,7 +1,7 @@
 import { type Clock, steadyTime } from "../../clock.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
 import { asRecord, parseRecord } from "../../service/http/json.ts";
-import { ManifestConflictError, readDescriptor, type StoredManifest, verified } from "../blob-store.ts";
+import { ManifestConflictError, parseDescriptor, type StoredManifest, verified } from "../blob-store.ts";
 import { RegistryError } from "../registry-error.ts";
 import type { BranchIndexes } from "./branch-indexes.ts";
 import type { CacheService } from "./cache-service.ts";
@@ -59,7 +59,7 @@ export async function writeIndex(
     const place = blobs.find(digest);
     // As a registry refuses a manifest whose blobs it lacks.
     if (place === undefined)
-      throw new RegistryError(`the cache has lost ${digest}`, { status: 404, isPassing: false });
+      throw new RegistryError(`the cache has lost ${digest}`, { status: 404, isTransient: false });
     return place;
   }
 
@@ -105,14 +105,14 @@ export async function writeIndex(
     const since = steadyTime(clock);
     for (let wait = firstWait; ; wait *= 2) {
       if ((await service.find(key, "exact", signal)) !== undefined) return true;
-      if (steadyTime(clock) - since + wait > maxWait) return false;
+      if (steadyTime(clock) - since + wait > maxWaitMilliseconds) return false;
       await clock.sleep(wait, signal);
     }
   }
 }
 
 /** Between the reservation of an index and its end are two short requests. */
-const maxWait = 15_000;
+const maxWaitMilliseconds = 15_000;
 const firstWait = 250;
 
 interface NamedBlob extends Descriptor {
@@ -127,7 +127,7 @@ function blobsIn(bytes: Uint8Array): NamedBlob[] {
   const layers: unknown[] = Array.isArray(manifest?.layers) ? manifest.layers : [];
   const found = new Map<string, NamedBlob>();
   for (const [at, value] of [manifest?.config, ...layers].entries()) {
-    const descriptor = readDescriptor(value);
+    const descriptor = parseDescriptor(value);
     const isAnnotated = asRecord(asRecord(value)?.annotations) !== undefined;
     if (descriptor === undefined || found.has(descriptor.digest)) continue;
     found.set(descriptor.digest, { ...descriptor, isAnnotated, isEmbedded: at === 0 || isAnnotated });

@@ -225,7 +225,7 @@ interface NewIds {
 
 const unknownMilliseconds = 5000;
 
-function createNewIds(clock: Pick<Clock, "now" | "precise">): NewIds {
+function createNewIds(clock: Pick<Clock, "now" | "steady">): NewIds {
   /** In the order of their times. */
   const madeAt = new Map<string, number>();
   const isNew = (at: number) => steadyTime(clock) - at < unknownMilliseconds;

@@ -13,10 +13,9 @@ import {
 } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
-import { homeDirectory } from "../../home-directory.ts";
+import { type Environment, homeDirectory } from "../../home-directory.ts";
 import { renameOver } from "../../paths/rename-over.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
-import type { Environment } from "./profile.ts";
 import {
   hasIniValue,
   type Profile,

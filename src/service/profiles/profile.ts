@@ -1,11 +1,11 @@
 /** Chooses the service of a command: by flags, else a profile, else variables, else the embedded engine. Pure. */
+
 import { usageError } from "../../errors.ts";
+import type { Environment } from "../../home-directory.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
 import { addressOf, parseBaseUrl } from "../http/address.ts";
 import { type Profile, type ProfileFile, type Profiles, readProfiles, secretOf } from "./profile-text.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ServiceFlags {
   url?: string | undefined;

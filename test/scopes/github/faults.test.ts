@@ -81,9 +81,9 @@ const busy = (status: number, seconds: number) =>
 
 describe("a service that is busy", () => {
   const { signal } = new AbortController();
-  const open = (clock: Clock, maxWait = 120_000) =>
+  const open = (clock: Clock, maxWaitMilliseconds = 120_000) =>
     createCacheService({
-      access: { url: cache.url, token: Secret.of(cache.tokenFor("refs/heads/main")), maxWait },
+      access: { url: cache.url, token: Secret.of(cache.tokenFor("refs/heads/main")), maxWaitMilliseconds },
       fetch: (input, init) => fetch(input, init),
       clock,
       environment: {},

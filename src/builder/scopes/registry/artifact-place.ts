@@ -79,7 +79,7 @@ export function createArtifactPlace(
 
   return {
     ...{ label, name, title: label, comparesBeforePut: true, list },
-    minWriteMilliseconds: store.minWriteMilliseconds,
+    minWriteIntervalMilliseconds: store.minWriteIntervalMilliseconds,
     lock: () => store.lock(signal),
     layers: { stillThere: (digests) => stillIn(store, digests, signal) },
 

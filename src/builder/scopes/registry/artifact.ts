@@ -6,7 +6,7 @@ import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
 import { digestOf } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
-import { type BlobStore, readDescriptor, type StoredManifest } from "../../../registry/blob-store.ts";
+import { type BlobStore, parseDescriptor, type StoredManifest } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import { asRecord, asText, parseRecord } from "../../../service/http/json.ts";
 import { inOneChunk, readAtMost } from "../../../streams.ts";
@@ -138,7 +138,7 @@ function describeForeign(manifest: ReturnType<typeof parseRecord>): string {
 }
 
 function readAnnotated(value: unknown): Descriptor | undefined {
-  const descriptor = readDescriptor(value);
+  const descriptor = parseDescriptor(value);
   const file = asText(asRecord(asRecord(value)?.annotations)?.[annotation]);
   return descriptor && { ...descriptor, ...(file !== undefined && { annotations: { [annotation]: file } }) };
 }

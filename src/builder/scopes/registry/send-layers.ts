@@ -2,8 +2,8 @@ import type { Compression } from "../../../image/compression.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
 import { createPackedLayers, type LayerContent } from "../../../image/layer-writer.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
+import { createSemaphore } from "../../../semaphore.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
-import { createSlots } from "../../../slots.ts";
 import { type FactStore, notePlace, placeOfLayer } from "../../../store/facts.ts";
 import type { PortableLayer } from "./portable-image.ts";
 import type { SharingService } from "./shared-images.ts";
@@ -37,8 +37,8 @@ const maxLooks = 8;
 
 export function createLayerSender(options: SenderOptions): LayerSender {
   const { service, store, facts, compression, signal } = options;
-  const slots = createSlots(maxLayers);
-  const looks = createSlots(maxLooks);
+  const slots = createSemaphore(maxLayers);
+  const looks = createSemaphore(maxLooks);
   const sent = new Map<string, Promise<LayerBlob>>();
   const packed = createPackedLayers(options);
   const question = `layer blob ${compression}`;
@@ -53,7 +53,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   async function sendLayer(image: string, layer: ImageLayer): Promise<LayerBlob> {
     const known = knownBlob(layer);
     if (known !== undefined && (await has(known, layer))) return known;
-    const give = await slots.take();
+    const give = await slots.acquire();
     try {
       signal.throwIfAborted();
       const open = () => chunksOf(() => service.openLayer(image, layer.id, undefined));
@@ -69,7 +69,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
 
   async function has(blob: LayerBlob, layer: ImageLayer): Promise<boolean> {
     if ((await options.kept()).has(blob.digest)) return true;
-    const give = await looks.take();
+    const give = await looks.acquire();
     try {
       return await isInStore(blob, layer, options);
     } finally {
@@ -119,7 +119,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       return layers.map((layer) => ({ id: layer.id, createdAt: timeOf(layer), blob: knownBlob(layer) }));
     },
     async sendCache(key, maxBytes) {
-      const give = await slots.take();
+      const give = await slots.acquire();
       try {
         signal.throwIfAborted();
         return await sendPacked({ open: () => service.openCache(key) }, maxBytes);

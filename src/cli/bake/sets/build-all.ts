@@ -3,7 +3,7 @@ import { AbandonedError } from "../../../builder/events.ts";
 import type { BoughError } from "../../../errors.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
 import { createSingleFlight } from "../../../once.ts";
-import { createSlots } from "../../../slots.ts";
+import { createSemaphore } from "../../../semaphore.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { tagsOf, usesKeys } from "../keys/key-use.ts";
@@ -62,7 +62,7 @@ export async function buildAll(
     return end?.status === "built" ? end.result : placeholder;
   };
   const requests = await prepareRequests(targets, { imageOf, together, log: progress.log }, invocation);
-  const places = createSlots(
+  const places = createSemaphore(
     requests.dropped !== undefined && jobs !== undefined
       ? droppedTargetsPerJob * jobs
       : Math.max(minTargetsAtOnce, targetsPerJob * (jobs ?? availableParallelism())),
@@ -88,7 +88,7 @@ export async function buildAll(
       const reasons = needs.flatMap((name) => errorIn(ends.get(name)) ?? []);
       return endUnbuilt(target, { status: "blocked", needs, error: reasons[0] });
     }
-    const leave = await places.take(signal).catch(() => undefined);
+    const leave = await places.acquire(signal).catch(() => undefined);
     if (leave === undefined) return;
     try {
       const ended = await buildTarget(target, displayOf(target.name), builds, invocation);

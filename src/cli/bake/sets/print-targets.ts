@@ -1,4 +1,4 @@
-import { wholeName } from "../../../registry/repository.ts";
+import { normalizedName } from "../../../registry/repository.ts";
 import { jsonText } from "../../../terminal/json-text.ts";
 import type { Performed } from "../../builds/perform-build.ts";
 import { metadataOf } from "../../builds/result-files.ts";
@@ -14,7 +14,7 @@ export function metadataText(ends: TargetEnds, called: readonly ResolvedTarget[]
   for (const [name, end] of ends) {
     if (end.status === "built") all.set(name, metadataOf(end.result, end.result.buildx));
     if (end.status !== "skipped") continue;
-    const names = end.tags.map(wholeName).join(",");
+    const names = end.tags.map(normalizedName).join(",");
     all.set(name, { "containerimage.digest": end.digest, "image.name": names });
   }
   return `${jsonText(Object.fromEntries([...all].sort(byName)), { indent: 2 })}\n`;

@@ -2,8 +2,8 @@
 
 import { lstatSync, type Stats, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { namesIn } from "../../../left-behind.ts";
 import { createPace } from "../../../pace.ts";
+import { listNames } from "../../../remove-tree.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { errorCode } from "../../../system-error.ts";
 import type { LimitEvents } from "./controllers.ts";
@@ -135,7 +135,7 @@ export async function countedSize(upper: string, enough: number, signal?: AbortS
   let bytes = 0;
   for (let next = waiting.pop(); next !== undefined && bytes <= enough; next = waiting.pop()) {
     // The command may remove a directory at any time.
-    for (const name of namesIn(next)) {
+    for (const name of listNames(next)) {
       if (bytes > enough) break;
       const pause = pace.step();
       if (pause !== undefined) await pause;

@@ -1,10 +1,11 @@
 /** bough itself in a chroot: its root is not that of its mount namespace. */
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
+import type { Environment } from "../../../home-directory.ts";
 import { createSingleFlight } from "../../../once.ts";
 import { runHelper } from "../../../programs/helper.ts";
 import { ownProcess } from "../../../programs/own-process.ts";
-import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
+import { findProgram, helperEnvironment } from "../../system/programs.ts";
 import { inChroot } from "./namespace-root.ts";
 
 /** What helpers need. */

@@ -1,12 +1,13 @@
 import { closeSync, fstatSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
+import type { Environment } from "../../../home-directory.ts";
 import { machineArchitecture } from "../../../image/platform.ts";
 import { libc, openMemoryFile } from "../../../programs/libc.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
-import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
+import { findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
 import { mountableViews, viewsInUserNamespace } from "../../system/user-namespace.ts";
 import {
   type Controllers,

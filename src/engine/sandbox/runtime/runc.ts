@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../../../home-directory.ts";
 import { startHelper } from "../../../programs/helper.ts";
-import { type Environment, findProgram } from "../../system/programs.ts";
+import { findProgram } from "../../system/programs.ts";
 import { seccompFilter } from "../seccomp.ts";
 import { type ContainerRuntime, logTo } from "./runtime.ts";
 

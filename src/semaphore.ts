@@ -1,24 +1,24 @@
-/** A number of slots for work at the same time. When all are taken, further work waits in a queue. */
-export interface Slots {
+/** Limits how much work runs at the same time. When all slots are taken, further work waits in a queue. */
+export interface Semaphore {
   /** Waits for a free slot. Resolves to a function that releases it. Rejects with the signal's reason if it is aborted first. */
-  take(signal?: AbortSignal): Promise<() => void>;
-  /** Waits for other work while holding a slot, which that work may use meanwhile. */
-  lend<Result>(work: () => Promise<Result>): Promise<Result>;
+  acquire(signal?: AbortSignal): Promise<() => void>;
+  /** Gives up a slot while `work` runs, which may need it, and acquires one again afterwards. */
+  releaseDuring<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-export function createSlots(count: number): Slots {
+export function createSemaphore(count: number): Semaphore {
   let free = count;
   const waiting: (() => void)[] = [];
-  const give = () => {
+  const release = () => {
     const next = waiting.shift();
     if (next === undefined) free += 1;
     else next();
   };
-  const take = async (signal?: AbortSignal) => {
+  const acquire = async (signal?: AbortSignal) => {
     signal?.throwIfAborted();
     if (free > 0) free -= 1;
     else await join(signal);
-    return give;
+    return release;
   };
   const join = (signal?: AbortSignal) =>
     new Promise<void>((resolve, reject) => {
@@ -34,13 +34,13 @@ export function createSlots(count: number): Slots {
       signal?.addEventListener("abort", leave, { once: true });
     });
   return {
-    take,
-    async lend(work) {
-      give();
+    acquire,
+    async releaseDuring(work) {
+      release();
       try {
         return await work();
       } finally {
-        await take();
+        await acquire();
       }
     },
   };

@@ -1,8 +1,7 @@
-/** Removes what processes leave behind that were killed. */
 import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** Removes a tree as far as possible, without errors. Makes directories accessible that are closed to their owner. */
+/** Removes what a killed process has left, as far as possible and without errors. Opens directories that are closed to their owner. */
 export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 });
@@ -11,13 +10,13 @@ export function removeTree(path: string): void {
     try {
       rmSync(path, { recursive: true, force: true });
     } catch {
-      // The next process tries again.
+      // A later process tries again.
     }
   }
 }
 
 /** Returns the names in a directory; none if it can't be read, which is reported when something is written there. */
-export function namesIn(directory: string): string[] {
+export function listNames(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch {
