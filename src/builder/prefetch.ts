@@ -38,7 +38,7 @@ export interface EagerUploads {
    * Hashes a large file while it is sent. Returns `undefined` if it is not certain that the file
    * is needed, or if another one is being sent. If the service turns out to have the content, the rest is not sent.
    */
-  hashOnTheWay(
+  hashWhileSending(
     file: FileToHash,
     onBytes: (bytes: number) => void,
     decided: Promise<unknown>,

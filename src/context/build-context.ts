@@ -18,7 +18,7 @@ export interface BuildContext {
   realPath: string;
   /** True if it was fetched from a git repository or a URL. */
   isFetched?: boolean;
-  /** True for the file that the address of a `--build-context` leads to: the file `context`, alone. */
+  /** True if the address of a `--build-context` leads to a single file: the context contains only that, under the name `context`. */
   isFile?: boolean;
   /** True if no ignore file applies, so that no rule in one can leave files out. */
   isTakenWhole?: boolean;
@@ -65,13 +65,13 @@ export async function openNamedContext(
   return { ...context, name };
 }
 
-/** What messages need to name a context. */
+/** The fields by which messages name a context. */
 export type ContextTitle = Pick<BuildContext, "name" | "path" | "isFile">;
 
-/** Names the build context itself. */
+/** The build context itself. */
 export const mainContext: ContextTitle = { path: "." };
 
-/** Returns how messages name a context. */
+/** Returns the words for a context in messages. */
 export function describeContext({ name, path }: ContextTitle): string {
   return name === undefined ? "the build context" : `the build context ${name} (${displayPath(path)})`;
 }
@@ -84,7 +84,7 @@ export function contextArgument({ name }: ContextTitle): Message {
 interface OpenMessages {
   notADirectory(): { message: Message; hint: Message };
   missing(): { message: Message; hint: Message };
-  /** What could not be done, before the path. */
+  /** The action that failed, in the message before the path. */
   action: string;
 }
 

@@ -10,18 +10,18 @@ export type Scopes = readonly string[];
 export interface Authorization {
   /** Returns the value of the header for a request; `undefined` as long as the registry has not asked for one. */
   header(scopes: Scopes, signal: AbortSignal): Promise<string | undefined>;
-  /** Notes what the registry asks for. Returns false if it can't be given, or what was `used` is all there is. */
-  learn(challenge: Challenge, scopes: Scopes, used: string | undefined): Promise<boolean>;
+  /** Takes the challenge of a response. Returns false if another attempt can send nothing else than the `used` header. */
+  handleChallenge(challenge: Challenge, scopes: Scopes, used: string | undefined): Promise<boolean>;
 }
 
 interface AuthorizationOptions {
   clock: Clock;
-  /** Called once, when the registry first asks. */
+  /** Called once, for the registry's first challenge. */
   findLogin: () => Promise<Login | undefined>;
   /** True if a token server may lack TLS. */
   isInsecure: boolean;
   /** Sends a request to a token server. Throws unless it responds with JSON and a status of success. */
-  ask: (
+  requestToken: (
     url: URL,
     init: { method: "GET" | "POST"; headers: Record<string, string>; body?: string },
     signal: AbortSignal,
@@ -33,29 +33,29 @@ interface Token {
   expires: number;
 }
 
-/** A token that one request asks for and others wait for. `signal`: of the one that asks. */
-interface AskedToken {
+/** A token that one request fetches and others wait for. `signal` belongs to the request that fetches it. */
+interface PendingToken {
   token: Promise<Token>;
   signal: AbortSignal;
 }
 
-/** A token is not used in its last seconds: a request takes some. */
+/** A token is not used for this long before it expires, since a request takes time. */
 const marginMilliseconds = 10_000;
 /** https://distribution.github.io/distribution/spec/auth/token/: "If omitted, this defaults to 60 seconds." */
 const defaultSeconds = 60;
 
-/** Creates the answers to a registry's challenges: credentials themselves, or tokens that its token server gives for them. */
+/** Responds to a registry's challenges with credentials, or with tokens that its token server issues for them. */
 export function createAuthorization(options: AuthorizationOptions): Authorization {
-  const { clock, findLogin, isInsecure, ask } = options;
+  const { clock, findLogin, isInsecure, requestToken } = options;
   let challenge: Challenge | undefined;
   let login: Promise<Login | undefined> | undefined;
-  const tokens = new Map<string, AskedToken>();
+  const tokens = new Map<string, PendingToken>();
   const loginOnce = () => {
     login ??= findLogin();
     return login;
   };
-  const forget = (key: string, asked: AskedToken) => {
-    if (tokens.get(key) === asked) tokens.delete(key);
+  const forget = (key: string, pending: PendingToken) => {
+    if (tokens.get(key) === pending) tokens.delete(key);
   };
 
   async function header(scopes: Scopes, signal: AbortSignal): Promise<string | undefined> {
@@ -73,18 +73,18 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     signal: AbortSignal,
   ): Promise<Secret> {
     const key = scopes.join(" ");
-    for (let asked = tokens.get(key); asked !== undefined; asked = tokens.get(key)) {
-      const found = await sharedToken(asked);
+    for (let pending = tokens.get(key); pending !== undefined; pending = tokens.get(key)) {
+      const found = await sharedToken(pending);
       if (found !== undefined && steadyTime(clock) < found.expires - marginMilliseconds) return found.value;
-      forget(key, asked);
+      forget(key, pending);
     }
-    // Requests at the same time share a token: none of them waits between looking for one and asking.
-    const asked = { token: fetchToken(parameters, known, scopes, signal), signal };
-    tokens.set(key, asked);
+    // Concurrent requests share a token: nothing is awaited between the look-up and `set`.
+    const pending = { token: fetchToken(parameters, known, scopes, signal), signal };
+    tokens.set(key, pending);
     try {
-      return (await asked.token).value;
+      return (await pending.token).value;
     } catch (error) {
-      forget(key, asked);
+      forget(key, pending);
       throw error;
     }
   }
@@ -99,38 +99,38 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     const url = URL.parse(realm);
     if (url === null || !/^https?:$/.test(url.protocol))
       throw new RegistryError(
-        `the registry asks for a token of ${JSON.stringify(realm)}, which is not an address`,
+        `the registry's challenge has an invalid realm, the address of its token server: ${JSON.stringify(realm)}`,
         { isTransient: false },
       );
     if (url.protocol === "http:" && !isInsecure)
-      throw new RegistryError(
-        `the registry asks for a token of ${url.origin}${url.pathname}, which is not encrypted`,
-        { isTransient: false, hint: "`--tls-verify=false` allows that, in a network that you trust." },
-      );
+      throw new RegistryError(`the registry names the token server ${url.origin}${url.pathname}, which is not encrypted`, {
+        isTransient: false,
+        hint: "`--tls-verify=false` allows that, in a network that you trust.",
+      });
     const service = parameters.get("service");
     const now = steadyTime(clock);
-    const answer = asRecord(
+    const response = asRecord(
       known?.kind === "identity"
-        ? await ask(url, refreshRequest(known.token, service, scopes), signal)
-        : await ask(withQuery(url, service, scopes), tokenRequest(known), signal),
+        ? await requestToken(url, refreshRequest(known.token, service, scopes), signal)
+        : await requestToken(withQuery(url, service, scopes), tokenRequest(known), signal),
     );
-    const value = asText(answer?.token) ?? asText(answer?.access_token);
+    const value = asText(response?.token) ?? asText(response?.access_token);
     if (value === undefined || !/^[\x21-\x7e]+$/.test(value))
       throw new RegistryError(`${url.origin}${url.pathname} responded without a token`, {
         isTransient: false,
       });
-    const seconds = Math.max(asNumber(answer?.expires_in) ?? 0, defaultSeconds);
+    const seconds = Math.max(asNumber(response?.expires_in) ?? 0, defaultSeconds);
     return { value: Secret.of(value), expires: now + seconds * 1000 };
   }
 
   return {
     header,
-    async learn(asked, scopes, used) {
+    async handleChallenge(received, scopes, used) {
       const known = await loginOnce();
-      challenge = asked;
+      challenge = received;
       if (known?.kind === "registry") return used === undefined;
-      if (asked.scheme === "basic") return known?.kind === "password" && used !== basic(known);
-      // A token that is refused may have expired earlier than it says. Another request may have got a new one already.
+      if (received.scheme === "basic") return known?.kind === "password" && used !== basic(known);
+      // A rejected token may have expired earlier than it says. Another request may have got a new one already.
       const key = scopes.join(" ");
       const shared = tokens.get(key);
       const current = await shared?.token.catch(() => undefined);
@@ -141,8 +141,8 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
   };
 }
 
-/** Returns `undefined` if the request that asks for the token is aborted. */
-async function sharedToken({ token, signal }: AskedToken): Promise<Token | undefined> {
+/** Returns `undefined` if the request that fetches the token is aborted. */
+async function sharedToken({ token, signal }: PendingToken): Promise<Token | undefined> {
   try {
     return await token;
   } catch (error) {
@@ -185,14 +185,14 @@ function refreshRequest(token: Secret, service: string | undefined, scopes: Scop
   };
 }
 
-/** What a registry asks for in `WWW-Authenticate`. */
+/** A challenge of a registry, in `WWW-Authenticate`. */
 interface Challenge {
   scheme: "basic" | "bearer";
   /** Names are in lower case. */
   parameters: ReadonlyMap<string, string>;
 }
 
-/** Returns the challenge to answer: Bearer before Basic. `undefined` if neither is asked for. */
+/** Returns the challenge to respond to: Bearer before Basic. `undefined` if the header has neither. */
 export function parseChallenge(header: string | null): Challenge | undefined {
   const found = parseAll(header ?? "");
   return found.find(({ scheme }) => scheme === "bearer") ?? found.find(({ scheme }) => scheme === "basic");

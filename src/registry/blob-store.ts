@@ -3,7 +3,7 @@ import { isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.ts";
 
-/** A manifest as its store returns it. `digest`: of `bytes`. */
+/** A manifest as its store returns it, with the digest of its bytes. */
 export interface StoredManifest {
   digest: string;
   mediaType: string;
@@ -15,15 +15,15 @@ export interface StoredManifest {
  * and never change. All methods throw a BoughError that names the store; those that read check digests and sizes.
  */
 export interface BlobStore {
-  /** Finds the store again: `docker://HOST/NAME`, `dir:/ABSOLUTE/PATH` or `gha:SCOPE@URL`, see `openBlobStore`. Has no credentials. */
+  /** The address for `openBlobStore`: `docker://HOST/NAME`, `dir:/ABSOLUTE/PATH` or `gha:SCOPE@URL`. It contains no credentials. */
   readonly address: string;
-  /** The time between two writes of a command that goes on, which writes what it has in case it is killed. */
+  /** The minimum time between two writes of a running command, which stores its progress in case it is killed. */
   readonly minWriteIntervalMilliseconds: number;
   /** @param reference a tag or a digest. Returns `undefined` if there is none. */
   getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
-  /** Returns the digest of what a tag names now; `undefined` if there is none. Unlike a manifest, it counts as no pull. */
+  /** Returns the digest that a tag names; `undefined` if there is none. Registries don't count this as a pull. */
   findDigest(tag: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Throws a ManifestConflictError if the store can tell that somebody else has put another one since this one read it. */
+  /** Throws a ManifestConflictError if the store can tell that another writer has replaced the manifest since it was read. */
   putManifest(
     reference: string,
     manifest: Pick<StoredManifest, "mediaType" | "bytes">,
@@ -32,8 +32,8 @@ export interface BlobStore {
   removeManifest(reference: string, signal: AbortSignal): Promise<void>;
   hasBlob(blob: Pick<Descriptor, "digest">, signal: AbortSignal): Promise<boolean>;
   /**
-   * The stream fails with a WrongBlobError, at its end, if the content does not have the digest and size. Throws a MissingBlobError
-   * if there is none.
+   * Opens a blob as a stream, which fails with a WrongBlobError at its end if the content does not have the digest and size. Throws a
+   * MissingBlobError if the store lacks the blob.
    *
    * @param checks `size` for a reader that compares the digest itself
    */
@@ -48,24 +48,24 @@ export interface BlobStore {
     part: { start: number; size: number },
     signal: AbortSignal,
   ): Promise<Uint8Array | undefined>;
-  /** Sends a blob that the store lacks. `open` may be called again for another attempt. */
+  /** Stores a blob. `open` may be called again for another attempt. */
   putBlob(
     blob: Pick<Descriptor, "digest" | "size">,
     open: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Takes a blob from another repository of the same registry. Returns false if it can't. */
+  /** Mounts a blob of another repository of the same registry. Returns false if the registry can't do that. */
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
-  /** Keeps others of this machine that lock it from writing meanwhile. Resolves to `undefined` where that is not possible. */
+  /** Locks the store against other writers on this machine. Resolves to `undefined` where that is not possible. */
   lock(signal: AbortSignal): Promise<Disposable | undefined>;
 }
 
-/** For a store in which a write costs little. */
+/** `minWriteIntervalMilliseconds` of a store in which a write costs little. */
 export const cheapWriteIntervalMilliseconds = 15_000;
 
 export type BlobChecks = "digest" | "size";
 
-/** A store from which images are read. */
+/** The methods of a store by which images are read. */
 export type BlobSource = Pick<
   BlobStore,
   "address" | "getManifest" | "findDigest" | "hasBlob" | "openBlob" | "readPart"
@@ -85,20 +85,20 @@ export function parseDescriptor(value: unknown): Descriptor | undefined {
     : { mediaType, digest, size };
 }
 
-/** A store does not have a blob, although a manifest or an index names it. */
+/** Thrown if a store lacks a blob that a manifest or an index names. */
 export class MissingBlobError extends BoughError {
   override readonly name = "MissingBlobError";
 }
 
-/** Another writer has been faster: its manifest has to be read first, so that nothing of it is lost. */
+/** Thrown if another writer has been faster. The caller has to read its manifest first, so that nothing of it is lost. */
 export class ManifestConflictError extends BoughError {
   override readonly name = "ManifestConflictError";
 }
 
-/** What a store has of a blob does not have its digest or size. */
+/** Thrown if the content of a blob does not have its digest or size. */
 export class WrongBlobError extends BoughError {
   override readonly name = "WrongBlobError";
-  /** True if it came from a mirror, which is not asked again: then another attempt may have the blob. */
+  /** True if the content came from a mirror. Later attempts skip that mirror, so they may succeed. */
   readonly isOfMirror: boolean;
 
   constructor(message: string, { isOfMirror = false } = {}) {

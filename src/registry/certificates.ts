@@ -1,4 +1,4 @@
-/** Certificates of registries and of this user, where docker and skopeo look for them. */
+/** Certificates of registries and of this user, from the directories in which docker and skopeo look for them. */
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { BoughError } from "../errors.ts";
@@ -6,7 +6,7 @@ import { type Environment, findDockerDirectory, inHome } from "../home-directory
 import { reasonOf } from "../system-error.ts";
 import { filesIn, machineSettings } from "./registries-conf.ts";
 
-/** Options of fetch. */
+/** The options of `fetch` for TLS. */
 export interface TlsOptions {
   rejectUnauthorized?: boolean;
   ca?: string[];
@@ -15,16 +15,16 @@ export interface TlsOptions {
 }
 
 export interface TlsTrust {
-  /** Returns the options for a host, which may have a port; `undefined` for those of Bun. */
+  /** Returns the options for a host, which may have a port; `undefined` for Bun's defaults. */
   for(host: string): TlsOptions | undefined;
   /**
-   * Called if a host's certificate is not accepted with the options that were `used`. Returns true if another attempt would trust
-   * more authorities: the machine's own.
+   * Trusts the machine's authorities, too, after a host's certificate was rejected with the options `used`. Returns false if another
+   * attempt would trust no more authorities than that.
    */
-  widen(host: string, used: TlsOptions | undefined): boolean;
+  addMachineAuthorities(host: string, used: TlsOptions | undefined): boolean;
 }
 
-/** Linux distributions keep the authorities that the machine trusts in one of these. Bun has a list of its own. */
+/** The files in which Linux distributions keep the authorities that the machine trusts. Bun has a list of its own. */
 const systemBundles = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -32,7 +32,7 @@ const systemBundles = [
   "/etc/ssl/cert.pem",
 ];
 
-/** `isInsecure`: accepts all certificates. */
+/** @param isInsecure true to accept all certificates */
 export function createTlsTrust(
   environment: Environment,
   isInsecure: boolean,
@@ -51,15 +51,15 @@ export function createTlsTrust(
   }
 
   function optionsFor(host: string): TlsOptions | undefined {
-    // Options that are the same object let fetch use a connection again.
+    // `fetch` reuses a connection only for the same object of options.
     if (!known.has(host)) known.set(host, find(host));
     return known.get(host);
   }
 
   return {
     for: optionsFor,
-    widen(host, used) {
-      // A request that was sent at the same time may have widened them.
+    addMachineAuthorities(host, used) {
+      // A concurrent request may have added them.
       if (optionsFor(host) !== used) return true;
       if (isInsecure || machine !== undefined || rootsOf(environment) !== undefined) return false;
       const found = bundles === undefined ? machineAuthorities() : firstOf(bundles);
@@ -73,7 +73,7 @@ export function createTlsTrust(
 
 function machineAuthorities(): string[] {
   if (process.platform === "linux") return firstOf(systemBundles);
-  // The keychain, or the certificate store of Windows.
+  // This reads the keychain of macOS, or the certificate store of Windows.
   return process.getBuiltinModule("node:tls").getCACertificates("system");
 }
 
@@ -82,7 +82,7 @@ function firstOf(bundles: readonly string[]): string[] {
   return found === undefined ? [] : [found];
 }
 
-/** Loaded only if needed: that takes longer than a request. */
+/** Returns Bun's authorities. Loading them takes longer than a request, so they are loaded only if needed. */
 function bundled(): readonly string[] {
   return process.getBuiltinModule("node:tls").rootCertificates;
 }
@@ -107,10 +107,10 @@ function findForHost(
     [XDG_CONFIG_HOME || inHome(environment, ".config"), "containers/certs.d"],
     [system, "containers/certs.d"],
     [system, "docker/certs.d"],
-    // As Docker Desktop.
+    // Docker Desktop looks there.
     [process.platform === "linux" ? undefined : findDockerDirectory(environment), "certs.d"],
   ];
-  // As docker: no file name on Windows has a colon.
+  // docker removes the colon, since no file name on Windows has one.
   const name = process.platform === "win32" ? host.replaceAll(":", "") : host;
   const found = parents
     .flatMap(([parent, directory]) => (parent === undefined ? [] : join(parent, directory, name)))

@@ -31,7 +31,7 @@ interface ClientOptions {
   fetch: Fetch;
   clock: Clock;
   environment: Environment;
-  /** Instead of those that docker and skopeo have stored. */
+  /** Replaces the credentials that docker and skopeo have stored. */
   login?: Login | undefined;
   /** True to accept a registry without TLS or with an unknown certificate. */
   isInsecure: boolean;
@@ -44,7 +44,7 @@ export interface RegistryResponse {
   headers: Headers;
   /** The address that has responded, after redirects. */
   url: URL;
-  /** At most `maxBytes`. Empty for a stream. */
+  /** The body, at most `maxManifestBytes`. Empty for a stream. */
   bytes: Uint8Array;
 }
 
@@ -56,21 +56,21 @@ export interface RegistryClient {
   isInsecure: boolean;
   /** Sends a request once. */
   once(request: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>;
-  /** Sends a request, and again where that may help. */
+  /** Sends a request, and repeats it after a transient failure. */
   send(request: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>;
-  /** Sends a request once, and returns the body to be read. It fails if no more bytes come. */
+  /** Sends a request once, and returns the body as a stream, which fails after a time without bytes. */
   open(
     request: RegistryRequest,
     signal: AbortSignal,
   ): Promise<RegistryResponse & { body: ReadableStream<Uint8Array> }>;
-  /** Performs work that consists of requests, and again where that may help. */
+  /** Performs work that consists of requests, and repeats it after a transient failure. */
   repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
 /** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pushing-manifests */
 export const maxManifestBytes = 4 * 1024 * 1024;
 const maxRedirects = 5;
-/** One for what the registry asks for, and one for a token that has expired. */
+/** The first challenge says what the registry accepts, a second one that a token has expired. */
 const maxChallenges = 2;
 
 export function createRegistryClient(given: ClientOptions): RegistryClient {
@@ -81,7 +81,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     findLogin: async () =>
       options.login ?? (await findLogin(repository, environment, credentialHelpers(environment, clock))),
     isInsecure,
-    ask: (url, init, signal) => askTokenServer(options, url, init, signal),
+    requestToken: (url, init, signal) => callTokenServer(options, url, init, signal),
   });
   const { retries = retriesIn(environment) } = given;
   let base: Promise<URL> | undefined;
@@ -97,10 +97,10 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     }
   };
 
-  /** Returns true if a challenge shows how to send a request again. `sent`: the authorization that was refused. */
-  async function learnFrom(headers: Headers, scopes: readonly string[], sent: string | undefined) {
+  /** Returns true if a challenge shows how to send a request again. `sent`: the rejected header. */
+  async function handleChallenge(headers: Headers, scopes: readonly string[], sent: string | undefined) {
     const challenge = parseChallenge(headers.get("www-authenticate"));
-    return challenge !== undefined && (await authorization.learn(challenge, scopes, sent));
+    return challenge !== undefined && (await authorization.handleChallenge(challenge, scopes, sent));
   }
 
   async function exchange(request: RegistryRequest, signal: AbortSignal): Promise<Exchanged> {
@@ -108,7 +108,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     let url =
       request.path instanceof URL ? request.path : new URL(`${repository.name}/${request.path}`, root);
     for (let [redirects, challenges] = [0, 0]; ; ) {
-      // Only the registry itself gets the credentials, not the store that it redirects to.
+      // The registry itself gets the credentials, the store to which it redirects does not.
       const isOwn = url.origin === root.origin;
       const header = isOwn ? await authorization.header(request.scopes, signal) : undefined;
       const exchanged = await sendOnce(options, { ...request, url, authorization: header }, signal);
@@ -123,7 +123,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
         status === 401 &&
         isOwn &&
         challenges++ < maxChallenges &&
-        (await learnFrom(headers, request.scopes, header))
+        (await handleChallenge(headers, request.scopes, header))
       ) {
         exchanged.end();
       } else if (exchanged.response.ok || request.handles?.includes(status) === true) return exchanged;
@@ -167,7 +167,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
   };
 }
 
-/** Asks a registry that may lack TLS for its address. One on this machine is asked without it first, any other with it. */
+/** Finds out whether a registry that may lack TLS has it. Tries http first for a registry on this machine, https for any other. */
 async function findBase(
   options: SendOptions & Pick<ClientOptions, "repository">,
   authorization: Authorization,
@@ -185,13 +185,14 @@ async function findBase(
         signal,
       );
       const { status, headers } = exchanged.response;
-      const said = await readBeginning(exchanged.response.body, exchanged.signal).finally(() =>
+      const beginning = await readBeginning(exchanged.response.body, exchanged.signal).finally(() =>
         exchanged.end(),
       );
       const challenge = parseChallenge(headers.get("www-authenticate"));
-      if (status === 401 && challenge !== undefined) await authorization.learn(challenge, [], undefined);
+      if (status === 401 && challenge !== undefined)
+        await authorization.handleChallenge(challenge, [], undefined);
       if (status === 401 || (status >= 200 && status < 300)) return url;
-      throw new RegistryError(responseText(exchanged.name, status, new TextDecoder().decode(said)), {
+      throw new RegistryError(responseText(exchanged.name, status, new TextDecoder().decode(beginning)), {
         status,
         isTransient: isTransientStatus(status),
       });
@@ -203,7 +204,7 @@ async function findBase(
   throw first;
 }
 
-async function askTokenServer(
+async function callTokenServer(
   options: SendOptions,
   url: URL,
   { method, headers, body }: { method: "GET" | "POST"; headers: Record<string, string>; body?: string },
@@ -220,7 +221,7 @@ async function askTokenServer(
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
     if (error instanceof SyntaxError)
-      throw protocolError(exchanged, "responded with something else than a token");
+      throw protocolError(exchanged, "responded with invalid JSON instead of a token");
     throw error instanceof BoughError ? error : transportError(exchanged.name, error);
   } finally {
     exchanged.end();
@@ -234,7 +235,7 @@ function isRedirect(status: number): boolean {
 function redirected(from: URL, location: string, exchanged: Exchanged, isInsecure: boolean): URL {
   const to = URL.parse(location, from.href);
   if (to === null || !/^https?:$/.test(to.protocol))
-    throw protocolError(exchanged, "redirects to no address");
+    throw protocolError(exchanged, `redirects to an invalid address, ${JSON.stringify(location)}`);
   if (isDowngrade(from, to) && !isInsecure)
     throw protocolError(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
   return to;

@@ -14,10 +14,10 @@ export interface RegistryCredentials {
   password: Secret;
 }
 
-/** What a registry is told about its user. */
+/** The credentials for a registry. */
 export type Login =
   | ({ kind: "password" } & RegistryCredentials)
-  /** A token that the token server exchanges: `docker login` with a browser. */
+  /** An identity token, which the token server exchanges: `docker login` with a browser stores one. */
   | { kind: "identity"; token: Secret }
   /** A token for the registry itself. */
   | { kind: "registry"; token: Secret };
@@ -28,7 +28,7 @@ type RunCredentialHelper = (name: string, input: string) => Promise<string | und
 /** The name under which `docker login` stores Docker Hub's credentials. */
 const hubKey = "https://index.docker.io/v1/";
 
-/** Finds the credentials for a repository where skopeo and docker look for them. */
+/** Finds the credentials for a repository in the files in which skopeo and docker look for them. */
 export async function findLogin(
   { registry, name }: Pick<Repository, "registry" | "name">,
   environment: Environment,
@@ -39,7 +39,7 @@ export async function findLogin(
     const login =
       file === undefined
         ? undefined
-        : ((await askHelper(file, registry, runHelper)) ?? loginIn(file, registry, name, path));
+        : ((await loginFromHelper(file, registry, runHelper)) ?? loginIn(file, registry, name, path));
     if (login !== undefined) return login;
   }
   return undefined;
@@ -72,7 +72,7 @@ function readJson(path: string): JsonRecord | undefined {
     if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return undefined;
     throw new BoughError(`the credentials in ${path} cannot be read: ${reasonOf(error)}`);
   }
-  // The reason of a parser may quote the text.
+  // The parser's own message may quote the text, which has secrets.
   try {
     return asRecord(text.trim() === "" ? {} : JSON.parse(text));
   } catch {
@@ -80,7 +80,7 @@ function readJson(path: string): JsonRecord | undefined {
   }
 }
 
-async function askHelper(
+async function loginFromHelper(
   { credHelpers, credsStore }: JsonRecord,
   registry: string,
   runHelper: RunCredentialHelper,
@@ -96,7 +96,7 @@ async function askHelper(
     : { kind: "password", username, password: Secret.of(secret) };
 }
 
-/** The entry of the longest prefix of the repository counts, and then one of the registry in docker's own spelling. */
+/** Prefers the entry of the longest prefix of the repository, then one of the registry in docker's own spelling. */
 function loginIn(file: JsonRecord, registry: string, name: string, path: string): Login | undefined {
   const entries = asRecord(file.auths) ?? {};
   const segments = name.split("/");
@@ -134,12 +134,12 @@ function readEntry(entry: JsonRecord, place: string): Login | undefined {
   return { kind: "password", username, password: Secret.of(password.replace(/\0+$/, "")) };
 }
 
-/** A helper may ask a keyring, which may ask a person. */
-const helperSeconds = 60;
+/** A helper may ask a keyring, which may ask the user. */
+const helperTimeoutSeconds = 60;
 
 /**
- * Returns a function that runs docker's credential helpers, which are in the PATH. One that is missing, or that fails, has no
- * credentials: its file may be one of another machine. https://github.com/docker/docker-credential-helpers
+ * Returns a function that runs docker's credential helpers, which are in the PATH. A helper that is missing or fails counts as without
+ * credentials: the file that names it may come from another machine. https://github.com/docker/docker-credential-helpers
  */
 export function credentialHelpers(environment: Environment, clock: Clock): RunCredentialHelper {
   return async (name, input) => {
@@ -151,13 +151,13 @@ export function credentialHelpers(environment: Environment, clock: Clock): RunCr
       environment: environmentOf(environment),
       input,
       clock,
-      seconds: helperSeconds,
+      seconds: helperTimeoutSeconds,
     });
     return status === 0 ? stdout : undefined;
   };
 }
 
-/** Helpers of clouds read their own variables, and get none of bough's. */
+/** Returns the environment without bough's variables, which may have secrets. Helpers of clouds read variables of their own. */
 function environmentOf(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !/^(BOUGH|CONTREE)_/.test(entry[0]),

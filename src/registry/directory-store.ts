@@ -21,12 +21,12 @@ import {
 } from "./blob-store.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
-/** The file that writers lock in turn. Archives of the directory may have it or not. */
+/** The file that writers lock in turn. An archive of the directory may contain it. */
 const lockName = ".lock";
 const lockRetryMilliseconds = 20;
 const maxCheckedBytes = 4 * 1024 * 1024;
 
-/** Opens an OCI image layout, which is made when something is first put there. Its files are plain, so that archives carry them. */
+/** Opens an OCI image layout, which the first write makes. */
 export function createDirectoryStore(path: string): BlobStore {
   const address = `dir:${path}`;
   const place = ({ digest }: Pick<Descriptor, "digest">) => {
@@ -44,7 +44,7 @@ export function createDirectoryStore(path: string): BlobStore {
       return true;
     })) === true;
 
-  /** Returns true if a blob needs not be written: one that is small enough to be read has its digest, too. */
+  /** Returns true if a blob need not be written: its size is right, and if it is small, its digest as well. */
   const isWhole = async (blob: Pick<Descriptor, "digest" | "size">) =>
     (await orMissing(async () => {
       if ((await stat(place(blob))).size !== blob.size) return false;
@@ -115,7 +115,7 @@ export function createDirectoryStore(path: string): BlobStore {
   };
 }
 
-/** Reads and writes files of a layout. `address`: for messages. */
+/** Reads and writes files of a layout. Messages name its address. */
 function createFiles(address: string) {
   /** Returns what `read` returns, or `undefined` if there is no such file. */
   async function orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
@@ -133,7 +133,7 @@ function createFiles(address: string) {
       : new BoughError(`${address}: ${reasonOf(error)}`, { cause: error });
   }
 
-  /** Writes a file that nobody sees before it is complete and on the disk. */
+  /** Replaces a file, after the new content is complete and on the disk. */
   async function replace(target: string, content: string | Uint8Array | AsyncIterable<Uint8Array>) {
     await mkdir(dirname(target), { recursive: true });
     const unfinished = join(dirname(target), `.${randomUUID()}`);
@@ -157,7 +157,7 @@ function createIndex(
   { orMissing, replace }: Pick<ReturnType<typeof createFiles>, "orMissing" | "replace">,
 ) {
   const indexPath = join(path, "index.json");
-  /** Changes happen one after the other. */
+  /** Settles when the last change is written: changes happen one after the other. */
   let changed: Promise<void> = Promise.resolve();
 
   async function readIndex(): Promise<Descriptor[]> {
@@ -190,7 +190,7 @@ function createIndex(
   return { readIndex, changeIndex };
 }
 
-/** Windows syncs only what is open for writing. */
+/** Syncs a file. Windows does that only for one that is open for writing. */
 async function sync(path: string): Promise<void> {
   await using file = await openFile(path, "r+");
   await file.sync();
@@ -200,7 +200,7 @@ function attemptLock(path: string): Disposable | undefined | "busy" {
   try {
     return tryLock(path) ?? "busy";
   } catch {
-    // A file system without locks, most likely: the files say why nothing can be written there, if that is so.
+    // Most likely the file system has no locks. If nothing can be written there at all, the next write says why.
     return undefined;
   }
 }

@@ -10,15 +10,15 @@ type Blob = Pick<Descriptor, "digest" | "size">;
 interface DownloadOptions {
   signal: AbortSignal;
   checks: BlobChecks | undefined;
-  /** Called for each registry that has failed, though another one is left. */
+  /** Called for each registry that has failed, as long as another one is left. */
   onFailure?(client: RegistryClient, error: RegistryError): void;
-  /** Called with each chunk's registry. */
+  /** Called for each chunk, with the registry that has sent it. */
   onChunk?(client: RegistryClient): void;
 }
 
 /**
- * Opens a blob of the first registry that has it. A transfer that breaks off is continued where it was, by the next registry if
- * this one fails for good.
+ * Opens a blob of the first registry that has it. A transfer that breaks off continues at the same byte, from the next registry if
+ * this one has failed for good.
  */
 export async function downloadBlob(
   clients: readonly [RegistryClient, ...RegistryClient[]],
@@ -44,7 +44,7 @@ interface Continuation {
   signal: AbortSignal;
 }
 
-/** Opens the rest of a blob. Gives up the registries that fail, and throws what the last one says. */
+/** Opens the rest of a blob. Gives up registries that fail, and throws the error of the last one. */
 async function openNext(
   left: RegistryClient[],
   blob: Blob,
@@ -71,13 +71,13 @@ async function* continued(
   { giveUp, signal }: Continuation,
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0;
-  let fruitless = 0;
-  /** Gives up the registry that has failed if it is not worth another attempt. Throws if it is the last one. */
-  const decideAfter = (error: RegistryError, received: number) => {
-    fruitless = received === 0 ? fruitless + 1 : 0;
-    if (error.isTransient && fruitless <= (left[0]?.retries ?? 0)) return;
+  let emptyAttempts = 0;
+  /** Gives up the registry that has failed, unless another attempt may succeed. Throws if it is the last one. */
+  const handleFailure = (error: RegistryError, received: number) => {
+    emptyAttempts = received === 0 ? emptyAttempts + 1 : 0;
+    if (error.isTransient && emptyAttempts <= (left[0]?.retries ?? 0)) return;
     if (left.length === 1) throw error;
-    fruitless = 0;
+    emptyAttempts = 0;
     giveUp(error);
   };
   for (let chunks = first; ; ) {
@@ -93,7 +93,7 @@ async function* continued(
       if (received === 0) left.shift();
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error;
-      decideAfter(error, received);
+      handleFailure(error, received);
       fault = error;
     }
     if (bytes >= blob.size) return;
@@ -106,7 +106,7 @@ async function* continued(
   }
 }
 
-/** Opens the rest of a blob. A server that knows no ranges sends all of it. */
+/** Opens the rest of a blob, also on a server without support for ranges, which sends all of it. */
 async function openFrom(
   client: RegistryClient,
   { digest }: Pick<Descriptor, "digest">,

@@ -1,4 +1,4 @@
-/** One exchange with a host: a request and the head of its response, with a time limit and without a repeat. */
+/** One exchange with a host: a request and the head of its response, with a time limit and without retries. */
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { readBeginning } from "../service/http/bounded-body.ts";
@@ -19,7 +19,7 @@ export interface RegistryRequest {
   path: string | URL;
   scopes: Scopes;
   headers?: Record<string, string>;
-  /** Called for each attempt. */
+  /** Returns the content. It is called for each attempt. */
   body?: () => Uint8Array | AsyncIterable<Uint8Array>;
   /** Statuses, besides those of success, that the caller handles. */
   handles?: readonly number[];
@@ -29,7 +29,7 @@ export interface SendOptions {
   fetch: Fetch;
   clock: Clock;
   trust: TlsTrust;
-  /** Holds requests back while the host takes none; `undefined` to send each at once. */
+  /** Delays requests while the host accepts none; `undefined` to send each at once. */
   limits?: RateLimits | undefined;
 }
 
@@ -50,9 +50,9 @@ export interface SentRequest extends RegistryRequest {
   authorization: string | undefined;
 }
 
-const silentMilliseconds = 60_000;
-/** A registry writes a large blob to a store of its own before it responds. */
-const storingMilliseconds = 300_000;
+const responseTimeoutMilliseconds = 60_000;
+/** The time limit after a body was sent: a registry writes a large blob to its own storage before it responds. */
+const uploadTimeoutMilliseconds = 300_000;
 
 /** Rejects with the signal's reason, or with a RegistryError that names the call and the reason. */
 export async function sendOnce(
@@ -60,14 +60,14 @@ export async function sendOnce(
   request: SentRequest,
   signal: AbortSignal,
 ): Promise<Exchanged> {
-  // What is sent may be read from the same host.
+  // The body of a request may be a download from the same host, so it must not wait for that.
   const leave = await options.limits?.enter(request.url.host, request.body === undefined, signal);
   let outcome: RequestOutcome = "failed";
   try {
     const exchanged = await sendNow(options, request, signal);
     const { status, headers } = exchanged.response;
     const asked = parseRetryAfter(retryAfterIn(headers), options.clock.now());
-    outcome = isRefusedForNow(status, asked) ? { refusedFor: asked ?? 0 } : "answered";
+    outcome = isRateLimited(status, asked) ? { refusedFor: asked ?? 0 } : "answered";
     return exchanged;
   } finally {
     leave?.(outcome);
@@ -81,7 +81,7 @@ async function sendNow(options: SendOptions, request: SentRequest, signal: Abort
   try {
     return await attempt(options, request, used, signal);
   } catch (error) {
-    if (!isCertificateFault(error) || !options.trust.widen(url.host, used)) throw error;
+    if (!isCertificateFault(error) || !options.trust.addMachineAuthorities(url.host, used)) throw error;
     return await attempt(options, request, tls(), signal);
   }
 }
@@ -95,7 +95,7 @@ async function attempt(
   signal.throwIfAborted();
   const name = { method, url: url.href, shown: shownAddress(url) };
   const stop = childOf(signal);
-  const milliseconds = body === undefined ? silentMilliseconds : storingMilliseconds;
+  const milliseconds = body === undefined ? responseTimeoutMilliseconds : uploadTimeoutMilliseconds;
   const timer = startIdleTimer(clock, milliseconds, () =>
     stop.abort(new DeadlineError(`no answer within ${milliseconds / 1000} s`)),
   );
@@ -137,7 +137,7 @@ function sent(
   return content instanceof Uint8Array ? content : tap(content, onChunk);
 }
 
-/** The query of a store's address contains its signature, and that of an upload's the registry's state. */
+/** Returns an address for messages, without its query, which can contain a signature or the state of an upload. */
 export function shownAddress({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
@@ -146,7 +146,7 @@ export function protocolError({ name }: Pick<Exchanged, "name">, what: string): 
   return new RegistryError(`${callName(name)} ${what}`, { isTransient: false });
 }
 
-/** Reads what an unsuccessful response says. */
+/** Returns the error of an unsuccessful response, with what its body says. */
 export async function responseError(
   exchanged: Exchanged,
   clock: Clock,
@@ -154,15 +154,15 @@ export async function responseError(
 ): Promise<RegistryError> {
   const { response, name } = exchanged;
   const { status, headers } = response;
-  let said = new Uint8Array();
+  let beginning = new Uint8Array();
   try {
-    said = new Uint8Array(await readBeginning(response.body, exchanged.signal));
+    beginning = new Uint8Array(await readBeginning(response.body, exchanged.signal));
   } catch {
     signal.throwIfAborted();
   } finally {
     exchanged.end();
   }
-  const body = new TextDecoder().decode(said);
+  const body = new TextDecoder().decode(beginning);
   return new RegistryError(responseText(name, status, body), {
     status,
     isTransient: isTransientStatus(status) || codesIn(body).some((code) => transientCodes.has(code)),
@@ -177,35 +177,35 @@ export function transportError(name: CallName, error: unknown): BoughError {
 }
 
 /** A transfer that has protocolError. */
-interface Failure extends Pick<RegistryError, "status" | "isTransient"> {
+interface FailedTransfer extends Pick<RegistryError, "status" | "isTransient"> {
   /** How long the registry asks to wait. */
   retryAfterMilliseconds?: number | undefined;
   /** 1 for the first attempt. */
   attempt: number;
   /** The number of further attempts that the user allows: `--retry`. */
   retries: number;
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   random: number;
 }
 
 const firstWaitMilliseconds = 250;
 const maxWaitMilliseconds = 10_000;
-/** A registry that asks for more is not waited for. */
-const maxAskedMilliseconds = 300_000;
-/** A limit of requests passes for certain, and several uploads run into it together. */
-const minRefusalRetries = 6;
+/** If a registry asks for more time, the request fails. */
+const maxRetryAfterMilliseconds = 300_000;
+/** The minimum of retries at a limit of requests: it certainly ends, and several uploads can reach it together. */
+const minRateLimitRetries = 6;
 
 /** Returns the time before the next attempt; `undefined` if there is none. */
-export function waitBeforeRetry(failure: Failure): number | undefined {
+export function waitBeforeRetry(failure: FailedTransfer): number | undefined {
   const { status, isTransient, retryAfterMilliseconds: asked = 0, attempt, retries, random } = failure;
-  const isRefused = isRefusedForNow(status, asked);
-  const allowed = isRefused && retries > 0 ? Math.max(retries, minRefusalRetries) : retries;
-  if (!isTransient || attempt > allowed || asked > maxAskedMilliseconds) return undefined;
+  const isLimited = isRateLimited(status, asked);
+  const allowed = isLimited && retries > 0 ? Math.max(retries, minRateLimitRetries) : retries;
+  if (!isTransient || attempt > allowed || asked > maxRetryAfterMilliseconds) return undefined;
   const full = Math.min(maxWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
   return Math.max(asked, Math.round(full * (1 - random / 2)));
 }
 
-/** Performs work that consists of requests, and again as long as a failure may pass. `retries`: the number of further attempts. */
+/** Performs work that consists of requests, and repeats it after transient failures, at most `retries` times. */
 export async function retryTransient<T>(
   work: () => Promise<T>,
   { clock, retries }: { clock: Clock; retries: number },
@@ -226,15 +226,15 @@ export async function retryTransient<T>(
   }
 }
 
-/** True if a host takes no more requests for a while. */
-function isRefusedForNow(status: number | undefined, asked = 0): boolean {
+/** True if a host accepts no more requests for a while. */
+function isRateLimited(status: number | undefined, asked = 0): boolean {
   return status === 429 || (status === 503 && asked > 0);
 }
 
-/** A registry that keeps blobs in files does not find one for a moment while another client sends it, too. */
+/** A registry that keeps blobs in files can miss one for a moment while another client uploads the same. */
 const transientCodes: ReadonlySet<string> = new Set(["MANIFEST_BLOB_UNKNOWN"]);
 
-/** True for a status that may be another one at the next attempt. */
+/** True for a status after which another attempt may succeed. */
 export function isTransientStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && ![501, 505, 507].includes(status));
 }

@@ -19,13 +19,13 @@ export interface StoreDependencies {
   /** Sends requests to addresses of the network. */
   fetch: Fetch;
   clock: Clock;
-  /** Says where credentials and certificates are, and which registries need no TLS. */
+  /** Environment variables that locate credentials and certificates, and name registries without TLS. */
   environment: Environment;
-  /** Instead of those that docker and skopeo have stored. */
+  /** Replaces the credentials that docker and skopeo have stored. */
   credentials?: RegistryCredentials | undefined;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is accepted by default. */
   isInsecure?: boolean | undefined;
-  /** True to use the place where registries.conf says that a repository is. Default: the one that is named, as for a push. */
+  /** True to use the `location` of a repository in registries.conf. Default: the repository as it is named, as for a push. */
   followsLocation?: boolean;
   /** The scopes of GitHub's cache that this process has opened. */
   github?: GithubCaches | undefined;
@@ -45,7 +45,7 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
   );
 }
 
-/** Opens the same for reading. A repository is read from its mirrors, and from itself where they fail. */
+/** Opens a store for reading. A repository is read from its mirrors, and from itself where they fail. */
 export function openBlobSource(address: string, dependencies: StoreDependencies): BlobSource {
   if (isGithub(address)) return openGithubStore(address, dependencies);
   const { kind, place } = parseAddress(address);
@@ -53,7 +53,7 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
   const { location, mirrors } = usableSettings(place, dependencies);
   const { registry, address: named } = parseRepository(place);
   const open = ({ reads, ...place }: RegistryEndpoint, retries?: number) => {
-    // Given credentials are those of the registry that is named, and no other may see them.
+    // The credentials belong to the named registry, and no other may get them.
     const isNamed = place.repository.registry === registry;
     const client = openClient(
       place,
@@ -65,12 +65,12 @@ export function openBlobSource(address: string, dependencies: StoreDependencies)
   return createMirroredSource(
     named,
     open(location),
-    // Instead of another attempt, the next place is asked.
+    // After a failure, the next endpoint is tried instead of another attempt.
     mirrors.map((mirror) => open(mirror, 0)),
   );
 }
 
-/** Opens what refers to the manifests of `docker://HOST/NAME`, at the place that is named. Sends no request. */
+/** Opens the referrers of the manifests of `docker://HOST/NAME`. Sends no request. */
 export function openReferrers(address: string, dependencies: StoreDependencies): Referrers {
   const { kind, place } = parseAddress(address);
   if (kind !== "docker://") throw new Error(`${address} is not a repository of a registry`);
@@ -112,14 +112,14 @@ function openClient(
 
 interface OpenEndpoint extends Pick<RegistryEndpoint, "reads"> {
   client: RegistryClient;
-  store: Asked;
+  store: EndpointStore;
 }
 
-type Asked = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob" | "readPart">;
+type EndpointStore = Pick<BlobSource, "getManifest" | "findDigest" | "hasBlob" | "readPart">;
 
 /**
- * Creates a source that asks mirrors before the repository itself. One that lacks something is asked for other things later; one
- * that fails is not asked again.
+ * Creates a source that reads from mirrors before the repository itself. A mirror that lacks something is used for later reads, one
+ * that fails is not.
  */
 function createMirroredSource(
   address: string,
@@ -129,16 +129,16 @@ function createMirroredSource(
   const failures = new Map<OpenEndpoint, string>();
   const working = () => mirrors.filter((mirror) => !failures.has(mirror));
 
-  /** Asks the mirrors, then the registry itself. `reads`: what a place must have to be asked. */
-  async function ask<T>(
-    reads: "tags" | "digests",
-    question: (store: Asked) => Promise<T | undefined>,
+  /** Reads from the mirrors that serve `kind`, then from the registry itself. */
+  async function readFirst<T>(
+    kind: "tags" | "digests",
+    read: (store: EndpointStore) => Promise<T | undefined>,
     signal: AbortSignal,
   ): Promise<T | undefined> {
-    const found = await askMirrors(reads, question, signal);
+    const found = await readMirrors(kind, read, signal);
     if (found !== undefined) return found;
     try {
-      return await question(origin.store);
+      return await read(origin.store);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof BoughError) || failures.size === 0) throw error;
@@ -150,16 +150,16 @@ function createMirroredSource(
     }
   }
 
-  async function askMirrors<T>(
-    reads: "tags" | "digests",
-    question: (store: Asked) => Promise<T | undefined>,
+  async function readMirrors<T>(
+    kind: "tags" | "digests",
+    read: (store: EndpointStore) => Promise<T | undefined>,
     signal: AbortSignal,
   ): Promise<T | undefined> {
-    const skipped = reads === "digests" ? "tags" : "digests";
+    const skipped = kind === "digests" ? "tags" : "digests";
     for (const mirror of working()) {
       if (mirror.reads === skipped) continue;
       try {
-        const found = await question(mirror.store);
+        const found = await read(mirror.store);
         if (found !== undefined) return found;
       } catch (error) {
         signal.throwIfAborted();
@@ -173,14 +173,18 @@ function createMirroredSource(
   return {
     address,
     getManifest: (reference, signal) =>
-      ask(isDigest(reference) ? "digests" : "tags", (store) => store.getManifest(reference, signal), signal),
-    findDigest: (tag, signal) => ask("tags", (store) => store.findDigest(tag, signal), signal),
+      readFirst(
+        isDigest(reference) ? "digests" : "tags",
+        (store) => store.getManifest(reference, signal),
+        signal,
+      ),
+    findDigest: (tag, signal) => readFirst("tags", (store) => store.findDigest(tag, signal), signal),
     hasBlob: async (blob, signal) => {
-      const asksOne = async (store: Asked) => ((await store.hasBlob(blob, signal)) ? true : undefined);
-      return (await ask("digests", asksOne, signal)) === true;
+      const has = async (store: EndpointStore) => ((await store.hasBlob(blob, signal)) ? true : undefined);
+      return (await readFirst("digests", has, signal)) === true;
     },
     readPart: (blob, part, signal) =>
-      ask("digests", async (store) => store.readPart?.(blob, part, signal), signal),
+      readFirst("digests", async (store) => store.readPart?.(blob, part, signal), signal),
     async openBlob(blob, signal, checks) {
       const [first = origin, ...others] = [...working(), origin];
       const clients = [first.client, ...others.map(({ client }) => client)] as const;
@@ -191,26 +195,26 @@ function createMirroredSource(
       if (others.length === 0) return downloadBlob(clients, blob, { signal, checks });
       const used = new Set<RegistryClient>();
       const onChunk = (client: RegistryClient) => void used.add(client);
-      // Checked here for any reader: it can then begin again with the next place.
+      // The digest is checked for each reader, which can then begin again with the next endpoint.
       const chunks = await downloadBlob(clients, blob, { signal, checks: "digest", onFailure, onChunk });
-      return blaming(chunks, (message) => {
-        const guilty = working().filter(({ client }) => used.has(client));
-        for (const mirror of guilty) failures.set(mirror, message);
-        return guilty.length > 0;
+      return reportingWrongBlob(chunks, (message) => {
+        const usedMirrors = working().filter(({ client }) => used.has(client));
+        for (const mirror of usedMirrors) failures.set(mirror, message);
+        return usedMirrors.length > 0;
       });
     },
   };
 }
 
-/** Passes a blob on. Calls `blame` if it is wrong, which returns true if a mirror may be to blame. */
-async function* blaming(
+/** Passes a blob on. Calls `onWrongBlob` if it is wrong, which returns true if a mirror has sent part of it. */
+async function* reportingWrongBlob(
   chunks: AsyncIterable<Uint8Array>,
-  blame: (message: string) => boolean,
+  onWrongBlob: (message: string) => boolean,
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* chunks;
   } catch (error) {
     if (!(error instanceof WrongBlobError)) throw error;
-    throw new WrongBlobError(error.message, { isOfMirror: blame(error.message) });
+    throw new WrongBlobError(error.message, { isOfMirror: onWrongBlob(error.message) });
   }
 }

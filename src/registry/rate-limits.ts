@@ -1,24 +1,24 @@
-/** What registries have said about the number of requests that they take: one knowledge for all clients of a process. */
+/** Limits of requests to registries, by their responses. All clients of a process share them. */
 import type { Clock } from "../clock.ts";
 
-/** How a request has ended. `refusedFor`: the registry takes no more for so many milliseconds. `failed`: it has said nothing. */
+/** How a request has ended. `refusedFor`: the registry accepts no more for so many milliseconds. `failed`: there was no response. */
 export type RequestOutcome = "answered" | "failed" | { refusedFor: number };
 
 export interface RateLimits {
   /**
-   * Waits until a host takes another request. `counts`: false for one that may wait for others of the same host, as a body that is read
-   * from there does. It waits as long as the host has asked for, and takes none of the places.
+   * Waits until a host accepts another request. Returns the function to call when the request has ended. `counts`: false for a request
+   * whose body is read from the same host: it waits for the time that the host has asked for, but not for other requests.
    */
   enter(host: string, counts: boolean, signal: AbortSignal): Promise<(outcome: RequestOutcome) => void>;
 }
 
-/** A longer time is not waited for by anybody: each request learns that it is refused. */
+/** If a host asks for a longer time, requests are sent, and fail. */
 const maxHeldMilliseconds = 300_000;
 
 interface Host {
-  /** Milliseconds since the epoch. No request is sent before. */
+  /** Milliseconds since the epoch, before which no request is sent. */
   until: number;
-  /** How many requests may be under way: halved by each refusal, and one more after as many responses as there are. */
+  /** The limit of concurrent requests: halved by each refusal, and increased by one after as many responses. */
   limit: number;
   active: number;
   waiting: (() => void)[];
@@ -42,15 +42,15 @@ export function createRateLimits(clock: Clock): RateLimits {
         waiting: [],
       }));
       if (counts) {
-        while (host.active >= host.limit) await turn(host, signal);
-        // Taken while it waits: those behind it would only wait, too.
+        while (host.active >= host.limit) await waitForTurn(host, signal);
+        // The request counts while it waits, too: those behind it would only wait, as well.
         host.active += 1;
       }
       const leave = () => {
         if (counts) free(host);
       };
       try {
-        await pause(host, clock, signal);
+        await waitUntilAllowed(host, clock, signal);
       } catch (error) {
         leave();
         throw error;
@@ -68,7 +68,7 @@ export function createRateLimits(clock: Clock): RateLimits {
   };
 }
 
-async function pause(host: Host, clock: Clock, signal: AbortSignal): Promise<void> {
+async function waitUntilAllowed(host: Host, clock: Clock, signal: AbortSignal): Promise<void> {
   for (let seen = 0; host.until > clock.now() && host.until !== seen; ) {
     seen = host.until;
     await clock.sleep(seen - clock.now(), signal);
@@ -82,7 +82,7 @@ function free(host: Host): void {
   for (const start of host.waiting.splice(0, Math.max(0, room))) start();
 }
 
-function turn(host: Host, signal: AbortSignal): Promise<void> {
+function waitForTurn(host: Host, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const leave = () => {

@@ -1,5 +1,5 @@
 /**
- * Manifests that are about another one, such as its signatures.
+ * Manifests that refer to another one as their subject, such as its signatures.
  * https://github.com/opencontainers/distribution-spec/blob/main/spec.md#listing-referrers
  */
 import type { Clock } from "../clock.ts";
@@ -13,16 +13,16 @@ import { createRegistryStore, putManifest } from "./registry-store.ts";
 
 /** A manifest that names another one as its subject. */
 export interface Referrer extends Descriptor {
-  /** What it is: the media type of a Sigstore bundle. Not every registry says so. */
+  /** Its type, such as the media type of a Sigstore bundle. Some registries leave it out. */
   artifactType?: string;
 }
 
 export interface Referrers {
-  /** The repository that they are in. */
+  /** The repository of the referrers. */
   store: BlobStore;
-  /** Lists those of a manifest. */
+  /** Lists the referrers of a manifest. */
   list(subject: Pick<Descriptor, "digest">, signal: AbortSignal): Promise<Referrer[]>;
-  /** Stores a manifest, which names its subject. `referrer`: its descriptor, as lists have it. */
+  /** Stores a manifest that names its subject. `referrer`: its descriptor for the list of referrers. */
   add(
     subject: Pick<Descriptor, "digest">,
     referrer: Referrer,
@@ -31,19 +31,19 @@ export interface Referrers {
   ): Promise<void>;
 }
 
-/** A registry without these lists responds so. */
+/** The statuses of a registry without the referrers API. */
 const unsupportedStatuses = [400, 404, 405];
 const maxPages = 100;
-/** Of the index under a tag: another writer may have replaced it since it was read. */
+/** The limit of attempts to write the index under a tag: another writer may have replaced it since it was read. */
 const maxWrites = 5;
-const betweenWritesMilliseconds = 200;
+const rewriteDelayMilliseconds = 200;
 
 export function createReferrers(client: RegistryClient, clock: Pick<Clock, "sleep">): Referrers {
   const store = createRegistryStore(client);
   const { name } = client.repository;
 
-  /** Returns `undefined` if the registry has no such lists. */
-  async function listByRegistry(digest: string, signal: AbortSignal): Promise<Referrer[] | undefined> {
+  /** Returns `undefined` if the registry lacks the referrers API. */
+  async function listByApi(digest: string, signal: AbortSignal): Promise<Referrer[] | undefined> {
     const found: Referrer[] = [];
     let path: string | URL = `referrers/${digest}`;
     for (let page = 1; page <= maxPages; page++) {
@@ -69,7 +69,7 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
     return index === undefined ? [] : readReferrers(index.bytes);
   }
 
-  /** Adds a referrer to the index under a tag that stands in for a list. */
+  /** Adds a referrer to the index under the fallback tag. */
   async function addByTag(digest: string, referrer: Referrer, signal: AbortSignal): Promise<void> {
     const tag = fallbackTag(digest);
     for (let written = 0; ; written++) {
@@ -78,8 +78,8 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
       const manifests: unknown[] = Array.isArray(record?.manifests) ? record.manifests : [];
       if (manifests.some((entry) => parseDescriptor(entry)?.digest === referrer.digest)) return;
       if (written === maxWrites) break;
-      // Others write, too, or the registry shows the tag as it was a moment ago.
-      if (written > 0) await clock.sleep(written * betweenWritesMilliseconds, signal);
+      // Another writer has replaced it, or the registry still returns the old index.
+      if (written > 0) await clock.sleep(written * rewriteDelayMilliseconds, signal);
       const text = JSON.stringify({
         ...{ schemaVersion: 2, mediaType: mediaTypes.index },
         ...record,
@@ -87,15 +87,15 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
       });
       await store.putManifest(tag, { mediaType: mediaTypes.index, bytes: Buffer.from(text) }, signal);
     }
-    throw new BoughError(`others keep replacing ${client.repository.address}:${tag}`, {
-      hint: "Try again: each writer adds what it has to the index under this tag.",
+    throw new BoughError(`other writers keep replacing ${client.repository.address}:${tag}`, {
+      hint: "Try again: each writer adds its referrers to the index under this tag.",
     });
   }
 
   return {
     store,
     async list({ digest }, signal) {
-      return (await listByRegistry(digest, signal)) ?? (await listByTag(digest, signal));
+      return (await listByApi(digest, signal)) ?? (await listByTag(digest, signal));
     },
     async add({ digest }, referrer, bytes, signal) {
       const headers = await putManifest(
@@ -104,13 +104,13 @@ export function createReferrers(client: RegistryClient, clock: Pick<Clock, "slee
         { mediaType: referrer.mediaType, bytes },
         signal,
       );
-      // By this header, the registry says that its list of the subject has the manifest.
+      // With this header, the registry confirms that its list has the manifest.
       if (headers.get("oci-subject") === null) await addByTag(digest, referrer, signal);
     },
   };
 }
 
-/** Returns the descriptor of a manifest as a list of referrers has it. */
+/** Returns the descriptor of a manifest for a list of referrers. */
 export function referrerOf(
   bytes: Uint8Array,
   artifactType: string,

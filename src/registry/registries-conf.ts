@@ -1,4 +1,4 @@
-/** What the machine and its user say about registries: https://github.com/containers/image/blob/main/docs/containers-registries.conf.5.md */
+/** The machine's and the user's settings for registries: https://github.com/containers/image/blob/main/docs/containers-registries.conf.5.md */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../errors.ts";
@@ -7,12 +7,12 @@ import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
 import { errorCode, reasonOf } from "../system-error.ts";
 import { hub, parseMirror, parseRepository, type Repository, verifiesTls } from "./repository.ts";
 
-/** A repository that has the images of another one. */
+/** A repository from which another one's images are read, such as a mirror. */
 export interface RegistryEndpoint {
   repository: Repository;
-  /** Needs no TLS, or has an unknown certificate. */
+  /** True if it may lack TLS, or have an unknown certificate. */
   isInsecure: boolean;
-  /** What is asked of it: a mirror's tags may be older. */
+  /** The kinds of references that are read from it: a mirror's tags may be older. */
   reads: "all" | "digests" | "tags";
 }
 
@@ -23,13 +23,13 @@ interface RegistrySettings {
   isBlocked: boolean;
   /** The repository itself. Pushes go there, as with other tools. */
   named: RegistryEndpoint;
-  /** The place it is at: `named`, unless `location` says something else. */
+  /** The repository's `location` in the settings; without one, the same as `named`. */
   location: RegistryEndpoint;
-  /** They are asked before the location, in this order. */
+  /** Mirrors, in the order in which they are tried before the location. */
   mirrors: readonly RegistryEndpoint[];
 }
 
-/** Returns what the entry of the longest prefix of the repository says, and which mirrors `BOUGH_REGISTRY_MIRROR` adds for Docker Hub. */
+/** Returns the settings of the longest prefix of the repository, with the mirrors of `BOUGH_REGISTRY_MIRROR` for Docker Hub. */
 export function findSettings(
   repository: Repository,
   environment: Environment,
@@ -82,7 +82,7 @@ export function credentialHelpersIn(environment: Environment): unknown {
   return main === undefined ? undefined : readToml(main)?.["credential-helpers"];
 }
 
-/** The command line counts more than the configuration. */
+/** Returns true if any certificate is accepted. The command line overrides the settings. */
 function acceptsAny({ registry }: Repository, isInsecure: boolean, environment: Environment): boolean {
   return !verifiesTls(registry, environment) || (isInsecure && environment.BOUGH_TLS_VERIFY === undefined);
 }
@@ -107,7 +107,7 @@ function readsOf(mirror: JsonRecord, onlyDigests: boolean): RegistryEndpoint["re
   return name === "digest-only" || name === "tag-only" ? reads[name] : "all";
 }
 
-/** Returns how much of a repository a prefix stands for; 0 if it is not one of it. */
+/** Returns the length of the part of a repository that a prefix matches; 0 if it does not match. */
 function matchedLength(prefix: string, written: string): number {
   if (prefix === "") return 0;
   if (!prefix.startsWith("*.")) return `${written}/`.startsWith(`${prefix}/`) ? prefix.length : 0;
@@ -122,13 +122,13 @@ function configurationFiles(environment: Environment, system: string | undefined
   const parents = [system, XDG_CONFIG_HOME || inHome(environment, ".config")]
     .filter((parent) => parent !== undefined)
     .map((parent) => join(parent, "containers"));
-  // Of the main files, the user's replaces the machine's; of the others, all count.
+  // The user's main file replaces the machine's. All files of registries.conf.d apply.
   const main = parents.map((parent) => join(parent, "registries.conf")).findLast((path) => existsSync(path));
   const others = parents.flatMap((parent) => filesIn(join(parent, "registries.conf.d"), /\.conf$/));
   return [...(main === undefined ? [] : [main]), ...others];
 }
 
-/** Returns the files of a directory of configurations, by name; none of one that is missing or not for this user. */
+/** Returns a directory's files that match, sorted by name; none if the directory is missing or not readable. */
 export function filesIn(directory: string, pattern: RegExp): string[] {
   try {
     return readdirSync(directory)

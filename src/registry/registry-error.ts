@@ -13,7 +13,7 @@ interface Details {
   cause?: unknown;
 }
 
-/** A request that a registry has not fulfilled. */
+/** Thrown for a failed request to a registry. */
 export class RegistryError extends BoughError {
   override readonly name: string = "RegistryError";
   readonly status: number | undefined;
@@ -28,7 +28,7 @@ export class RegistryError extends BoughError {
   }
 }
 
-/** A registry has stored something else than what was sent, by the digest in its response. */
+/** Thrown if a registry has stored something else than what was sent, by the digest in its response. */
 export class WrongDigestError extends RegistryError {
   constructor(registry: string, sent: string, stored: string) {
     super(`${registry} has stored ${stored} in place of ${sent}, which it was sent`, {
@@ -38,7 +38,7 @@ export class WrongDigestError extends RegistryError {
   }
 }
 
-/** A registry has returned another manifest than the one that was asked for by digest: it may be no registry at all. */
+/** Thrown if a registry returns another manifest than the requested digest: it may not be a registry at all. */
 export class WrongManifestError extends RegistryError {
   constructor(registry: string, digest: string) {
     super(`${registry} returns something else for the manifest ${digest}`, {
@@ -48,11 +48,11 @@ export class WrongManifestError extends RegistryError {
   }
 }
 
-/** Returns the message for a response: method, address, status, and what the registry says. */
+/** Returns the message for a response: method, address, status, and the registry's own message. */
 export function responseText(call: CallName, status: number, body: string): string {
-  const said = messageIn(body);
-  const answered = `${callName(call)} responded with ${statusWords(status)}`;
-  return said === undefined ? answered : `${answered}: ${said}`;
+  const message = messageIn(body);
+  const responded = `${callName(call)} responded with ${statusWords(status)}`;
+  return message === undefined ? responded : `${responded}: ${message}`;
 }
 
 /** Returns the codes of all errors in a response: https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */

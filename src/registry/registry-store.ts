@@ -16,8 +16,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
   const pull = [`repository:${name}:pull`];
   const push = [`repository:${name}:pull,push`];
 
-  /** Throws if the registry says that it has stored something else. Not every registry says what. */
-  /** Begins an upload. Returns its address, or `undefined` if the registry has the blob now. */
+  /** Begins an upload. Returns its address, or `undefined` if the registry has mounted the blob. */
   async function begin(query: string, scopes: readonly string[], signal: AbortSignal) {
     const headers = { "content-length": "0" };
     const response = await client.once(
@@ -27,7 +26,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
     return response.status === 201 ? undefined : uploadAddress(response, client);
   }
 
-  /** Ends an upload that is not needed. One that can't be ended is left to the registry, which forgets it some day. */
+  /** Cancels an upload that is not needed. If that fails, the registry's own cleanup removes it some day. */
   async function endUpload(session: URL, scopes: readonly string[], signal: AbortSignal): Promise<void> {
     try {
       await client.once({ method: "DELETE", path: session, scopes }, signal);
@@ -119,11 +118,11 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const query = `?${new URLSearchParams({ from, mount: digest })}`;
       try {
         const session = await client.repeat(() => begin(query, scopes, signal), signal);
-        // A registry that can't mount it begins an upload. It may be a blob that the repository has, or that is packed first.
+        // A registry that can't mount the blob begins an upload, which the caller may not need: it may have to pack the blob first.
         if (session !== undefined) await endUpload(session, scopes, signal);
         return session === undefined;
       } catch (error) {
-        // The user may not be allowed to read the other repository, and what else fails need not concern the upload.
+        // The user may lack access to the other repository, and other failures of a mount need not affect an upload.
         if (error instanceof RegistryError && error.status !== undefined) return false;
         throw error;
       }
@@ -131,7 +130,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
   };
 }
 
-/** A `Location` may be relative. One without TLS, of a registry behind a proxy with it, means the proxy. */
+/** Returns the `Location` of an upload, which may be relative. If it lacks TLS, the registry is behind a proxy that has it. */
 function uploadAddress(
   { headers, url }: RegistryResponse,
   { isInsecure }: Pick<RegistryClient, "isInsecure">,
@@ -139,13 +138,13 @@ function uploadAddress(
   const location = URL.parse(headers.get("location") ?? "", url.href);
   if (!headers.has("location") || location === null || !/^https?:$/.test(location.protocol))
     throw new RegistryError(
-      `POST ${shownAddress(url)} responded without the address of an upload: is ${url.host} a registry?`,
+      `POST ${shownAddress(url)} responded without a Location for the upload: is ${url.host} a registry?`,
       { isTransient: false },
     );
   if (location.host === url.host) location.protocol = url.protocol;
   if (isDowngrade(url, location) && !isInsecure)
     throw new RegistryError(
-      `POST ${shownAddress(url)} has the upload sent to ${shownAddress(location)}, which is not encrypted`,
+      `POST ${shownAddress(url)} redirects the upload to ${shownAddress(location)}, which is not encrypted`,
       { isTransient: false },
     );
   return location;
@@ -168,7 +167,7 @@ async function collect(chunks: AsyncIterable<Uint8Array>, size: number): Promise
   return bytes;
 }
 
-/** Stores a manifest. Returns the headers of the response, by which a registry says what it has done with it. */
+/** Stores a manifest. Returns the headers of the response. */
 export async function putManifest(
   client: RegistryClient,
   reference: string,
@@ -187,7 +186,7 @@ export async function putManifest(
   return headers;
 }
 
-/** Throws if the registry says that it has stored something else. */
+/** Throws if the registry's response names another digest. Some registries name none. */
 function requireDigest(client: RegistryClient, sent: string, headers: RegistryResponse["headers"]): void {
   const stored = headers.get("docker-content-digest");
   if (isDigest(stored) && stored !== sent)

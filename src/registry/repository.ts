@@ -16,7 +16,7 @@ export const hub = "docker.io";
 /** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests */
 const namePattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 
-/** Parses `HOST/NAME`, without a tag or a digest. Unless it `hasHost`, a name without one is that of Docker Hub. */
+/** Parses `HOST/NAME`, without a tag or a digest. Unless `hasHost` is true, a name without a host belongs to Docker Hub. */
 export function parseRepository(text: string, hasHost = false): Repository {
   const written = hasHost ? text.slice(0, Math.max(text.indexOf("/"), 0)) : registryHost(text);
   const registry = /^(index|registry-1)\.docker\.io$/.test(written) ? hub : written;
@@ -30,7 +30,7 @@ export function parseRepository(text: string, hasHost = false): Repository {
   return { registry, host, name, address: `docker://${registry}/${name}` };
 }
 
-/** Returns the whole name of `app:1`, as docker keeps it: `docker.io/library/app:1`. A name that no registry can have stays as it is. */
+/** Returns the full name of a tag, as docker stores it: `docker.io/library/app:1` for `app:1`. An invalid name stays as it is. */
 export function normalizedName(tag: string): string {
   const [, name = tag, rest = ""] = /^(.*?)(:[^:/]*)?$/.exec(tag) ?? [];
   try {
@@ -61,18 +61,18 @@ export function registryHost(name: string): string {
   return isHost ? first : "docker.io";
 }
 
-/** True for a registry on this machine, which Docker trusts without TLS. */
+/** True for a registry on this machine, which Docker uses without TLS. */
 export function isLoopback(registry: string): boolean {
   const host = registry.replace(/:\d+$/, "");
   return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }
 
-/** True if the response to a request with TLS leads to an address without it. */
+/** True if a redirect leads from an address with TLS to one without. */
 export function isDowngrade(from: URL, to: URL): boolean {
   return from.protocol === "https:" && to.protocol === "http:";
 }
 
-/** True for a registry whose certificate is checked: as the user says, else not for those of this machine. */
+/** True for a registry whose certificate is verified: by the user's setting, else for all that are not on this machine. */
 export function verifiesTls(
   registry: string,
   { BOUGH_TLS_VERIFY }: Readonly<Record<string, string | undefined>>,

@@ -38,7 +38,7 @@ async function prefetchSources(text: string, clock: Clock = systemClock) {
     eagerUploads: {
       contents: undefined,
       offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
-      hashOnTheWay: async () => undefined,
+      hashWhileSending: async () => undefined,
     },
     clock,
     signal: new AbortController().signal,

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { localFileSystem, cacheFileSystem } from "../../src/context/file-system/file-system.ts";
+import { cacheFileSystem, localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test("results are remembered, but a missing file is looked up again", () => {

@@ -74,11 +74,11 @@ test("the machine's authorities are added once, when a certificate is not accept
   const [host, before] = ["other.example", trust.for("other.example")];
   expect(before).toBeUndefined();
   expect(trust.for("r.example")).toMatchObject({ cert: "cert", key: "key" });
-  expect(trust.widen(host, before)).toBe(true);
+  expect(trust.addMachineAuthorities(host, before)).toBe(true);
   expect(trust.for(host)?.ca?.[0]).toBe(readFileSync(join(home, "bundle.crt"), "utf8"));
-  expect(trust.widen(host, trust.for(host))).toBe(false);
+  expect(trust.addMachineAuthorities(host, trust.for(host))).toBe(false);
   const given = createTlsTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places);
-  expect(given.widen(host, given.for(host))).toBe(false);
+  expect(given.addMachineAuthorities(host, given.for(host))).toBe(false);
   expect(createTlsTrust({}, true, places).for(host)).toEqual({ rejectUnauthorized: false });
 });
 

@@ -149,7 +149,7 @@ test("an identity token is exchanged, and goes to the token server only", async 
 
 test.each<[string, () => Response, string]>([
   ["an error", () => new Response("no", { status: 403 }), "/token responded with 403 Forbidden: no"],
-  ["a page", () => new Response("<p>"), "/token responded with something else than a token"],
+  ["a page", () => new Response("<p>"), "/token responded with invalid JSON instead of a token"],
   ["no token", () => Response.json({}), "/token responded without a token"],
   ["a token of two lines", () => Response.json({ token: "a\nb: c" }), "/token responded without a token"],
 ])("a token server that responds with %s is named", async (_, respond, message) => {

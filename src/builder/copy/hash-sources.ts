@@ -6,9 +6,9 @@ import type { InputObserver } from "../contexts/named-context.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import type { EagerUploads } from "../prefetch.ts";
 
-type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
+type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashWhileSending"> & {
   cache: ContextHashes;
-  eagerUploads: Pick<EagerUploads, "offer"> & Partial<Pick<EagerUploads, "contents" | "hashOnTheWay">>;
+  eagerUploads: Pick<EagerUploads, "offer"> & Partial<Pick<EagerUploads, "contents" | "hashWhileSending">>;
   /** Resolves when it is decided whether the files have to be sent. Default: that is known already. */
   decided?: Promise<unknown>;
   inputs: InputObserver | undefined;
@@ -37,7 +37,7 @@ export async function hashSources(
   const before = options.cache.unsaved;
   const hashed = await hashEach(files, {
     ...options,
-    hashOnTheWay: async (file, onBytes) => eagerUploads.hashOnTheWay?.(file, onBytes, decided),
+    hashWhileSending: async (file, onBytes) => eagerUploads.hashWhileSending?.(file, onBytes, decided),
     onContent: eagerUploads.contents?.keep,
     onHash(file, sha256) {
       file.list.setHash(file, sha256);

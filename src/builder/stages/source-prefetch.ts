@@ -27,7 +27,7 @@ interface SourcePrefetchOptions {
   ignore: IgnoreRules;
   hashes: ContextHashes;
   fileStates: Pick<FileStates, "hasSources">;
-  eagerUploads: Pick<EagerUploads, "offer" | "hashOnTheWay" | "contents">;
+  eagerUploads: Pick<EagerUploads, "offer" | "hashWhileSending" | "contents">;
   inputs?: InputObserver | undefined;
   whyLeftOut?: WhyLeftOut | undefined;
   clock: Clock;

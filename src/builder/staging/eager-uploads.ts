@@ -10,7 +10,7 @@ import { add, type Content, createWaitingSteps, type WaitingStep } from "./waiti
 export const noEagerUploads: EagerUploads = {
   contents: undefined,
   offer() {},
-  hashOnTheWay: async () => undefined,
+  hashWhileSending: async () => undefined,
   markNeeded() {},
   markNew() {},
   markUncertain() {},
@@ -97,7 +97,7 @@ export function createEagerUploads(options: EagerUploadsOptions): EagerUploads {
       waiting.push({ absolutePath, sha256, size });
       sendNext();
     },
-    async hashOnTheWay(file, onBytes, decided) {
+    async hashWhileSending(file, onBytes, decided) {
       const isNeeded = await need.settle(decided);
       if (!isNeeded || unhashed.sending !== undefined || signal.aborted) return undefined;
       return unhashed.send(file, onBytes);

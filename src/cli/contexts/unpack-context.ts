@@ -19,7 +19,7 @@ import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { fileTime } from "../../clock.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { keepsModes } from "../../context/file-system/file-system.ts";
-import { checkLocalNames, otherSpelling } from "../../context/file-system/local-name.ts";
+import { checkLocalNames, nameCollision } from "../../context/file-system/local-name.ts";
 import type { RecordedModes } from "../../context/file-system/recorded-modes.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { detectCompression } from "../../image/compression.ts";
@@ -188,7 +188,7 @@ async function putInPlace(
       write(path);
     } catch (error) {
       // The tree was empty, and no two entries have the same name.
-      if (errorCode(error) === "EEXIST") throw otherSpelling(`${name}: ${entry.path}`, advice);
+      if (errorCode(error) === "EEXIST") throw nameCollision(`${name}: ${entry.path}`, advice);
       if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
       throw refusal(
         name,

@@ -1,6 +1,6 @@
 import { chmodSync, linkSync, lstatSync, mkdirSync, rmSync, type Stats, symlinkSync } from "node:fs";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { checkLocalNames, createSpellingCheck, otherSpelling } from "../../context/file-system/local-name.ts";
+import { checkLocalNames, createSpellingCheck, nameCollision } from "../../context/file-system/local-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { TreeEntry } from "../../image/tree-entry.ts";
 import { reasonOf } from "../../system-error.ts";
@@ -172,7 +172,7 @@ function makeDirectory(path: string, written: Written, mode: number): Directory 
   const known = written.directories.get(path);
   if (known !== undefined) return known;
   const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats !== undefined && written.hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
+  if (stats !== undefined && written.hasOtherSpelling(path)) throw nameCollision(path, localNameAdvice);
   const isInTheWay = stats?.isDirectory() === false;
   if (isInTheWay && written.style === "plain") throw notDirectory(path, stats);
   if (isInTheWay) rmSync(path);
@@ -193,7 +193,7 @@ function notDirectory(path: string, stats: Stats): BoughError {
 function removeOld(path: string, { hasOtherSpelling, style }: Written): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  if (hasOtherSpelling(path)) throw otherSpelling(path, localNameAdvice);
+  if (hasOtherSpelling(path)) throw nameCollision(path, localNameAdvice);
   if (stats.isDirectory() && style === "plain")
     throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
   rmSync(path, { recursive: stats.isDirectory() });

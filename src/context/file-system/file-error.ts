@@ -24,7 +24,7 @@ export function changedError(contextPath: string, how: "changed" | "vanished", c
   });
 }
 
-/** Returns the error for a failed call that names something that was there just before: it may have been replaced since. */
+/** Returns the error for a failed call on a path that existed just before: something else may have replaced it since. */
 export function readError(action: string, contextPath: string, error: unknown): BoughError {
   if (isMissing(error)) return changedError(contextPath, "vanished", error);
   // EINVAL: it was a link. ENXIO: it is a pipe or a socket.
@@ -32,9 +32,10 @@ export function readError(action: string, contextPath: string, error: unknown): 
   return isOther ? changedError(contextPath, "changed", error) : fileError(action, contextPath, error);
 }
 
-/** Names and link targets that are not UTF-8. bough, like BuildKit's protocol, has paths as text: such a file can't be copied. */
-
-/** True if some bytes of the text may have been replaced, since they are not UTF-8. */
+/**
+ * Returns true if a name or link target may have had bytes that are not UTF-8, which Bun replaces. bough, like BuildKit's protocol,
+ * has paths as text: a file with such a name can't be copied.
+ */
 export function mayBeReplaced(text: string): boolean {
   return text.includes("\uFFFD");
 }
@@ -64,7 +65,7 @@ export function undecodableTarget(contextPath: string, absolutePath: string): Bo
 
 const hint = "Rename it, or leave it out with an ignore rule.";
 
-/** `caf\xe9` */
+/** Escapes all bytes that are not printable ASCII: `caf\xe9`. */
 function escaped(bytes: Buffer): string {
   return bytes
     .toString("latin1")

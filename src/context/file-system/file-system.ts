@@ -12,15 +12,15 @@ export interface FileSystem {
   stat(path: string): Stats;
   readLink(path: string): string;
   /**
-   * True if it gives a file under other names than its directory lists: with another case of letters, or another form of accents.
-   * In an image only the one that is listed counts, and ignore rules are about that.
+   * True if a file opens under names that its directory does not list: in another case, or with another form of accents. An image
+   * has only the listed name, and ignore rules match that.
    */
   foldsNames?: boolean;
 }
 
 const nativeFileSystem: FileSystem = {
   readDirectory: (path) => withOpenDirectory(path, (place) => readdirSync(place)),
-  // This may be the state of another file if a directory is replaced by a link: then the file itself can't be opened.
+  // If a link replaces a directory, this may be the state of another file. Opening that fails.
   stat: (path) => lstatSync(path),
   readLink: (path) => withOpenParent(path, (place) => readlinkSync(place)),
 };
@@ -34,7 +34,7 @@ export const localFileSystem: FileSystem =
 /** False on Windows, where neither files have modes, nor every user may make links. */
 export const keepsModes: boolean = process.platform !== "win32";
 
-/** Converts a path that comes from the system or from a user to that form. */
+/** Converts a path of the system or of a user to the form with `/`. */
 export const localPath: (path: string) => string =
   process.platform === "win32" ? withSlashes : (path) => path;
 
@@ -43,7 +43,7 @@ const permissionBits = 0o7777;
 const permissions = 0o755;
 
 /**
- * Returns `files` with `/` as the only separator, and with the modes that Docker makes up. Windows also treats a backslash as a
+ * Returns `files` with `/` as the only separator, and with the modes that Docker's client sends. Windows also treats a backslash as a
  * separator: a path with one could lead out of the context undetected, and no file has such a name.
  */
 export function windowsFileSystem(files: FileSystem): FileSystem {
@@ -70,28 +70,28 @@ function withPermissions(stats: Stats): Stats {
 }
 
 /**
- * Returns a file system that keeps its first answers, for many questions about one moment. It remembers a limited number of
- * answers, the first ones, as those paths are asked for repeatedly. For the rest of a large context, `files` is asked each time.
+ * Returns a file system that caches results, so that all of them are of one moment. It caches a limited number, the first ones,
+ * since those paths are read repeatedly. For the rest of a large context, it calls `files` each time.
  */
 export function cacheFileSystem(files: FileSystem): FileSystem {
   return {
     ...files,
-    readDirectory: remember((path) => files.readDirectory(path)),
-    stat: remember((path) => files.stat(path)),
-    readLink: remember((path) => files.readLink(path)),
+    readDirectory: cached((path) => files.readDirectory(path)),
+    stat: cached((path) => files.stat(path)),
+    readLink: cached((path) => files.readLink(path)),
   };
 }
 
-const maxRemembered = 10_000;
+const maxCached = 10_000;
 
-/** Failures are not remembered: they end the search that asked. */
-function remember<Answer extends object | string>(ask: (path: string) => Answer): (path: string) => Answer {
-  const answers = new Map<string, Answer>();
+/** Failures are not cached: they end the search. */
+function cached<Result extends object | string>(call: (path: string) => Result): (path: string) => Result {
+  const results = new Map<string, Result>();
   return (path) => {
-    const known = answers.get(path);
+    const known = results.get(path);
     if (known !== undefined) return known;
-    const answer = ask(path);
-    if (answers.size < maxRemembered) answers.set(path, answer);
-    return answer;
+    const result = call(path);
+    if (results.size < maxCached) results.set(path, result);
+    return result;
   };
 }

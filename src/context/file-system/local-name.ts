@@ -11,7 +11,7 @@ import { displayPath } from "./display-path.ts";
  */
 export function checkLocalNames(names: readonly string[], platform: NodeJS.Platform, advice: string): void {
   for (const name of names) {
-    const reason = refusalOf(name, platform);
+    const reason = invalidReason(name, platform);
     if (reason !== undefined)
       throw new BoughError(`${displayPath(names.join("/"))} can't be written to this machine: ${reason}`, {
         hint: advice,
@@ -19,15 +19,15 @@ export function checkLocalNames(names: readonly string[], platform: NodeJS.Platf
   }
 }
 
-/** Returns the error for a path that the file system takes for another one. */
-export function otherSpelling(path: string, advice: string): BoughError {
+/** Returns the error for a path whose name the file system takes for that of another file. */
+export function nameCollision(path: string, advice: string): BoughError {
   return new BoughError(
-    `${displayPath(path)} can't be written to this machine: there is a file already whose name differs in the case of letters or the form of accents only, which is the same name here`,
+    `${displayPath(path)} can't be written to this machine: a file whose name differs only in case or in the form of accents exists, and this file system takes both for one name`,
     { hint: advice },
   );
 }
 
-/** Returns a function that is true for a path at which there is something that its directory lists under another name. */
+/** Returns a function that is true for a path that exists, although its directory lists it under another name. */
 export function createSpellingCheck(): (path: string) => boolean {
   let known = { directory: "", names: new Set<string>() };
   return (path) => {
@@ -40,7 +40,7 @@ export function createSpellingCheck(): (path: string) => boolean {
   };
 }
 
-function refusalOf(name: string, platform: NodeJS.Platform): string | undefined {
+function invalidReason(name: string, platform: NodeJS.Platform): string | undefined {
   if (["", ".", ".."].includes(name) || /[/\0]/.test(name))
     return `${displayPath(name)} is not the name of a file`;
   return platform === "win32" && notOnWindows.test(name)

@@ -1,6 +1,6 @@
 /**
- * The modes of a tree that came as an archive or from a repository, on a system that has none. A link is a file there that contains
- * its target, as git writes it. See `keepsModes`.
+ * The modes of a tree from an archive or a repository, on a system without file modes (see `keepsModes`). A link is a file that
+ * contains its target there, as git writes it.
  */
 import { constants, readFileSync } from "node:fs";
 import type { FileSystem } from "./file-system.ts";
@@ -8,7 +8,7 @@ import type { FileSystem } from "./file-system.ts";
 /** Permissions by path, relative to the tree. */
 export type RecordedModes = ReadonlyMap<string, number | "link">;
 
-/** Returns `files` in which the paths below `root` have these modes. Others are as they are. */
+/** Returns `files` with these modes for the paths below `root`. */
 export function withModes(files: FileSystem, root: string, modes: RecordedModes): FileSystem {
   const modeOf = (path: string) =>
     path.startsWith(`${root}/`) ? modes.get(path.slice(root.length + 1)) : undefined;

@@ -9,7 +9,7 @@ import { fileStatOf } from "../sources/entry-of.ts";
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
 
 const chunkBytes = 1024 * 1024;
-/** A smaller buffer would have to grow with every other file. */
+/** The buffer's first size. A smaller one would have to grow for nearly each file. */
 const minBufferBytes = 64 * 1024;
 
 /** Receives the contents of a small file that was hashed. The buffer is overwritten after the call. */
@@ -101,7 +101,7 @@ async function hashLarge(
   }
 }
 
-/** Opens the file itself, in the context: its name, or a directory on the way, may be a link or a pipe by now. */
+/** Opens a file that is as its entry says: its name, or a directory on the way, may be a link or a pipe by now. */
 function openUnchanged(entry: FileToHash, open: OpenFile): number {
   let descriptor: number;
   try {

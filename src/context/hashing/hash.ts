@@ -27,13 +27,13 @@ export interface HashOptions<Entry extends FileEntry = FileEntry> {
    * Hashes a large file while its bytes are used for something else; returns `undefined` if it does not. `onBytes`: called with
    * the number of bytes read since the last call.
    */
-  hashOnTheWay?: (entry: Entry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
+  hashWhileSending?: (entry: Entry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
 }
 
-/** The size from which files are hashed last, several at once. For smaller ones, asking a thread takes too long. */
+/** The size from which files are hashed last, several at once. For smaller ones, a message to a thread takes too long. */
 const largeBytes = 256 * 1024;
 /** The size from which a single file may be hashed while it is sent. Several such files are hashed on threads. */
-const onTheWayBytes = 64 * 1024 * 1024;
+const minSendingBytes = 64 * 1024 * 1024;
 
 /** Returns the SHA-256 of each file's content in lower-case hex, by its absolute path. */
 export async function hashFiles(
@@ -41,8 +41,8 @@ export async function hashFiles(
   options: HashOptions = {},
 ): Promise<ReadonlyMap<string, string>> {
   const hashes = new Map<string, string>();
-  const others = new Map(Array.from(entries, (entry) => [entry.absolutePath, entry]));
-  await hashEach(others.values(), {
+  const byPath = new Map(Array.from(entries, (entry) => [entry.absolutePath, entry]));
+  await hashEach(byPath.values(), {
     ...options,
     onHash(entry, sha256) {
       hashes.set(entry.absolutePath, sha256);
@@ -74,6 +74,10 @@ export async function hashEach<Entry extends FileEntry>(
   const onBytes = (bytes: number) => {
     done.bytes += bytes;
   };
+  const onManyBytes = (bytes: number) => {
+    onBytes(bytes);
+    report();
+  };
   const add = (entry: Entry, hash: string, readAt: number) => {
     const { absolutePath, stat } = entry;
     if (!isSettled(stat, readAt)) areSettled = false;
@@ -97,17 +101,13 @@ export async function hashEach<Entry extends FileEntry>(
       add(entry, typeof hash === "string" ? hash : await hash, readAt);
     }
   }
-  const largest = large.filter(({ size }) => size >= onTheWayBytes);
-  const [lone] = largest.length === 1 && options.hashOnTheWay !== undefined ? largest : [];
+  const largest = large.filter(({ size }) => size >= minSendingBytes);
+  const [lone] = largest.length === 1 && options.hashWhileSending !== undefined ? largest : [];
   const rest = large.filter((entry) => entry !== lone);
   if (shouldUseThreads(rest)) {
     const readAt = clock.now();
     const onHash = (entry: Entry, hash: string) => add(entry, hash, readAt);
-    const onMoreBytes = (bytes: number) => {
-      onBytes(bytes);
-      report();
-    };
-    await hashOnThreads(rest, { signal, onHash, onBytes: onMoreBytes });
+    await hashOnThreads(rest, { signal, onHash, onBytes: onManyBytes });
   } else {
     for (const entry of rest) {
       const readAt = clock.now();
@@ -116,11 +116,8 @@ export async function hashEach<Entry extends FileEntry>(
   }
   if (lone !== undefined) {
     const readAt = clock.now();
-    const onMoreBytes = (bytes: number) => {
-      onBytes(bytes);
-      report();
-    };
-    add(lone, (await options.hashOnTheWay?.(lone, onMoreBytes)) ?? (await hashFile(lone, onBytes)), readAt);
+    const hash = await options.hashWhileSending?.(lone, onManyBytes);
+    add(lone, hash ?? (await hashFile(lone, onBytes)), readAt);
   }
   return { areSettled };
 }

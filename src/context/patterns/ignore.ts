@@ -20,7 +20,7 @@ export interface IgnoreRules {
 interface IgnoreOptions {
   /** True if the specification's list of excludes applies too. */
   defaultExcludes: boolean;
-  /** Default: as the specification says. */
+  /** Default: `every`, as the specification says. */
   inheritance?: RuleInheritance;
 }
 
@@ -37,7 +37,7 @@ export function ignoreRules(rules: readonly Rule[], options: IgnoreOptions): Ign
   };
 }
 
-/** Returns the same cursors for the same rules, so that what they remember of names serves every instruction of a build. */
+/** Returns the same cursors for the same rules, so that all instructions of a build share their caches of names. */
 export function startIgnoreRules(ignore: IgnoreRules): readonly RuleCursor[] {
   let cursors = started.get(ignore);
   if (cursors === undefined) {
@@ -142,9 +142,9 @@ interface ReadIgnoreRulesOptions extends IgnoreOptions {
   contextPath: string;
   /** `undefined` if there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
-  /** Returns the actual place of the file with that name, if it exists. Messages have the name. */
+  /** Returns the path to open for an ignore file, `undefined` if it does not exist. Messages name the given path. */
   locate?: ((path: string) => string | undefined) | undefined;
-  /** Called for a file that is not read, since it is a link out of its directory. */
+  /** Called for an ignore file that is a link out of its directory, and so is not read. */
   warn?: (message: string) => void;
 }
 
@@ -241,10 +241,10 @@ export const defaultExcludes: readonly string[] = [
   ".DS_Store",
 ];
 
-/** Names that projects also use for sources of their own. */
+/** Default excludes that some projects use for their own sources. */
 const ambiguous: readonly string[] = ["build", "dist"];
 
-/** Sorts paths that default excludes left out: those that may be missed come first. */
+/** Sorts paths that default excludes left out: those that a user is likely to miss come first. */
 export function ambiguousFirst(paths: Iterable<string>): string[] {
   const isSurprising = (path: string) => ambiguous.includes(posix.basename(path));
   return [...paths].sort((one, other) => Number(isSurprising(other)) - Number(isSurprising(one)));

@@ -16,13 +16,13 @@ export class EntryList implements Iterable<ContextEntry> {
   readonly #targets = new Map<number, string>();
   /** Special files by index. */
   readonly #special = new Map<number, SpecialFile>();
-  /** Times of entries other than files by index. No part of the digest: a layer's hash does not depend on them. */
+  /** Times of entries other than files by index. The digest leaves them out, since a layer's hash does not depend on them. */
   readonly #times = new Map<number, number>();
   /** The numbers of all entries; see `add`. */
   #numbers = new Float64Array(columns);
   /** SHA-256 of all files; `undefined` until the first one is set. */
   #hashes: Buffer | undefined;
-  /** Indexes of files with several hard links, which may all be elsewhere. */
+  /** Indexes of files with several hard links. The other links may be outside of the list. */
   readonly #linked: number[] = [];
   /** A symbol for all hard links to the same file, by index; see `groupLinks`. */
   #inodes: ReadonlyMap<number, symbol> | undefined;
@@ -260,7 +260,7 @@ const columns = 7;
 const hashBytes = 32;
 const noHash = "0".repeat(2 * hashBytes);
 
-/** Stands for all kinds of special files. */
+/** The type bits of all kinds of special files in `#numbers`. */
 const specialBits = constants.S_IFIFO;
 
 const typeBits = {

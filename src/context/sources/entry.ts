@@ -37,10 +37,10 @@ interface SymlinkEntry extends EntryBase {
   target: string;
 }
 
-/** Only where they are copied: see `SourceOptions.whyLeftOut`. */
+/** A pipe, socket or device. Only sources for which `SourceOptions.whyLeftOut` allows them have such entries. */
 type SpecialEntry = EntryBase & { type: "special"; mtimeMs: number; special: SpecialFile };
 
-/** What a file is that has no content: nothing ever opens one. */
+/** A file without content, which is never opened. */
 export type SpecialFile =
   | { kind: "pipe" }
   | { kind: "socket" }
@@ -70,6 +70,6 @@ export interface ContextWarning {
     | "SpecialFileLeftOut";
   /** The source, or the kind of files, that it is about. */
   subject: string;
-  /** The name of the files, if they are only left out by default. */
+  /** The name of the files, if only a default exclude leaves them out. */
   leavesOut?: string;
 }

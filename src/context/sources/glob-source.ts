@@ -60,7 +60,7 @@ interface GlobMatches {
   ignoredBy: Rule | undefined;
   /** The matches that default excludes hide. */
   excluded: string[];
-  /** Docker's reason to refuse a pattern whose directory does not exist. A pattern without matches is not refused. */
+  /** Docker's error for a pattern whose directory does not exist. A pattern without matches is not an error. */
   refusal?: BoughError;
 }
 

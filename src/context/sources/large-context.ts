@@ -45,11 +45,11 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
   if (bytes <= manyBytes && count <= manyFiles) return undefined;
   const unnamed = matches.filter((match) => !isNamed(match));
   const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
-  const tops = matches.flatMap(({ entries, isDirectory }) => {
+  const sourceDirectories = matches.flatMap(({ entries, isDirectory }) => {
     const first = entries.at(0);
     return isDirectory && first?.type === "directory" ? [first.contextPath] : [];
   });
-  const largest = below(growTree(unnamed), tops)
+  const largest = below(buildTree(unnamed), sourceDirectories)
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
     .filter((node, _, [first = node]) => weigh(node) >= minShare * weigh(first))
@@ -69,7 +69,7 @@ interface LargeFile {
 }
 
 /** Builds a tree of all directories with the totals below them. Keeps only those files that can be among the largest paths. */
-function growTree(matches: readonly SourceMatch[]): Node {
+function buildTree(matches: readonly SourceMatch[]): Node {
   const root = directoryAt("");
   /** The directory of the previous file, with all directories above it, and its path. */
   let chain = [root];
@@ -137,10 +137,10 @@ function childrenOf({ below }: Node): Node[] {
 }
 
 /** Returns the nodes directly in the source directories, which are wanted as a whole. */
-function below(node: Node, tops: readonly string[]): Node[] {
-  const isAboveTop = tops.some((top) => top === node.path || top.startsWith(`${node.path}/`));
-  const isOpen = node.path === "" || isAboveTop;
-  return isOpen ? childrenOf(node).flatMap((child) => below(child, tops)) : [node];
+function below(node: Node, sourceDirectories: readonly string[]): Node[] {
+  const isSource = (path: string) => path === node.path || path.startsWith(`${node.path}/`);
+  const isOpen = node.path === "" || sourceDirectories.some(isSource);
+  return isOpen ? childrenOf(node).flatMap((child) => below(child, sourceDirectories)) : [node];
 }
 
 function descend(node: Node, weigh: (node: Node) => number): Node {
@@ -153,7 +153,7 @@ function descend(node: Node, weigh: (node: Node) => number): Node {
     : node;
 }
 
-/** Returns the ignore rule for a path. `?` replaces control characters and white space at its ends, which a rule cannot have. */
+/** Returns the ignore rule for a path. `?` replaces control characters and white space at its ends, which a rule can't contain. */
 function ruleFor({ path, below }: Node): string {
   const pattern = escapeGlob(path)
     .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")

@@ -33,7 +33,7 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source, search) }) };
 }
 
-/** Resolves a path that exists. `ignoredBy`: the rule of the context that leaves nothing of it, if there is one. */
+/** Resolves a path that exists. `ignoredBy`: the rule of the context that leaves out all of it. */
 export async function resolveFoundPath(
   search: SourceSearch,
   source: string,

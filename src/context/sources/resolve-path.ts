@@ -96,7 +96,7 @@ function statPath(absolutePath: string, contextPath: string, files: FileSystem):
   }
 }
 
-/** The directory has just been found to have something of that name. */
+/** Returns true if a directory lists an existing file under just this name; see `FileSystem.foldsNames`. */
 function isListed(directory: string, name: string, files: FileSystem): boolean {
   if (files.foldsNames !== true) return true;
   try {

@@ -15,7 +15,7 @@ import { missingSource } from "./missing-source.ts";
 import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
 import type { LeftOut, WhyLeftOut } from "./special-file.ts";
 
-/** Everything that the search for an instruction's sources needs. */
+/** The context in which an instruction's sources are searched for, with the rules that apply. */
 export interface SourceSearch {
   /** The context directory, absolute and without links. */
   root: string;
@@ -89,7 +89,7 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
   const advice = isDefault ? wording`; ${{ option: "no-default-excludes" }} turns that list off` : "";
-  // Docker's check is about paths. The context root is not a path that a rule can mean, unless the rule means everything.
+  // Docker's check matches paths. Only a rule that matches everything matches the context root.
   const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {
     rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",

@@ -7,7 +7,7 @@ export type WhyLeftOut = (special: SpecialFile) => Promise<string | undefined>;
 
 /** A special file that is not copied. */
 export interface LeftOut {
-  /** Its kind, in the words of messages. */
+  /** The name of its kind in messages. */
   kind: string;
   contextPath: string;
   /** `undefined` if special files are never copied. */
@@ -36,7 +36,7 @@ function deviceNumbers(rdev: number): { major: number; minor: number } {
   };
 }
 
-/** Returns the file as left out; `undefined` if it can be copied. */
+/** Returns a special file that can't be copied; `undefined` for one that can. */
 export async function leftOut(
   special: SpecialFile,
   contextPath: string,

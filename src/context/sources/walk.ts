@@ -21,7 +21,7 @@ export interface WalkResult {
   special: LeftOut[];
   /** A rule of the context that left something out, if any did. */
   ignoredBy: Rule | undefined;
-  /** Paths that default excludes left out, relative to the context; of a directory, nothing below it. */
+  /** Paths that default excludes left out, relative to the context; for a directory only its own path. */
   excluded: string[];
 }
 
@@ -121,7 +121,7 @@ export function statChild(parent: EntryPaths, name: string, files: FileSystem): 
   }
 }
 
-/** Throws if a name in a directory is not what `readNames` has made of it. */
+/** Throws if a name in a directory is not UTF-8, so that `readNames` has replaced bytes of it. */
 export function requireDecoded(parent: EntryPaths, name: string): void {
   const error = mayBeReplaced(name) ? undecodableName(parent, name) : undefined;
   if (error !== undefined) throw error;

@@ -4,7 +4,7 @@ import { Secret } from "../../secret.ts";
 import { asInteger, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
 
-/** Where GitHub's cache service is, and what opens it. */
+/** The address of GitHub's cache service, with a token for it. */
 export interface GithubAccess {
   /** Ends with a slash. */
   url: string;
@@ -13,22 +13,22 @@ export interface GithubAccess {
   maxWaitMilliseconds: number;
 }
 
-/** A service limits requests by the minute. */
+/** The service limits requests per minute. */
 export const defaultWaitMilliseconds = 120_000;
 
-/** Fields of an option that stand in place of variables. */
+/** Fields of an option, which take precedence over environment variables. */
 export type AccessFields = Partial<Record<"url" | "url_v2" | "token" | "version", string>>;
 
-/** `missing`: the variables that would be needed. `outdated`: the address of a service with the first version of the protocol only. */
+/** `missing` lists the environment variables that are needed. An `outdated` service has only the first version of the protocol. */
 type FoundAccess =
   | { kind: "found"; url: string; token: Secret }
   | { kind: "missing"; missing: readonly string[] }
   | { kind: "outdated"; url: string };
 
-/** The service on github.com, which older runners do not say to have the second version. */
-const knownHost = "results-receiver.actions.githubusercontent.com";
+/** The host of github.com's service, which has the second version. Older runners do not set the variable that says so. */
+const githubHost = "results-receiver.actions.githubusercontent.com";
 
-/** Looks where docker buildx looks: fields first, then what a runner sets for actions. */
+/** Finds the service as docker buildx does: by fields first, then by the variables that a runner sets for actions. */
 export function findAccess(fields: AccessFields, environment: Environment): FoundAccess {
   const { ACTIONS_RESULTS_URL = "", ACTIONS_CACHE_URL = "", ACTIONS_RUNTIME_TOKEN = "" } = environment;
   const token = fields.token ?? ACTIONS_RUNTIME_TOKEN;
@@ -37,7 +37,7 @@ export function findAccess(fields: AccessFields, environment: Environment): Foun
     fields.version === undefined
       ? fields.url_v2 !== undefined ||
         parseGoBoolean(environment.ACTIONS_CACHE_SERVICE_V2) === true ||
-        URL.parse(first)?.host === knownHost
+        URL.parse(first)?.host === githubHost
       : fields.version !== "1";
   const second = fields.url_v2 ?? (ACTIONS_RESULTS_URL || fields.url);
   const url = (isSecond ? second : undefined) || first;
@@ -50,13 +50,13 @@ export function findAccess(fields: AccessFields, environment: Environment): Foun
   return { kind: "found", url: url.endsWith("/") ? url : `${url}/`, token: Secret.of(token) };
 }
 
-/** A branch or pull request whose entries a token opens: `refs/heads/main`. Empty for a token that names none. */
+/** A branch or pull request whose entries a token can read: `refs/heads/main`. The name is empty if the token has none. */
 export interface GithubRef {
   name: string;
   isWritable: boolean;
 }
 
-/** Returns what a token says that it opens, the writable first. GitHub's are JSON Web Tokens; only the service can verify them. */
+/** Returns the branches in a token, a JSON Web Token that only the service can verify. Writable branches come first. */
 export function refsOf(token: Secret): GithubRef[] {
   const [, payload = ""] = token.text().split(".");
   const rights = parse(asText(asRecord(parse(Buffer.from(payload, "base64url").toString()))?.ac) ?? "");
@@ -76,7 +76,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Returns the tag under which a branch has its index: two branches have the same keys in places of their own. */
+/** Returns the tag of a branch's index. */
 export function tagOfRef({ name }: Pick<GithubRef, "name">): string {
   return sha256Of(name).slice(0, 8);
 }

@@ -13,7 +13,7 @@ import {
 } from "./index-entry.ts";
 import type { PackedBlobs } from "./packed-blobs.ts";
 
-/** The newest index of one branch, as it was read or written. */
+/** The newest index of a branch, as it was read or written. */
 interface BranchIndex {
   key: string;
   directory: IndexDirectory;
@@ -22,17 +22,17 @@ interface BranchIndex {
   bytes: Uint8Array;
 }
 
-/** The indexes of a scope, one a branch, and what all of them say. Keys of entries end with a number that each writer increments. */
+/** The indexes of a scope, one for each branch. The key of an index ends with a number that each writer increments. */
 export interface BranchIndexes {
-  /** Reads the newest index, unless it is known. `undefined` if there is none. Throws a WrongBlobError for a damaged one. */
+  /** Reads the newest index, unless it was read before. Returns `undefined` if there is none. Throws a WrongBlobError for a damaged one. */
   load(tag: string, signal: AbortSignal): Promise<BranchIndex | undefined>;
   /** Returns the key of the next index. */
   nextKey(tag: string): { key: string; number: number };
-  /** Notes that there is an index with this number, complete or not: the next one has another. */
-  noteNumber(tag: string, number: number): void;
-  /** Notes an index that was written. */
+  /** Skips a number that another index has, complete or not. */
+  skipNumber(tag: string, number: number): void;
+  /** Adds an index that was written. */
   add(tag: string, index: BranchIndex): void;
-  /** Reads a blob that is in an index itself. `undefined` if none has it. */
+  /** Reads a blob that an index itself contains. Returns `undefined` if none does. */
   readEmbedded(digest: string, signal: AbortSignal): Promise<Uint8Array | undefined>;
   hasEmbedded(digest: string): boolean;
 }
@@ -43,7 +43,7 @@ export function createBranchIndexes(
     service,
     reader,
     blobs,
-  }: { service: CacheService; reader: EntryReader; blobs: Pick<PackedBlobs, "note"> },
+  }: { service: CacheService; reader: EntryReader; blobs: Pick<PackedBlobs, "addDirectory"> },
 ): BranchIndexes {
   const known = new Map<string, BranchIndex>();
   const numbers = new Map<string, number>();
@@ -59,23 +59,23 @@ export function createBranchIndexes(
 
   async function readIndex({ key }: GithubCacheEntry, signal: AbortSignal): Promise<BranchIndex> {
     const { bytes } = await readAtMost(headBytes, reader.read(key, 0, headBytes, signal));
-    const begun: { key: string; bytes: Uint8Array } = { key, bytes };
+    const partial: { key: string; bytes: Uint8Array } = { key, bytes };
     const head: IndexHead = parseIndexHead(bytes);
-    await readTo(begun, Math.max(head.directoryEnd, head.eagerEnd, head.dictionary?.end ?? 0), signal);
-    const directory = await decodeDirectory(begun.bytes, head);
+    await readTo(partial, Math.max(head.directoryEnd, head.eagerEnd, head.dictionary?.end ?? 0), signal);
+    const directory = await decodeDirectory(partial.bytes, head);
     const { manifest } = directory;
     return {
-      ...{ key, directory, bytes: begun.bytes },
+      ...{ key, directory, bytes: partial.bytes },
       manifest: { ...manifest, digest: digestOf(manifest.bytes) },
     };
   }
 
-  function note(tag: string, index: BranchIndex): void {
+  function add(tag: string, index: BranchIndex): void {
     known.set(tag, index);
-    blobs.note(index.directory);
+    blobs.addDirectory(index.directory);
   }
 
-  /** A service may not see at once what was written just before. */
+  /** Finds the newest index, also one that was written just before: a search by prefix may not show that at once. */
   async function findNewest(tag: string, signal: AbortSignal): Promise<GithubCacheEntry | undefined> {
     const prefix = prefixOf(tag);
     const found = await service.find(prefix, "prefix", signal);
@@ -94,16 +94,16 @@ export function createBranchIndexes(
         known.delete(tag);
         return undefined;
       }
-      reader.note(entry);
+      reader.add(entry);
       numbers.set(tag, Math.max(numbers.get(tag) ?? 0, numberIn(entry.key, prefixOf(tag))));
       const last = known.get(tag);
       if (last?.key === entry.key) return last;
       try {
         const index = await readIndex(entry, signal);
-        note(tag, index);
+        add(tag, index);
         return index;
       } catch (error) {
-        // It has been evicted since, or is shorter than it says.
+        // The service has evicted the entry since, or the entry is shorter than its head says.
         throw error instanceof MissingBlobError ? damaged() : error;
       }
     },
@@ -111,8 +111,8 @@ export function createBranchIndexes(
       const number = (numbers.get(tag) ?? 0) + 1;
       return { key: `${prefixOf(tag)}${number}`, number };
     },
-    noteNumber: (tag, number) => void numbers.set(tag, Math.max(numbers.get(tag) ?? 0, number)),
-    add: note,
+    skipNumber: (tag, number) => void numbers.set(tag, Math.max(numbers.get(tag) ?? 0, number)),
+    add,
     hasEmbedded: (digest) => known.values().some(({ directory }) => directory.embedded.has(digest)),
     async readEmbedded(digest, signal) {
       for (const index of known.values()) {

@@ -1,6 +1,6 @@
 /**
- * GitHub's cache service, version 2: JSON requests that name entries, and signed addresses of a store of files. An entry has a key,
- * is written once, and never changes. https://github.com/actions/toolkit/tree/main/packages/cache has the public client.
+ * The client of GitHub's cache service, version 2: JSON requests name entries, signed addresses of a blob storage have their content.
+ * An entry has a key, is written once, and never changes. GitHub's client: https://github.com/actions/toolkit/tree/main/packages/cache
  */
 
 import { type Clock, steadyTime } from "../../clock.ts";
@@ -23,7 +23,7 @@ import {
 import { RegistryError } from "../registry-error.ts";
 import type { GithubAccess } from "./access.ts";
 
-/** An entry that is complete. `url`: signed, for downloads; it expires. */
+/** A complete entry. The signed `url` is for downloads, and expires. */
 export interface GithubCacheEntry {
   key: string;
   url: string;
@@ -36,13 +36,13 @@ export interface EntryPart {
 }
 
 export interface CacheService {
-  /** Finds the entry with a key, or with `prefix` the newest one whose key begins so. */
+  /** Finds the entry with a key, or for `prefix` the newest one whose key begins with it. */
   find(key: string, match: "exact" | "prefix", signal: AbortSignal): Promise<GithubCacheEntry | undefined>;
-  /** Begins an entry. Returns the signed address for its content; `undefined` if there is one with the key, or one was begun. */
+  /** Begins an entry. Returns the signed address for its content; `undefined` if the key is taken, by a complete entry or not. */
   reserve(key: string, signal: AbortSignal): Promise<string | undefined>;
   /** Completes an entry. */
   finalize(key: string, size: number, signal: AbortSignal): Promise<void>;
-  /** Opens part of an entry. Returns `undefined` if it is gone, or its address has expired. */
+  /** Opens part of an entry. Returns `undefined` if the entry is gone, or its address has expired. */
   open(
     url: string,
     part: { start: number; end: number },
@@ -51,7 +51,7 @@ export interface CacheService {
   /** Sends the whole content of an entry. */
   put(url: string, bytes: Uint8Array, signal: AbortSignal): Promise<void>;
   putBlock(url: string, id: string, bytes: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Makes the content of an entry of its blocks. */
+  /** Joins blocks to the content of an entry. */
   putBlockList(url: string, ids: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
@@ -63,15 +63,15 @@ interface ServiceOptions {
 }
 
 const servicePath = "twirp/github.actions.results.api.v1.CacheService/";
-/** Entries of other programs have other versions: none of them can be mistaken for one of these. */
+/** The version in all requests, which keeps bough's entries apart from those of other programs. */
 const version = sha256Of("bough cache 1");
 const maxResponseBytes = 1024 * 1024;
-/** Of the store of files: https://learn.microsoft.com/rest/api/storageservices/put-blob */
-const storeHeaders = { "x-ms-version": "2020-10-02" };
-/** Attempts for a service that does not respond at all; one that is busy says so. */
-const maxSilentAttempts = 3;
-const firstWait = 1000;
-const longestWait = 30_000;
+/** Headers for the blob storage: https://learn.microsoft.com/rest/api/storageservices/put-blob */
+const storageHeaders = { "x-ms-version": "2020-10-02" };
+/** The limit of attempts without any response. A busy service responds. */
+const maxAttemptsWithoutResponse = 3;
+const minBackoffMilliseconds = 1000;
+const maxBackoffMilliseconds = 30_000;
 
 export function createCacheService(options: ServiceOptions): CacheService {
   const { clock } = options;
@@ -92,26 +92,26 @@ export function createCacheService(options: ServiceOptions): CacheService {
       const reserved = await call("CreateCacheEntry", { key }, signal);
       if (reserved?.isOk === true) return reserved.address("signed_upload_url");
       if (reserved === undefined || (await find(key, "exact", signal)) !== undefined) return undefined;
-      // The token may read only, most likely.
+      // Most likely the token is read-only.
       throw new RegistryError(
-        `the service accepts no entry: ${asText(reserved.record.message) || "it does not say why"}`,
+        `the service rejects the entry: ${asText(reserved.record.message) || "no reason given"}`,
         { status: 403, isTransient: false },
       );
     },
     async finalize(key, size, signal) {
       const size_bytes = String(size);
       const done = await call("FinalizeCacheEntryUpload", { key, size_bytes }, signal);
-      // An attempt before this one may have done it.
+      // For status 409, an earlier attempt has completed it.
       if (done !== undefined && !done.isOk)
         throw protocolError(
           done.sent,
-          `refused the entry: ${asText(done.record.message) || "it does not say why"}`,
+          `rejected the entry: ${asText(done.record.message) || "no reason given"}`,
         );
     },
     open: (address, { start, end }, signal) =>
       repeat(async () => {
         const url = new URL(address);
-        const headers = { ...storeHeaders, range: `bytes=${start}-${end - 1}` };
+        const headers = { ...storageHeaders, range: `bytes=${start}-${end - 1}` };
         const sent = await exchange({ method: "GET", url, headers, handles: [403, 404, 416] }, signal);
         const { status, headers: answered, body } = sent.response;
         if (status >= 400) {
@@ -138,7 +138,7 @@ export function createCacheService(options: ServiceOptions): CacheService {
   };
 }
 
-/** The requests of the service, and of its store of files. */
+/** Sends requests to the service and to its blob storage. */
 function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
   const options = { fetch, clock, trust: createTlsTrust(environment, false) };
   const repeat = createRepeater(clock, access);
@@ -171,7 +171,7 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
     }
   }
 
-  /** Calls a method of the service. Returns `undefined` for status 409: what is to be made exists. */
+  /** Calls a method of the service. Returns `undefined` for status 409: the entry exists. */
   function call(method: string, fields: object, signal: AbortSignal) {
     const url = new URL(`${servicePath}${method}`, access.url);
     const body = Buffer.from(JSON.stringify({ ...fields, version }));
@@ -201,7 +201,7 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
   async function store(url: URL, body: Uint8Array, headers: Record<string, string>, signal: AbortSignal) {
     await repeat(async () => {
       const length = { "content-length": String(body.byteLength) };
-      const all = { ...storeHeaders, ...length, ...headers };
+      const all = { ...storageHeaders, ...length, ...headers };
       const sent = await exchange({ method: "PUT", url, body: () => body, headers: all }, signal);
       await bytesOf(sent, signal);
     }, signal);
@@ -210,13 +210,14 @@ function createRequests({ access, fetch, clock, environment }: ServiceOptions) {
   return { repeat, exchange, call, store };
 }
 
-/** Returns what sends a request again while the service is busy, until all requests together have waited too long. */
+/** Returns a function that repeats requests while the service is busy, until all requests together have waited too long. */
 function createRepeater(clock: Clock, { maxWaitMilliseconds }: Pick<GithubAccess, "maxWaitMilliseconds">) {
   let [pausedUntil, waited] = [0, 0];
 
-  /** Lets all requests wait after an attempt of one that was refused. Throws if they have waited too long. */
+  /** Delays all requests after the failed attempt of one. Throws if they have waited too long. */
   function pauseAll(error: RegistryError, attempt: number): void {
-    const backoff = Math.min(longestWait, firstWait * 2 ** (attempt - 1)) * (1 - Math.random() / 2);
+    const full = Math.min(maxBackoffMilliseconds, minBackoffMilliseconds * 2 ** (attempt - 1));
+    const backoff = full * (1 - Math.random() / 2);
     const wait = Math.max(error.retryAfterMilliseconds ?? 0, backoff);
     if (waited + wait > maxWaitMilliseconds) throw error;
     waited += wait;
@@ -233,8 +234,8 @@ function createRepeater(clock: Clock, { maxWaitMilliseconds }: Pick<GithubAccess
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof RegistryError) || !error.isTransient) throw error;
-        if (error.status === undefined && attempt >= maxSilentAttempts) throw error;
-        // Requests that were refused at the same time wait once.
+        if (error.status === undefined && attempt >= maxAttemptsWithoutResponse) throw error;
+        // Concurrent requests that failed wait once.
         if (pausedUntil === before) pauseAll(error, attempt);
       }
     }
@@ -243,7 +244,7 @@ function createRepeater(clock: Clock, { maxWaitMilliseconds }: Pick<GithubAccess
 
 function withQuery(address: string, query: Record<string, string>): URL {
   const url = new URL(address);
-  // Not `searchParams`, which would write the signature anew.
+  // `searchParams` would encode the signature anew, and so invalidate it.
   url.search = `${url.search}${url.search === "" ? "?" : "&"}${new URLSearchParams(query)}`;
   return url;
 }

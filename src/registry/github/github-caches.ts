@@ -10,9 +10,9 @@ import { parseScopeAddress } from "./scope-address.ts";
 
 /** Scopes of GitHub's cache in this process, by their addresses. */
 export interface GithubCaches {
-  /** What opens a scope by options, in place of the environment. */
+  /** Access that options give, in place of the environment. */
   access: Map<string, GithubAccess>;
-  /** All who open a scope share what is known of it, such as its index. */
+  /** Open scopes. Their users share what was read, such as the index. */
   stores: Map<string, BlobStore>;
 }
 
@@ -37,7 +37,7 @@ export function openGithubStore(address: string, dependencies: Dependencies): Bl
   });
 }
 
-/** An address may be an old one, of layers that were never fetched: the token goes to no other service than its own. */
+/** Returns the environment's access, only for its own service: a stored address may name another one, which must not get the token. */
 function accessIn(environment: Environment, url: string): GithubAccess {
   const found = findAccess({}, environment);
   if (found.kind === "found" && found.url === url)

@@ -6,7 +6,7 @@ import { createBranchIndexes } from "./branch-indexes.ts";
 import type { CacheService } from "./cache-service.ts";
 import { createEntryReader } from "./entry-reader.ts";
 import { createPackedBlobs } from "./packed-blobs.ts";
-import { writeIndex } from "./write-index.ts";
+import { writeBranchIndex } from "./write-index.ts";
 
 interface StoreOptions {
   address: string;
@@ -17,14 +17,14 @@ interface StoreOptions {
   clock: Clock;
 }
 
-/** Each write is two entries of the few that a repository may make in a minute. */
+/** A write makes two entries, and a repository may make few in a minute. */
 const minWriteIntervalMilliseconds = 5 * 60_000;
-/** A larger blob is sent at once. A smaller one may be one that goes into the index, as the manifest says. */
-const maxHeldBlob = 1024 * 1024;
+/** The size limit of blobs that wait in memory: the manifest decides whether they go into the index. Larger ones are sent at once. */
+const maxHeldBlobBytes = 1024 * 1024;
 
 /**
- * Keeps a scope of GitHub's cache as manifests and blobs. A tag stands for a branch: the service keeps apart what branches write, and
- * each has an index of its own. Blobs are sent as they come, into one pack, and nobody sees them before the index that names them.
+ * Opens a scope of GitHub's cache as a store of manifests and blobs. A tag stands for a branch: the service separates the entries of
+ * branches, and each has an index. Blobs are sent into one pack as they arrive, and become visible with the index that names them.
  */
 export function createGithubStore({ address, scope, tags, service, clock }: StoreOptions): BlobStore {
   const reader = createEntryReader(service);
@@ -35,7 +35,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
   const knows = (digest: string) =>
     blobs.held(digest) !== undefined || blobs.find(digest) !== undefined || indexes.hasEmbedded(digest);
 
-  /** Reads all indexes, once, for whoever has only the address. */
+  /** Reads all indexes once, for a caller that has read no manifest. */
   async function loadAll(signal: AbortSignal): Promise<void> {
     loaded ??= Promise.all(tags.map((tag) => unlessDamaged(indexes.load(tag, signal))));
     loaded.catch(() => {
@@ -44,7 +44,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
     await loaded;
   }
 
-  /** Yields a blob. Forgets its pack if it is gone, short or wrong, so that whoever makes its blobs again can store them again. */
+  /** Yields a blob. Forgets its pack if that is missing, short or wrong, so that its blobs can be stored again. */
   async function* readBlob({ digest, size }: { digest: string; size: number }, signal: AbortSignal) {
     const whole = blobs.held(digest) ?? (await indexes.readEmbedded(digest, signal));
     if (whole !== undefined) {
@@ -70,7 +70,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
     getManifest: async (tag, signal) => (await indexes.load(tag, signal))?.manifest,
     findDigest: async (tag, signal) => (await unlessDamaged(indexes.load(tag, signal)))?.manifest.digest,
     putManifest: (tag, { mediaType, bytes }, signal) =>
-      writeIndex(
+      writeBranchIndex(
         tag,
         { digest: digestOf(bytes), mediaType, bytes },
         { service, reader, indexes, blobs, clock },
@@ -95,7 +95,7 @@ export function createGithubStore({ address, scope, tags, service, clock }: Stor
     async putBlob(blob, open, signal) {
       if (knows(blob.digest)) return;
       const content = verified(open(), blob, "what is stored");
-      if (blob.size <= maxHeldBlob) {
+      if (blob.size <= maxHeldBlobBytes) {
         const { bytes } = await readAtMost(blob.size, content);
         if (!blobs.hold(blob.digest, bytes)) await blobs.append(blob.digest, [bytes], { signal });
       } else await blobs.append(blob.digest, content, { signal });

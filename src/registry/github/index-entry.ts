@@ -1,7 +1,7 @@
 /**
- * The content of an entry that says where a cache's blobs are: a line with lengths, a compressed directory with the manifest, the blobs
- * that a build reads with the manifest, and further small blobs. The others are in packs, entries of blobs one after the other.
- * The directory is compressed with the text of one of these blobs as its dictionary: a cache's index names the same digests.
+ * The format of an entry that locates a cache's blobs: a line with lengths, a compressed directory with the manifest, the blobs that a
+ * build reads with the manifest, and further small blobs. The other blobs are in packs, entries that consist of blobs.
+ * The text of one embedded blob is the dictionary for the directory's compression: a cache's index names the same digests.
  */
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
@@ -11,7 +11,7 @@ import { asInteger, asRecord, asText, parseRecord } from "../../service/http/jso
 import { inOneChunk, readAtMost } from "../../streams.ts";
 import { type StoredManifest, WrongBlobError } from "../blob-store.ts";
 
-/** Where a blob is: bytes of an entry. */
+/** The bytes of a pack that are a blob. */
 export interface BlobLocation {
   pack: string;
   offset: number;
@@ -22,7 +22,7 @@ export interface IndexDirectory {
   manifest: Pick<StoredManifest, "mediaType" | "bytes">;
   /** Sizes of packs by their keys. */
   packs: ReadonlyMap<string, number>;
-  /** By their digests. */
+  /** Locations of blobs by their digests. */
   locations: ReadonlyMap<string, BlobLocation>;
   /** Blobs in the entry itself. Offsets are from its beginning. */
   embedded: ReadonlyMap<string, { offset: number; length: number }>;
@@ -32,17 +32,17 @@ const compressZstd = promisify(zstdCompress);
 const decompressZstd = promisify(zstdDecompress);
 
 const format = "bough-cache-directory";
-/** A line of this format is shorter. */
+/** The number of bytes to read first: more than the first line has, which is shorter than 100. */
 export const headBytes = 8192;
 const maxDirectoryBytes = 64 * 1024 * 1024;
 
 interface EncodedEntry {
   bytes: Buffer;
-  /** Where the embedded blobs are in `bytes`. */
+  /** The locations of the embedded blobs in `bytes`. */
   embedded: IndexDirectory["embedded"];
 }
 
-/** @param eager the number of embedded blobs, of the first, that each build reads; the last of them is the dictionary */
+/** @param eager how many of the first embedded blobs each build reads; the last of these is the dictionary */
 export async function encodeIndexEntry(
   {
     manifest,
@@ -86,7 +86,7 @@ export async function encodeIndexEntry(
   };
 }
 
-/** The lengths in the first line. All count from the entry's beginning. */
+/** The first line of an entry, as offsets from the entry's beginning. */
 export interface IndexHead {
   start: number;
   directoryEnd: number;
@@ -95,7 +95,7 @@ export interface IndexHead {
   dictionary: { start: number; end: number } | undefined;
 }
 
-/** Also reads version 1, whose directory has no dictionary. */
+/** Parses the first line, also of version 1, whose directory has no dictionary. */
 export function parseIndexHead(bytes: Uint8Array): IndexHead {
   const line = Buffer.from(bytes.subarray(0, 100)).toString("latin1");
   const [whole, directory, eager, offset, length] =
@@ -111,7 +111,7 @@ export function parseIndexHead(bytes: Uint8Array): IndexHead {
   };
 }
 
-/** @param bytes the entry, at least up to the end of what each build reads */
+/** @param bytes the entry, at least up to `eagerEnd` */
 export async function decodeDirectory(
   bytes: Uint8Array,
   { start, directoryEnd, dictionary }: IndexHead,
@@ -139,7 +139,7 @@ export async function decodeDirectory(
 }
 
 async function unpack(compressed: Uint8Array): Promise<Uint8Array> {
-  // In pieces, so that a small file can't fill the memory.
+  // It is decompressed in pieces, so that a small entry can't fill the memory.
   const chunks = decompress(inOneChunk(compressed), "zstd", "the entry");
   const unpacked = await readAtMost(maxDirectoryBytes, chunks).catch(() => undefined);
   if (unpacked?.isWhole !== true) throw damaged();

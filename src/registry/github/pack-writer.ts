@@ -2,24 +2,24 @@ import { randomUUID } from "node:crypto";
 import { createSemaphore } from "../../semaphore.ts";
 import type { CacheService } from "./cache-service.ts";
 
-/** Writes one entry of blobs, one after the other, and sends it while it grows. */
+/** Writes an entry that consists of blobs, and sends it while it grows. */
 export interface PackWriter {
   readonly key: string;
   /** The number of bytes so far. */
   readonly size: number;
-  /** Appends bytes; others must not be appended meanwhile. Waits if too many are on their way. */
+  /** Appends bytes. Waits if too many blocks are being sent. Calls must not overlap. */
   append(bytes: Uint8Array): Promise<void>;
   /** Completes the entry. Rejects if any part of it could not be sent. */
   finish(): Promise<void>;
 }
 
-/** A block is kept in memory until it has been sent. */
+/** The size of a block, which stays in memory until it has been sent. */
 const blockBytes = 8 * 1024 * 1024;
-const maxBlocks = 4;
+const maxConcurrentBlocks = 4;
 
 export function createPackWriter(service: CacheService, signal: AbortSignal): PackWriter {
   const key = `bough-pack-1-${randomUUID()}`;
-  const slots = createSemaphore(maxBlocks);
+  const slots = createSemaphore(maxConcurrentBlocks);
   const ids: string[] = [];
   const sending: Promise<void>[] = [];
   let upload: Promise<string> | undefined;
@@ -36,18 +36,18 @@ export function createPackWriter(service: CacheService, signal: AbortSignal): Pa
   };
 
   async function sendBlock(): Promise<void> {
-    // All of a store's ids have one length.
+    // All ids of an entry must have the same length.
     const id = Buffer.from(String(ids.length).padStart(8, "0")).toString("base64");
     const bytes = block.subarray(0, filled);
     block = new Uint8Array(0);
     filled = 0;
     ids.push(id);
-    const give = await slots.acquire(signal);
+    const release = await slots.acquire(signal);
     const sent = (async () => {
       try {
         await service.putBlock(await reserve(), id, bytes, signal);
       } finally {
-        give();
+        release();
       }
     })();
     // `finish` gets the error.

@@ -4,23 +4,23 @@ import { createPackWriter, type PackWriter } from "./pack-writer.ts";
 
 type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** Where the blobs of a scope are: in packs, which are entries of the service, in the pack that is being sent, or still in memory. */
+/** The locations of a scope's blobs: in packs, which are entries of the service, in the pack that is being sent, or in memory. */
 export interface PackedBlobs {
   find(digest: string): BlobLocation | undefined;
-  /** Returns a blob that waits for its place. */
+  /** Returns a blob that is held in memory. */
   held(digest: string): Uint8Array | undefined;
   /** Keeps a small blob in memory until `release`. Returns false if there is no room. */
   hold(digest: string, bytes: Uint8Array): boolean;
   release(digest: string): void;
-  /** Appends a blob to the pack, which is sent while it grows. `moves`: also one that has a place already. */
+  /** Appends a blob to the pack, which is sent while it grows. `moves`: also if the blob is in another pack. */
   append(digest: string, content: Content, options: { signal: AbortSignal; moves?: boolean }): Promise<void>;
   /** Completes the pack, if there is one. If that fails, nothing in it has been stored. */
   finish(): Promise<void>;
   /** The sizes of complete packs and of the one that is being sent. */
   packs: ReadonlyMap<string, number>;
   isOpen(pack: string): boolean;
-  note(directory: Pick<IndexDirectory, "packs" | "locations">): void;
-  /** Called for a pack that is gone, or has something else than it should: its blobs are to be stored again. */
+  addDirectory(directory: Pick<IndexDirectory, "packs" | "locations">): void;
+  /** Forgets a pack that is missing or damaged, so that its blobs are stored again. */
   forgetPack(pack: string): void;
 }
 
@@ -30,14 +30,14 @@ export function createPackedBlobs(service: CacheService): PackedBlobs {
   const locations = new Map<string, BlobLocation>();
   const packs = new Map<string, number>();
   const held = new Map<string, Uint8Array>();
-  /** An index may name them again. */
+  /** Forgotten packs, which indexes may name again. */
   const lost = new Set<string>();
   let heldBytes = 0;
   let open: PackWriter | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: a pack has one end. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** Performs work after all earlier work, since appends to a pack must not overlap. */
+  function enqueue<T>(work: () => Promise<T>): Promise<T> {
     const done = queue.then(work);
     queue = done.catch(() => undefined);
     return done;
@@ -65,17 +65,17 @@ export function createPackedBlobs(service: CacheService): PackedBlobs {
       held.delete(digest);
     },
     append: (digest, content, { signal, moves = false }) =>
-      inTurn(async () => {
+      enqueue(async () => {
         signal.throwIfAborted();
         if (locations.has(digest) && !moves) return;
         open ??= createPackWriter(service, signal);
         const pack = open;
         const offset = pack.size;
-        // What has come of one that fails stays in the pack, and no index names it.
+        // After a failure, the received bytes stay in the pack, and no index names them.
         try {
           for await (const chunk of content) await pack.append(chunk);
         } catch (error) {
-          // Its requests have the signal of whoever began it.
+          // The pack's requests have the signal of the first append.
           if (signal.aborted) {
             open = undefined;
             forgetPack(pack.key);
@@ -86,7 +86,7 @@ export function createPackedBlobs(service: CacheService): PackedBlobs {
         locations.set(digest, { pack: pack.key, offset, length: pack.size - offset });
       }),
     finish: () =>
-      inTurn(async () => {
+      enqueue(async () => {
         const finished = open;
         open = undefined;
         try {
@@ -97,7 +97,7 @@ export function createPackedBlobs(service: CacheService): PackedBlobs {
         }
       }),
     isOpen: (pack) => pack === open?.key,
-    note(directory) {
+    addDirectory(directory) {
       for (const [digest, place] of directory.locations)
         if (!lost.has(place.pack)) locations.set(digest, place);
       for (const [pack, size] of directory.packs) if (!lost.has(pack)) packs.set(pack, size);

@@ -2,12 +2,12 @@
 
 const prefix = "gha:";
 
-/** True for the address of a scope of GitHub's cache, whole or not. */
+/** True for an address with the prefix of GitHub's cache. The rest may be invalid. */
 export function isGithub(address: string): boolean {
   return address.startsWith(prefix);
 }
 
-/** Returns the name that the index of a scope has, and that is signed with it. */
+/** Returns the name of a scope's index, which is signed with it. */
 export function nameOfScope(scope: string): string {
   return prefix + scope;
 }
@@ -17,7 +17,7 @@ export function addressOfScope(scope: string, url: string): string {
   return `${prefix}${encodeURIComponent(scope)}@${url}`;
 }
 
-/** Returns the parts of such an address; `undefined` for others. */
+/** Returns the parts of a scope's address; `undefined` for other addresses. */
 export function parseScopeAddress(address: string): { scope: string; url: string } | undefined {
   const [, name, url] = /^([^@]*)@(https?:\/\/[^\0]+)$/s.exec(address.slice(prefix.length)) ?? [];
   if (!isGithub(address) || name === undefined || url === undefined) return undefined;

@@ -1,12 +1,12 @@
 import type { Descriptor } from "../../image/oci-layout.ts";
 
-/** More packs than this are joined: a build that needs many of their blobs asks for the address of each. */
+/** If there are more, packs are joined: a build looks up the address of each pack that it needs. */
 const maxPacks = 12;
-/** What one build copies at most. */
+/** The limit for one build. */
 const maxCopiedBytes = 512 * 1024 * 1024;
 
 /**
- * Chooses packs whose blobs are to be written again: those of which less than a half is used, and the smallest beyond a number.
+ * Chooses packs whose blobs are to be written again: those of which less than a half is used, and the smallest if there are too many.
  *
  * @param live the blobs of each pack that are still named
  * @param sizes of all packs

@@ -18,8 +18,8 @@ interface Parts {
   clock: Clock;
 }
 
-/** A pack whose last blobs are sent and an index that names them: two entries, whatever was built. */
-export async function writeIndex(
+/** Completes the pack and writes an index that names its blobs: two entries, whatever was built. */
+export async function writeBranchIndex(
   tag: string,
   manifest: StoredManifest,
   { service, reader, indexes, blobs, clock }: Parts,
@@ -57,13 +57,13 @@ export async function writeIndex(
 
   function placeOf(digest: string): BlobLocation {
     const place = blobs.find(digest);
-    // As a registry refuses a manifest whose blobs it lacks.
+    // A registry, too, rejects a manifest whose blobs it lacks.
     if (place === undefined)
       throw new RegistryError(`the cache has lost ${digest}`, { status: 404, isTransient: false });
     return place;
   }
 
-  /** Throws if a pack has been evicted: the service keeps 10 GB a repository, and nothing for more than a week without use. */
+  /** Throws if a pack has been evicted: the service keeps 10 GB a repository, and evicts entries after a week without use. */
   async function requirePacks(wanted: readonly Descriptor[]): Promise<void> {
     const used = new Set(wanted.map(({ digest }) => placeOf(digest).pack));
     for (const pack of used)
@@ -71,7 +71,7 @@ export async function writeIndex(
     for (const { digest } of wanted) placeOf(digest);
   }
 
-  /** Writes again what few blobs of a pack are left, so that the service can drop the rest. */
+  /** Moves the blobs that are still used out of stale packs, so that the service can evict those. */
   async function moveStale(wanted: readonly Descriptor[]): Promise<void> {
     const live = new Map<string, Descriptor[]>();
     for (const blob of wanted) live.getOrInsertComputed(placeOf(blob.digest).pack, () => []).push(blob);
@@ -88,22 +88,22 @@ export async function writeIndex(
       }
   }
 
-  /** Reserves the number after the newest index, which two writers can't both get. */
+  /** Reserves the number after the newest index. Only one writer can get it. */
   async function reserve(): Promise<{ key: string; url: string }> {
     for (;;) {
       const { key, number } = indexes.nextKey(tag);
       const url = await service.reserve(key, signal);
       if (url !== undefined) return { key, url };
       const isComplete = await waitForOther(key);
-      indexes.noteNumber(tag, number);
+      indexes.skipNumber(tag, number);
       if (isComplete) throw new ManifestConflictError(`another build has written ${key}`);
-      // Its writer was killed, most likely: the number stays taken.
+      // Most likely its writer was killed, and the number stays taken.
     }
   }
 
   async function waitForOther(key: string): Promise<boolean> {
     const since = steadyTime(clock);
-    for (let wait = firstWait; ; wait *= 2) {
+    for (let wait = firstWaitMilliseconds; ; wait *= 2) {
       if ((await service.find(key, "exact", signal)) !== undefined) return true;
       if (steadyTime(clock) - since + wait > maxWaitMilliseconds) return false;
       await clock.sleep(wait, signal);
@@ -111,17 +111,17 @@ export async function writeIndex(
   }
 }
 
-/** Between the reservation of an index and its end are two short requests. */
+/** Another writer completes a reserved index within two short requests. */
 const maxWaitMilliseconds = 15_000;
-const firstWait = 250;
+const firstWaitMilliseconds = 250;
 
 interface NamedBlob extends Descriptor {
   isAnnotated: boolean;
-  /** True for what every reader needs: it is read with the manifest. */
+  /** True for a blob that each reader needs: the index itself contains it. */
   isEmbedded: boolean;
 }
 
-/** Returns the blobs that a manifest names. Its configuration and its annotated layers come first: they are its own files. */
+/** Returns the blobs that a manifest names, in its order. */
 function blobsIn(bytes: Uint8Array): NamedBlob[] {
   const manifest = parseRecord(bytes);
   const layers: unknown[] = Array.isArray(manifest?.layers) ? manifest.layers : [];
