@@ -175,7 +175,7 @@ function createGzip(): Gzip {
       if (blocks++ < blocksWithoutThreads) return compressBlock(block);
       if (threads.length < Math.min(availableParallelism(), maxThreads))
         threads.push(startThread("./image/gzip/gzip-thread.ts"));
-      return leastBusy(threads)?.ask(block, { transfer: [block.buffer] }) ?? compressBlock(block);
+      return leastBusy(threads)?.send(block, { transfer: [block.buffer] }) ?? compressBlock(block);
     },
     close() {
       for (const thread of threads) thread.close();

@@ -103,10 +103,13 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
         { isTransient: false },
       );
     if (url.protocol === "http:" && !isInsecure)
-      throw new RegistryError(`the registry names the token server ${url.origin}${url.pathname}, which is not encrypted`, {
-        isTransient: false,
-        hint: "`--tls-verify=false` allows that, in a network that you trust.",
-      });
+      throw new RegistryError(
+        `the registry names the token server ${url.origin}${url.pathname}, which is not encrypted`,
+        {
+          isTransient: false,
+          hint: "`--tls-verify=false` allows that, in a network that you trust.",
+        },
+      );
     const service = parameters.get("service");
     const now = steadyTime(clock);
     const response = asRecord(

@@ -1,6 +1,6 @@
-import type { Environment } from "../../src/home-directory.ts";
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
+import type { Environment } from "../../src/home-directory.ts";
 import { Secret } from "../../src/secret.ts";
 import { chooseService, type ServiceFlags } from "../../src/service/profiles/profile.ts";
 

@@ -1,7 +1,7 @@
 /** Parsers of the options of a build. They are apart from the definitions, so that help need not load them. */
 import { usageError } from "../../../errors.ts";
 import { wording } from "../../../messages/wording.ts";
-import { wholeName } from "../../../registry/repository.ts";
+import { normalizedName } from "../../../registry/repository.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import { oneOf, parsePlatforms, positiveInteger, splitPair } from "../../command-line/option-values.ts";
 import { type OptionParsers, type OptionsOf, readOptions } from "../../command-line/options.ts";
@@ -41,7 +41,7 @@ export type BuildOptionValues = OptionsOf<BuildDefinitions, ReturnType<typeof bu
 function buildParsers({ environment, isPlugin = false }: Pick<Runtime, "environment" | "isPlugin">) {
   // A name that scopes can have too stays one.
   const cacheText = (text: string) =>
-    isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${wholeName(text)}` : text;
+    isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${normalizedName(text)}` : text;
   return {
     ...limitParsers,
     ...{ call: parseCall, check: parseCheck, progress: parseProgressMode, "on-error": parseOnError },
