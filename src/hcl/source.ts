@@ -3,7 +3,7 @@ export interface Source {
   /** The file's name, for messages. */
   name: string;
   text: string;
-  /** For what a text in quotes of a JSON file says: where that is in the file. */
+  /** Set for the content of a quoted text in a JSON file: the range of that text in the file. */
   within?: Range;
 }
 
@@ -19,7 +19,7 @@ export function between(first: Range, last: Range): Range {
   return { source: first.source, start: first.start, end: last.end };
 }
 
-/** Returns the place in the file of a range that may be of a text in quotes: of the whole text, if that has escapes. */
+/** Returns the range in the file, also for a range in a quoted text: that of the whole text, if it has escapes. */
 export function inFile({ source, start, end }: Range): Range {
   const { within, text } = source;
   if (within === undefined) return { source, start, end };
@@ -29,7 +29,7 @@ export function inFile({ source, start, end }: Range): Range {
     : within;
 }
 
-/** Where the lines of a text begin: each of thousands of targets has a place. */
+/** The offsets of the lines of each text, computed once: thousands of targets ask for their positions. */
 const lineStarts = new WeakMap<Source, readonly number[]>();
 
 /** Returns line and column, both from 1, of an offset. */

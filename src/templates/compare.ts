@@ -1,11 +1,11 @@
 /** How Go's templates compare values. */
 import { CallError } from "./call-error.ts";
-import { GoMap, GoNil, GoStruct, GoText, typeOf, type Value } from "./values.ts";
+import { GoMap, GoNil, GoStruct, GoText, type GoValue, goTypeOf } from "./values.ts";
 
 type Kind = "nil" | "bool" | "int" | "float" | "string";
 
 /** True if the values are equal. Throws for values of kinds that cannot be compared. */
-export function isEqual(one: Value, other: Value): boolean {
+export function equalInGo(one: GoValue, other: GoValue): boolean {
   const [kind, otherKind] = [kindOf(one), kindOf(other)];
   if (kind === "nil" || otherKind === "nil") return kind === otherKind;
   if (kind !== otherKind) throw incompatible(one, other);
@@ -13,7 +13,7 @@ export function isEqual(one: Value, other: Value): boolean {
 }
 
 /** True if the first value is less. Throws for values that have no order. */
-export function isLess(one: Value, other: Value): boolean {
+export function lessInGo(one: GoValue, other: GoValue): boolean {
   const [kind, otherKind] = [kindOf(one), kindOf(other)];
   if (kind === "nil" || kind === "bool") throw new CallError("invalid type for comparison");
   if (kind !== otherKind) throw incompatible(one, other);
@@ -23,15 +23,15 @@ export function isLess(one: Value, other: Value): boolean {
   return (left as bigint) < (right as bigint);
 }
 
-function incompatible(one: Value, other: Value): CallError {
-  return new CallError(`incompatible types for comparison: ${typeOf(one)} and ${typeOf(other)}`);
+function incompatible(one: GoValue, other: GoValue): CallError {
+  return new CallError(`incompatible types for comparison: ${goTypeOf(one)} and ${goTypeOf(other)}`);
 }
 
-function plain(value: Value): Value {
+function plain(value: GoValue): GoValue {
   return value instanceof GoText ? value.text : value;
 }
 
-function kindOf(value: Value): Kind {
+function kindOf(value: GoValue): Kind {
   const text = plain(value);
   if (text === null || (text instanceof GoNil && text.kind === "pointer")) return "nil";
   if (typeof text === "boolean") return "bool";

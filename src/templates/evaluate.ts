@@ -1,29 +1,29 @@
 /** Evaluates pipelines of templates. */
 import { CallError } from "./call-error.ts";
 import type { Functions } from "./functions.ts";
-import { type Command, type Operand, type Pipe, textOfCommand, textOfOperand } from "./nodes.ts";
+import { type CommandNode, type Operand, type PipeNode, textOfCommand, textOfOperand } from "./nodes.ts";
 import { TemplateError } from "./template-error.ts";
-import { GoMap, GoNil, GoStruct, GoText, isTrue, type Method, typeOf, type Value } from "./values.ts";
+import { GoMap, type GoMethod, GoNil, GoStruct, GoText, type GoValue, goTypeOf, isTruthy } from "./values.ts";
 
-/** What a field is of a map that does not have it, and what a field of that is. Elsewhere it is a nil. */
+/** The result for a key that a map lacks, and for each field of that. It becomes nil wherever a value is needed. */
 const missing = Symbol("missing");
-type Result = Value | typeof missing;
+type Result = GoValue | typeof missing;
 
 type Called = NonNullable<Functions[string]>;
 
 interface Variable {
   name: string;
-  value: Value;
+  value: GoValue;
 }
 
 interface Evaluator {
   /** @param binds false for the pipeline of a range, whose variables are those of each item */
-  evaluate(pipe: Pipe, dot: Value, binds?: boolean): Value;
-  bind(name: string, value: Value, pipe: Pick<Pipe, "assigns">): void;
-  /** Does work whose variables end with it. */
+  evaluate(pipe: PipeNode, dot: GoValue, binds?: boolean): GoValue;
+  bind(name: string, value: GoValue, pipe: Pick<PipeNode, "assigns">): void;
+  /** Runs `work`. Variables that it declares end with it. */
   scoped<Done>(work: () => Done): Done;
-  /** Does work that knows no variables but `$`. */
-  within<Done>(data: Value, work: () => Done): Done;
+  /** Runs `work` with `$` as the only variable. */
+  within<Done>(data: GoValue, work: () => Done): Done;
   fail(at: number, context: string, message: string): TemplateError;
   /** Returns an error at the operand that was evaluated last. */
   failAtLatest(message: string): TemplateError;
@@ -31,7 +31,7 @@ interface Evaluator {
 
 export function createEvaluator(text: string, functions: Functions): Evaluator {
   const variables = createVariables();
-  /** The operand that was evaluated last, at which Go sees the errors of fields of a pipeline in parentheses. */
+  /** The operand that was evaluated last. Go reports the errors of `(pipeline).Field` there. */
   let latest: Operand | undefined;
 
   const fail: Evaluator["fail"] = (at, context, message) => errorIn(text, at, context, message);
@@ -39,12 +39,12 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
   const failAtLatest = (message: string) =>
     latest === undefined ? fail(0, ".", message) : failAt(latest)(message);
 
-  function bind(name: string, value: Value, { assigns }: Pick<Pipe, "assigns">): void {
+  function bind(name: string, value: GoValue, { assigns }: Pick<PipeNode, "assigns">): void {
     if (!assigns) variables.declare(name, value);
     else if (!variables.assign(name, value)) throw failAtLatest(`undefined variable: $${name}`);
   }
 
-  function evaluate(pipe: Pipe, dot: Value, binds = true): Result {
+  function evaluate(pipe: PipeNode, dot: GoValue, binds = true): Result {
     let value: Result | undefined;
     for (const command of pipe.commands) value = evaluateCommand(command, dot, value);
     const result = value ?? null;
@@ -52,7 +52,7 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
     return result;
   }
 
-  function evaluateCommand(command: Command, dot: Value, final: Result | undefined): Result {
+  function evaluateCommand(command: CommandNode, dot: GoValue, final: Result | undefined): Result {
     const [first, ...rest] = command.operands;
     if (first === undefined) return null;
     if (first.kind === "word") return callFunction(first.name, command, rest, dot, final);
@@ -70,15 +70,15 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
 
   function callFunction(
     name: string,
-    command: Command,
+    command: CommandNode,
     rest: readonly Operand[],
-    dot: Value,
+    dot: GoValue,
     final: Result | undefined,
   ): Result {
     const called = functions[name];
     if (called === undefined)
       throw fail(command.at, name, `${JSON.stringify(name)} is not a defined function`);
-    const steps: (() => Value)[] = rest.map((each) => () => known(evaluateOperand(each, dot)));
+    const steps: (() => GoValue)[] = rest.map((each) => () => known(evaluateOperand(each, dot)));
     if (final !== undefined) steps.push(() => known(final));
     const problem = wrongCount(name, called, steps.length);
     if (problem !== undefined) throw fail(command.at, name, problem);
@@ -90,7 +90,7 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
     }
   }
 
-  function evaluateOperand(operand: Operand, dot: Value, args?: readonly Value[]): Result {
+  function evaluateOperand(operand: Operand, dot: GoValue, args?: readonly GoValue[]): Result {
     if (operand.kind !== "pipe" && operand.kind !== "chain") latest = operand;
     switch (operand.kind) {
       case "dot":
@@ -131,17 +131,17 @@ export function createEvaluator(text: string, functions: Functions): Evaluator {
   };
 }
 
-/** The variables that are known at a place of the template. */
+/** Creates the variables, each of which is known until its block ends. */
 function createVariables() {
   let variables: Variable[] = [];
   const find = (name: string) => variables.findLast((each) => each.name === name);
   return {
     get: (name: string) => find(name)?.value,
-    declare(name: string, value: Value): void {
+    declare(name: string, value: GoValue): void {
       variables.push({ name, value });
     },
     /** Returns false if there is no such variable. */
-    assign(name: string, value: Value): boolean {
+    assign(name: string, value: GoValue): boolean {
       const known = find(name);
       if (known !== undefined) known.value = value;
       return known !== undefined;
@@ -152,7 +152,7 @@ function createVariables() {
       variables.length = before;
       return done;
     },
-    within<Done>(data: Value, work: () => Done): Done {
+    within<Done>(data: GoValue, work: () => Done): Done {
       const before = variables;
       variables = [{ name: "", value: data }];
       const done = work();
@@ -162,7 +162,7 @@ function createVariables() {
   };
 }
 
-function known(result: Result): Value {
+function known(result: Result): GoValue {
   return result === missing ? null : result;
 }
 
@@ -174,12 +174,12 @@ function wrongCount(name: string, { min, max = min }: Called, given: number): st
 }
 
 /** Calls a function. `and` and `or` evaluate no more arguments than they need. */
-function applied(called: Called, args: readonly (() => Value)[]): Value {
+function applied(called: Called, args: readonly (() => GoValue)[]): GoValue {
   if (called.endsAt === undefined) return called.call(args.map((arg) => arg()));
-  let value: Value = null;
+  let value: GoValue = null;
   for (const arg of args) {
     value = arg();
-    if (isTrue(value) === called.endsAt) break;
+    if (isTruthy(value) === called.endsAt) break;
   }
   return value;
 }
@@ -193,9 +193,9 @@ function errorIn(text: string, at: number, context: string, message: string): Te
 
 /** Returns a field of a field. `args`: those of a method, which is the last one. */
 function fieldsOf(
-  from: Value,
+  from: GoValue,
   names: readonly string[],
-  args: readonly Value[] | undefined,
+  args: readonly GoValue[] | undefined,
   refuse: (message: string) => TemplateError,
 ): Result {
   let value: Result = from;
@@ -208,7 +208,7 @@ function fieldsOf(
 function fieldOf(
   of: Result,
   name: string,
-  args: readonly Value[] | undefined,
+  args: readonly GoValue[] | undefined,
   refuse: (message: string) => TemplateError,
 ): Result {
   if (of === missing) return missing;
@@ -225,16 +225,16 @@ function fieldOf(
   if (value !== undefined) return value;
   if (of instanceof GoNil && of.kind === "map") return missing;
   if (of instanceof GoNil && of.kind === "pointer") throw refuse(`nil pointer evaluating ${of.type}.${name}`);
-  throw refuse(`can't evaluate field ${name} in type ${typeOf(of)}`);
+  throw refuse(`can't evaluate field ${name} in type ${goTypeOf(of)}`);
 }
 
 /** Returns an entry of a map or a field of a struct; `undefined` if the struct has no such field, or if it is something else. */
-function memberOf(of: Value, name: string): Result | undefined {
+function memberOf(of: GoValue, name: string): Result | undefined {
   if (of instanceof GoMap) return of.entries.has(name) ? (of.entries.get(name) ?? null) : missing;
   return of instanceof GoStruct ? of.get(name) : undefined;
 }
 
-function methodOf(of: Value, name: string): Method | undefined {
+function methodOf(of: GoValue, name: string): GoMethod | undefined {
   if (!(of instanceof GoStruct || of instanceof GoText) || !Object.hasOwn(of.methods, name)) return undefined;
   return of.methods[name];
 }

@@ -1,17 +1,17 @@
 /** Runs templates of Go over plain data. */
 import { createEvaluator } from "./evaluate.ts";
+import { formatValue } from "./format-value.ts";
 import type { Functions } from "./functions.ts";
-import { type Block, type Node, type Template, textOfPipe } from "./nodes.ts";
-import { printed } from "./printed.ts";
-import { GoMap, GoNil, isTrue, type Value } from "./values.ts";
+import { type BranchNode, type Template, type TemplateNode, textOfPipe } from "./nodes.ts";
+import { GoMap, GoNil, type GoValue, isTruthy } from "./values.ts";
 
-/** Go has 100,000, and another stack. */
+/** Go allows 100,000, but JavaScript's stack is smaller. */
 const maxDepth = 1000;
 
 /** Writes what a template makes of the data. What was written before a TemplateError stays written, as in Go. */
 export function executeTemplate(
   { text, nodes, defined }: Template,
-  data: Value,
+  data: GoValue,
   functions: Functions,
   write: (text: string) => void,
 ): void {
@@ -19,7 +19,7 @@ export function executeTemplate(
   let depth = 0;
 
   /** Returns how a list ended: `break` and `continue` end the lists around, too. */
-  function run(list: readonly Node[], dot: Value): "break" | "continue" | undefined {
+  function run(list: readonly TemplateNode[], dot: GoValue): "break" | "continue" | undefined {
     for (const node of list) {
       const ended = runNode(node, dot);
       if (ended !== undefined) return ended;
@@ -27,21 +27,21 @@ export function executeTemplate(
     return undefined;
   }
 
-  function runNode(node: Node, dot: Value): "break" | "continue" | undefined {
+  function runNode(node: TemplateNode, dot: GoValue): "break" | "continue" | undefined {
     switch (node.kind) {
       case "text":
         write(node.text);
         return undefined;
       case "action": {
         const value = evaluate(node.pipe, dot);
-        if (node.pipe.variables.length === 0) write(value === null ? "<no value>" : printed(value));
+        if (node.pipe.variables.length === 0) write(value === null ? "<no value>" : formatValue(value));
         return undefined;
       }
       case "if":
       case "with":
         return scoped(() => {
           const value = evaluate(node.pipe, dot);
-          if (!isTrue(value)) return run(node.otherwise, dot);
+          if (!isTruthy(value)) return run(node.otherwise, dot);
           return run(node.body, node.kind === "with" ? value : dot);
         });
       case "range":
@@ -64,10 +64,10 @@ export function executeTemplate(
     }
   }
 
-  function runRange(node: Block, dot: Value): "break" | "continue" | undefined {
+  function runRange(node: BranchNode, dot: GoValue): "break" | "continue" | undefined {
     const value = evaluate(node.pipe, dot, false);
     const items = itemsOf(value);
-    if (items === undefined) throw failAtLatest(`range can't iterate over ${printed(value)}`);
+    if (items === undefined) throw failAtLatest(`range can't iterate over ${formatValue(value)}`);
     if (typeof value === "bigint" && node.pipe.variables.length > 1)
       throw failAtLatest(`can't use ${value} to iterate over more than one variable`);
     let isEmpty = true;
@@ -89,7 +89,7 @@ export function executeTemplate(
 }
 
 /** Returns keys and items; `undefined` for a value that has none. */
-function itemsOf(value: Value): Iterable<readonly [Value, Value]> | undefined {
+function itemsOf(value: GoValue): Iterable<readonly [GoValue, GoValue]> | undefined {
   // As in Go, a nil acts like an empty map.
   if (value === null || (value instanceof GoNil && value.kind !== "pointer")) return [];
   if (Array.isArray(value)) return value.map((item, at) => [BigInt(at), item] as const);
@@ -97,10 +97,10 @@ function itemsOf(value: Value): Iterable<readonly [Value, Value]> | undefined {
   return typeof value === "bigint" ? count(value) : undefined;
 }
 
-function* count(end: bigint): Generator<readonly [Value, Value]> {
+function* count(end: bigint): Generator<readonly [GoValue, GoValue]> {
   for (let at = 0n; at < end; at += 1n) yield [at, at];
 }
 
-function textOfTemplate({ name, pipe }: Node & { kind: "template" }): string {
+function textOfTemplate({ name, pipe }: TemplateNode & { kind: "template" }): string {
   return `{{template ${JSON.stringify(name)}${pipe === undefined ? "" : ` ${textOfPipe(pipe)}`}}}`;
 }

@@ -1,15 +1,15 @@
 /** The functions that each template has: https://pkg.go.dev/text/template#hdr-Functions */
 import { CallError } from "./call-error.ts";
-import { isEqual, isLess } from "./compare.ts";
+import { equalInGo, lessInGo } from "./compare.ts";
 import { sprint, sprintf } from "./printf.ts";
-import { GoMap, GoNil, GoText, isTrue, lengthOf, typeOf, type Value } from "./values.ts";
+import { GoMap, GoNil, GoText, type GoValue, goTypeOf, isTruthy, lengthOf } from "./values.ts";
 
 interface TemplateFunction {
-  /** The number of arguments; `min` alone: just as many. */
+  /** The number of arguments. `max` defaults to `min`. */
   min: number;
   max?: number;
-  call(args: readonly Value[]): Value;
-  /** The truth of an argument behind which no other is evaluated. The result is the last that was. */
+  call(args: readonly GoValue[]): GoValue;
+  /** For `and` and `or`: an argument of this truth ends the evaluation, and is the result. */
   endsAt?: boolean;
 }
 
@@ -18,35 +18,37 @@ export type Functions = Readonly<Record<string, TemplateFunction>>;
 const any = Number.POSITIVE_INFINITY;
 
 /** A function of texts. */
-export function ofTexts(count: number, call: (...texts: string[]) => Value): TemplateFunction {
+export function ofTexts(count: number, call: (...texts: string[]) => GoValue): TemplateFunction {
   return { min: count, call: (args) => call(...args.map(requireText)) };
 }
 
-export function requireText(value: Value): string {
+export function requireText(value: GoValue): string {
   if (typeof value === "string") return value;
   if (value instanceof GoText) return value.text;
-  throw new CallError(`wrong type for value; expected string; got ${typeOf(value)}`);
+  throw new CallError(`wrong type for value; expected string; got ${goTypeOf(value)}`);
 }
 
-function requireInteger(value: Value): number {
+function requireInteger(value: GoValue): number {
   if (typeof value === "bigint") return Number(value);
-  throw new CallError(`cannot index slice/array with type ${typeOf(value)}`);
+  throw new CallError(`cannot index slice/array with type ${goTypeOf(value)}`);
 }
 
-const last = (args: readonly Value[]): Value => args.at(-1) ?? null;
-const sprintln = (args: readonly Value[]) => `${args.map((each) => sprint([each])).join(" ")}\n`;
+const last = (args: readonly GoValue[]): GoValue => args.at(-1) ?? null;
+const sprintln = (args: readonly GoValue[]) => `${args.map((each) => sprint([each])).join(" ")}\n`;
 
 export const builtinFunctions: Functions = {
   and: { min: 1, max: any, call: last, endsAt: false },
   or: { min: 1, max: any, call: last, endsAt: true },
-  not: { min: 1, call: ([value = null]) => !isTrue(value) },
+  not: { min: 1, call: ([value = null]) => !isTruthy(value) },
   len: {
     min: 1,
     call([value = null]) {
       const length = lengthOf(value);
       if (length !== undefined) return BigInt(length);
       throw new CallError(
-        value === null ? "reflect: call of reflect.Value.Type on zero Value" : `len of type ${typeOf(value)}`,
+        value === null
+          ? "reflect: call of reflect.Value.Type on zero Value"
+          : `len of type ${goTypeOf(value)}`,
       );
     },
   },
@@ -69,7 +71,7 @@ export const builtinFunctions: Functions = {
     min: 1,
     max: any,
     call([value = null]) {
-      throw new CallError(`non-function of type ${typeOf(value)}`);
+      throw new CallError(`non-function of type ${goTypeOf(value)}`);
     },
   },
   eq: {
@@ -77,24 +79,24 @@ export const builtinFunctions: Functions = {
     max: any,
     call([one = null, ...others]) {
       if (others.length === 0) throw new CallError("missing argument for comparison");
-      return others.some((other) => isEqual(one, other));
+      return others.some((other) => equalInGo(one, other));
     },
   },
-  ne: { min: 2, call: ([one = null, other = null]) => !isEqual(one, other) },
-  lt: { min: 2, call: ([one = null, other = null]) => isLess(one, other) },
-  le: { min: 2, call: ([one = null, other = null]) => isLess(one, other) || isEqual(one, other) },
-  gt: { min: 2, call: ([one = null, other = null]) => !isLess(one, other) && !isEqual(one, other) },
-  ge: { min: 2, call: ([one = null, other = null]) => !isLess(one, other) },
+  ne: { min: 2, call: ([one = null, other = null]) => !equalInGo(one, other) },
+  lt: { min: 2, call: ([one = null, other = null]) => lessInGo(one, other) },
+  le: { min: 2, call: ([one = null, other = null]) => lessInGo(one, other) || equalInGo(one, other) },
+  gt: { min: 2, call: ([one = null, other = null]) => !lessInGo(one, other) && !equalInGo(one, other) },
+  ge: { min: 2, call: ([one = null, other = null]) => !lessInGo(one, other) },
 };
 
-function itemAt(value: Value, key: Value): Value {
+function itemAt(value: GoValue, key: GoValue): GoValue {
   if (value === null) throw new CallError("index of untyped nil");
   if (value instanceof GoMap) {
     if (typeof key !== "string" && !(key instanceof GoText))
       throw new CallError(
         key === null
           ? "value is nil; should be of type string"
-          : `value has type ${typeOf(key)}; should be string`,
+          : `value has type ${goTypeOf(key)}; should be string`,
       );
     return value.entries.get(requireText(key)) ?? value.zero;
   }
@@ -102,7 +104,7 @@ function itemAt(value: Value, key: Value): Value {
   if (value instanceof GoNil && value.kind === "pointer") throw new CallError("index of nil pointer");
   const isText = typeof value === "string" || value instanceof GoText;
   if (!Array.isArray(value) && !isText && !(value instanceof GoNil))
-    throw new CallError(`can't index item of type ${typeOf(value).replace(/^\*/, "")}`);
+    throw new CallError(`can't index item of type ${goTypeOf(value).replace(/^\*/, "")}`);
   if (key === null) throw new CallError("cannot index slice/array with nil");
   const at = requireInteger(key);
   const items = isText ? [...Buffer.from(requireText(value))].map(BigInt) : listOf(value);
@@ -112,16 +114,16 @@ function itemAt(value: Value, key: Value): Value {
   return item;
 }
 
-function listOf(value: Value): readonly Value[] {
+function listOf(value: GoValue): readonly GoValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-function slice([value = null, ...bounds]: readonly Value[]): Value {
+function slice([value = null, ...bounds]: readonly GoValue[]): GoValue {
   if (value === null) throw new CallError("slice of untyped nil");
   const isText = typeof value === "string" || value instanceof GoText;
   if (isText && bounds.length === 3) throw new CallError("cannot 3-index slice a string");
   if (!isText && !Array.isArray(value) && !(value instanceof GoNil && value.kind === "slice"))
-    throw new CallError(`can't slice item of type ${typeOf(value)}`);
+    throw new CallError(`can't slice item of type ${goTypeOf(value)}`);
   const length = lengthOf(value) ?? 0;
   const [start = 0, end = length, capacity = length] = bounds.map(requireInteger);
   for (const bound of [start, end, capacity])

@@ -1,18 +1,18 @@
 import { goJson } from "../go/json.ts";
-import { GoMap, GoNil, GoStruct, GoText, isTrue, type Value } from "./values.ts";
+import { GoMap, GoNil, GoStruct, GoText, type GoValue, isTruthy } from "./values.ts";
 
 /** Writes a value as Go's `json.MarshalIndent` does, with two spaces. */
-export function indentedJson(value: Value): string {
+export function indentedJson(value: GoValue): string {
   return write(value, "\n", goJson);
 }
 
 /** Writes a value as Go's encoder does that leaves characters of HTML as they are. */
-export function plainJson(value: Value): string {
+export function plainJson(value: GoValue): string {
   return write(value, "", JSON.stringify);
 }
 
 /** @param newline a line feed with the indentation of the line that the value begins in, or nothing */
-function write(value: Value, newline: string, quote: (value: unknown) => string): string {
+function write(value: GoValue, newline: string, quote: (value: unknown) => string): string {
   if (value === null || value instanceof GoNil) return "null";
   if (value instanceof GoText) return quote(value.json);
   if (typeof value === "bigint") return String(value);
@@ -29,13 +29,13 @@ function write(value: Value, newline: string, quote: (value: unknown) => string)
     : `${open}${inner}${members.join(`,${inner}`)}${newline}${close}`;
 }
 
-function membersOf(value: Value): [string, Value][] | undefined {
+function membersOf(value: GoValue): [string, GoValue][] | undefined {
   if (value instanceof GoMap) return [...value.entries];
   if (!(value instanceof GoStruct)) return undefined;
-  return value.fields.flatMap((field): [string, Value][] => {
+  return value.fields.flatMap((field): [string, GoValue][] => {
     if (field.key === undefined) return membersOf(field.value) ?? [];
     // A struct is never empty.
-    const isLeftOut = field.omitsEmpty && !isTrue(field.value);
+    const isLeftOut = field.omitsEmpty && !isTruthy(field.value);
     return isLeftOut ? [] : [[field.key, field.value]];
   });
 }

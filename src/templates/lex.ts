@@ -19,7 +19,7 @@ type TokenKind =
   | "other"
   | "end";
 
-export interface Token {
+export interface TemplateToken {
   kind: TokenKind;
   text: string;
   /** The position in the template. */
@@ -53,11 +53,11 @@ export function lexAction(
   start: number,
   fail: (at: number, message: string) => TemplateError,
 ): {
-  tokens: Token[];
+  tokens: TemplateToken[];
   end: number;
   trimsRight: boolean;
 } {
-  const tokens: Token[] = [];
+  const tokens: TemplateToken[] = [];
   let open = 0;
   for (let at = start; ; ) {
     const trims = /^[ \t\r\n]-\}\}/.test(text.slice(at, at + 4));
@@ -79,14 +79,14 @@ export function lexAction(
 }
 
 /** Returns what is wrong if the character that follows directly on a word or a number does not end it. */
-function problemBehind({ kind, text }: Token, next: string): string | undefined {
+function problemBehind({ kind, text }: TemplateToken, next: string): string | undefined {
   if (!/^(field|variable|word|number)$/.test(kind) || /^[\s.,|:=()}]?$/.test(next)) return undefined;
   return kind === "number"
     ? `bad number syntax: ${JSON.stringify(text + next)}`
     : `bad character ${codePointOf(next)} '${next}'`;
 }
 
-function tokenAt(text: string, at: number): Token | undefined {
+function tokenAt(text: string, at: number): TemplateToken | undefined {
   // `.5` is a number, but `$x.5` and `.Name.5` are fields.
   const ordered =
     /\d/.test(text[at + 1] ?? "") && !/[\p{L}\p{Nd}_)$]/u.test(text[at - 1] ?? "") ? numbersFirst : shapes;

@@ -1,28 +1,28 @@
 /** The parts of a parsed template, and their text for messages. */
 
-export type Node =
+export type TemplateNode =
   | { kind: "text"; text: string }
-  | { kind: "action"; pipe: Pipe }
-  | Block
-  | { kind: "template"; name: string; pipe: Pipe | undefined; at: number }
+  | { kind: "action"; pipe: PipeNode }
+  | BranchNode
+  | { kind: "template"; name: string; pipe: PipeNode | undefined; at: number }
   | { kind: "break" | "continue" };
 
-export interface Block {
+export interface BranchNode {
   kind: "if" | "with" | "range";
-  pipe: Pipe;
-  body: readonly Node[];
-  otherwise: readonly Node[];
+  pipe: PipeNode;
+  body: readonly TemplateNode[];
+  otherwise: readonly TemplateNode[];
 }
 
-export interface Pipe {
+export interface PipeNode {
   /** The variables that are declared, or assigned, without their dollar signs. */
   variables: readonly string[];
   assigns: boolean;
-  commands: readonly Command[];
+  commands: readonly CommandNode[];
   at: number;
 }
 
-export interface Command {
+export interface CommandNode {
   operands: readonly Operand[];
   at: number;
 }
@@ -35,24 +35,24 @@ export type Operand = { at: number } & (
   | { kind: "word"; name: string }
   | { kind: "field"; names: readonly string[] }
   | { kind: "variable"; name: string; names: readonly string[] }
-  | { kind: "pipe"; pipe: Pipe }
+  | { kind: "pipe"; pipe: PipeNode }
   | { kind: "chain"; of: Operand; names: readonly string[] }
 );
 
 export interface Template {
   text: string;
-  nodes: readonly Node[];
+  nodes: readonly TemplateNode[];
   /** By the names that `define` gives. */
-  defined: ReadonlyMap<string, readonly Node[]>;
+  defined: ReadonlyMap<string, readonly TemplateNode[]>;
 }
 
-export function textOfPipe({ variables, assigns, commands }: Pipe): string {
+export function textOfPipe({ variables, assigns, commands }: PipeNode): string {
   const names = variables.map((name) => `$${name}`).join(", ");
   const declares = variables.length === 0 ? "" : `${names} ${assigns ? "=" : ":="} `;
   return declares + commands.map(textOfCommand).join(" | ");
 }
 
-export function textOfCommand({ operands }: Command): string {
+export function textOfCommand({ operands }: CommandNode): string {
   return operands
     .map((operand) => (operand.kind === "pipe" ? `(${textOfPipe(operand.pipe)})` : textOfOperand(operand)))
     .join(" ");
@@ -88,7 +88,7 @@ function fields(names: readonly string[]): string {
   return names.map((name) => `.${name}`).join("");
 }
 
-/** Returns the names of all fields that a template mentions, so that what no template asks for need not be read. */
+/** Returns the names of all fields that a template mentions, so that others need not be read. */
 export function mentionedFields({ nodes, defined }: Template): Set<string> {
   const found = new Set<string>();
   const add = (names: readonly string[]) => {
@@ -99,10 +99,10 @@ export function mentionedFields({ nodes, defined }: Template): Set<string> {
     if (operand.kind === "chain") visitOperand(operand.of);
     if (operand.kind === "pipe") visitPipe(operand.pipe);
   };
-  const visitPipe = ({ commands }: Pipe): void => {
+  const visitPipe = ({ commands }: PipeNode): void => {
     for (const { operands } of commands) for (const operand of operands) visitOperand(operand);
   };
-  const visit = (each: readonly Node[]): void => {
+  const visit = (each: readonly TemplateNode[]): void => {
     for (const node of each) {
       if ("pipe" in node && node.pipe !== undefined) visitPipe(node.pipe);
       if ("body" in node) for (const inner of [node.body, node.otherwise]) visit(inner);

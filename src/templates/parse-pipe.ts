@@ -1,31 +1,31 @@
 /** Parses pipelines of templates: `$x := .Name | printf "%q" | len`. */
-import type { Token } from "./lex.ts";
-import { type Command, type Operand, type Pipe, textOfOperand } from "./nodes.ts";
+import type { TemplateToken } from "./lex.ts";
+import { type CommandNode, type Operand, type PipeNode, textOfOperand } from "./nodes.ts";
 import type { TemplateError } from "./template-error.ts";
 import { unquote } from "./unquote.ts";
 
 export interface TokenReader {
   /** The next token that is no space. */
-  peek(): Token;
-  next(): Token;
+  peek(): TemplateToken;
+  next(): TemplateToken;
   /** The next token, also a space. */
-  peekDirectly(): Token;
+  peekDirectly(): TemplateToken;
   /** The one behind the next, without spaces. */
-  peekSecond(): Token;
+  peekSecond(): TemplateToken;
   fail(at: number, message: string): TemplateError;
   functions: ReadonlySet<string>;
   knows(variable: string): boolean;
 }
 
 /** Parses a pipeline up to the end of the action. */
-export function parsePipe(reader: TokenReader, context: string): Pipe {
+export function parsePipe(reader: TokenReader, context: string): PipeNode {
   return parsePipeUntil(reader, context, "end");
 }
 
-function parsePipeUntil(reader: TokenReader, context: string, end: "end" | ")"): Pipe {
+function parsePipeUntil(reader: TokenReader, context: string, end: "end" | ")"): PipeNode {
   const { at } = reader.peek();
   const { variables, assigns } = parseDeclaration(reader, context);
-  const commands: Command[] = [];
+  const commands: CommandNode[] = [];
   for (;;) {
     const token = reader.peek();
     if (token.kind === end) {
@@ -47,7 +47,7 @@ function isConstant({ kind }: Operand): boolean {
   return kind === "boolean" || kind === "dot" || kind === "nil" || kind === "number" || kind === "string";
 }
 
-function parseDeclaration(reader: TokenReader, context: string): Pick<Pipe, "variables" | "assigns"> {
+function parseDeclaration(reader: TokenReader, context: string): Pick<PipeNode, "variables" | "assigns"> {
   const variables: string[] = [];
   while (reader.peek().kind === "variable") {
     const after = reader.peekSecond();
@@ -72,7 +72,7 @@ function parseDeclaration(reader: TokenReader, context: string): Pick<Pipe, "var
   return { variables, assigns: false };
 }
 
-function parseCommand(reader: TokenReader, end: "end" | ")"): Command {
+function parseCommand(reader: TokenReader, end: "end" | ")"): CommandNode {
   const { at } = reader.peek();
   const operands: Operand[] = [];
   for (;;) {
@@ -157,7 +157,7 @@ function parseTerm(reader: TokenReader): Operand | undefined {
   }
 }
 
-function readNumber({ text, at }: Token, reader: TokenReader): bigint | number {
+function readNumber({ text, at }: TemplateToken, reader: TokenReader): bigint | number {
   const plain = text.replaceAll("_", "").replace(/^\+/, "");
   const digits = plain.replace(/^-/, "");
   const sign = plain.startsWith("-") ? -1n : 1n;
@@ -171,12 +171,12 @@ function readNumber({ text, at }: Token, reader: TokenReader): bigint | number {
 const keywords = ["if", "with", "range", "define", "block", "template", "else", "end", "break", "continue"];
 
 /** Go's words for a token that must not be there. */
-export function unexpected(token: Token, context: string, fail: TokenReader["fail"]): TemplateError {
+export function unexpected(token: TemplateToken, context: string, fail: TokenReader["fail"]): TemplateError {
   const shown = JSON.stringify(token.text);
   const short = token.text.length > 10 ? `${JSON.stringify(token.text.slice(0, 10))}...` : shown;
   return fail(token.at, `unexpected ${isKeyword(token) ? `<${token.text}>` : short} in ${context}`);
 }
 
-function isKeyword({ kind, text }: Token): boolean {
+function isKeyword({ kind, text }: TemplateToken): boolean {
   return kind === "word" && keywords.includes(text);
 }

@@ -1,6 +1,6 @@
 /** Parses templates of Go: https://pkg.go.dev/text/template */
-import { lexAction, type Token } from "./lex.ts";
-import type { Node, Pipe, Template } from "./nodes.ts";
+import { lexAction, type TemplateToken } from "./lex.ts";
+import type { PipeNode, Template, TemplateNode } from "./nodes.ts";
 import { parsePipe, type TokenReader, unexpected } from "./parse-pipe.ts";
 import { TemplateError } from "./template-error.ts";
 import { unquote } from "./unquote.ts";
@@ -10,15 +10,15 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   const fail = (at: number, message: string) =>
     new TemplateError(`template: :${text.slice(0, at).split("\n").length}: ${message}`);
   const items = splitText(text, fail);
-  const defined = new Map<string, readonly Node[]>();
+  const defined = new Map<string, readonly TemplateNode[]>();
   let next = 0;
   const scope = createScope();
   const readerOf = ({ tokens }: Action) =>
     createReader(tokens, { fail, functions, knows: (name) => scope.knows(name) });
 
   /** Parses up to `end` or `else`. */
-  function parseList(): { nodes: Node[]; end: Action | undefined } {
-    const nodes: Node[] = [];
+  function parseList(): { nodes: TemplateNode[]; end: Action | undefined } {
+    const nodes: TemplateNode[] = [];
     for (; ; next += 1) {
       const item = items[next];
       if (item === undefined) return { nodes, end: undefined };
@@ -33,7 +33,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
     }
   }
 
-  function parseAction(item: Action, word: Token | undefined): Node | undefined {
+  function parseAction(item: Action, word: TemplateToken | undefined): TemplateNode | undefined {
     const reader = readerOf(item);
     switch (word?.kind === "word" ? word.text : "") {
       case "if":
@@ -66,7 +66,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
     }
   }
 
-  function parseBlock(kind: "if" | "with" | "range", reader: TokenReader): Node {
+  function parseBlock(kind: "if" | "with" | "range", reader: TokenReader): TemplateNode {
     const loops = scope.loops + (kind === "range" ? 1 : 0);
     return scope.within({}, () => {
       const pipe = parsePipe(reader, kind);
@@ -80,7 +80,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   }
 
   /** Parses what follows `else`; nothing at `end`. */
-  function parseElse(kind: "if" | "with" | "range", end: Action): readonly Node[] | undefined {
+  function parseElse(kind: "if" | "with" | "range", end: Action): readonly TemplateNode[] | undefined {
     const reader = skip(readerOf(end));
     if (isWord(end, "end")) return [];
     const word = reader.peek();
@@ -95,7 +95,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   }
 
   /** Parses up to `end`. */
-  function parseBody(at: number, isNext = true): Node[] {
+  function parseBody(at: number, isNext = true): TemplateNode[] {
     if (isNext) next += 1;
     const { nodes, end } = scope.within(isNext ? { variables: [""], loops: 0 } : {}, parseList);
     if (end === undefined) throw fail(text.length, "unexpected EOF");
@@ -108,7 +108,7 @@ export function parseTemplate(text: string, functions: ReadonlySet<string>): Tem
   return { text, nodes, defined };
 }
 
-/** The variables that are known, and the number of loops around. */
+/** Creates the scope of the parser: the declared variables, and the number of loops around. */
 function createScope() {
   let known: { variables: readonly string[]; loops: number } = { variables: [""], loops: 0 };
   return {
@@ -116,7 +116,7 @@ function createScope() {
       return known.loops;
     },
     knows: (variable: string) => known.variables.includes(variable),
-    declare({ variables, assigns }: Pipe): void {
+    declare({ variables, assigns }: PipeNode): void {
       if (!assigns) known = { ...known, variables: [...known.variables, ...variables] };
     },
     within<Result>(change: Partial<typeof known>, work: () => Result): Result {
@@ -129,19 +129,19 @@ function createScope() {
   };
 }
 
-/** Reads a template's name, and what it is called with. */
+/** Reads a template's name and its argument. */
 function readTemplate(
   reader: TokenReader,
   context: string,
   needsPipe = false,
-): Extract<Node, { kind: "template" }> {
+): Extract<TemplateNode, { kind: "template" }> {
   const { at } = reader.peek();
   const name = readName(reader, context);
   const pipe = needsPipe || reader.peek().kind !== "end" ? parsePipe(reader, context) : undefined;
   return { kind: "template", name, pipe, at };
 }
 
-function requireEnd(reader: TokenReader, context: string): Token {
+function requireEnd(reader: TokenReader, context: string): TemplateToken {
   const token = reader.peek();
   if (token.kind !== "end") throw unexpected(token, context, reader.fail);
   return token;
@@ -156,7 +156,7 @@ function readName(reader: TokenReader, context: string): string {
 
 /** Reads the tokens of an action. */
 function createReader(
-  tokens: readonly Token[],
+  tokens: readonly TemplateToken[],
   known: Pick<TokenReader, "fail" | "functions" | "knows">,
 ): TokenReader {
   let at = 0;
@@ -181,7 +181,7 @@ type Item = { kind: "text"; text: string } | Action;
 
 interface Action {
   kind: "action";
-  tokens: readonly Token[];
+  tokens: readonly TemplateToken[];
   at: number;
 }
 
@@ -194,7 +194,7 @@ function skip(reader: TokenReader): TokenReader {
   return reader;
 }
 
-function endOf(tokens: readonly Token[]): Token {
+function endOf(tokens: readonly TemplateToken[]): TemplateToken {
   return tokens.at(-1) ?? { kind: "end", text: "}}", at: 0 };
 }
 

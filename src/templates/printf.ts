@@ -1,10 +1,11 @@
 /** Go's `fmt.Sprint` and `fmt.Sprintf`. */
+
+import { formatFloat, formatValue } from "./format-value.ts";
 import { plainJson } from "./json.ts";
-import { printed, printedFloat } from "./printed.ts";
-import { GoStruct, GoText, typeOf, type Value } from "./values.ts";
+import { GoStruct, GoText, type GoValue, goTypeOf } from "./values.ts";
 
 /** Prints values, with spaces between two that are no strings. */
-export function sprint(values: readonly Value[]): string {
+export function sprint(values: readonly GoValue[]): string {
   let text = "";
   let wasText = true;
   for (const [at, value] of values.entries()) {
@@ -17,8 +18,8 @@ export function sprint(values: readonly Value[]): string {
 }
 
 /** A pointer is shown as one where it is the whole value. */
-function withPointer(value: Value, hasNames = false): string {
-  return `${value instanceof GoStruct && value.isPointer ? "&" : ""}${printed(value, hasNames)}`;
+function withPointer(value: GoValue, hasNames = false): string {
+  return `${value instanceof GoStruct && value.isPointer ? "&" : ""}${formatValue(value, hasNames)}`;
 }
 
 interface Directive {
@@ -31,10 +32,10 @@ interface Directive {
 const directive =
   /%([+\-# 0]*)(?:\[(\d+)\])?(\*|\d+)?(?:(\.)(?:\[(\d+)\])?(\*|\d+)?)?(?:\[(\d+)\])?([\s\S]?)/gu;
 
-export function sprintf(format: string, values: readonly Value[]): string {
+export function sprintf(format: string, values: readonly GoValue[]): string {
   let next = 0;
   let isReordered = false;
-  const take = (): Value | undefined => values[next++];
+  const take = (): GoValue | undefined => values[next++];
   const star = (text: string | undefined): number | undefined => {
     if (text !== "*") return text === undefined ? undefined : Number(text);
     const value = take();
@@ -67,17 +68,17 @@ export function sprintf(format: string, values: readonly Value[]): string {
   if (isReordered || next >= values.length) return text;
   const extra = values
     .slice(next)
-    .map((each) => (each === null ? "<nil>" : `${typeOf(each)}=${printed(each)}`));
+    .map((each) => (each === null ? "<nil>" : `${goTypeOf(each)}=${formatValue(each)}`));
   return `${text}%!(EXTRA ${extra.join(", ")})`;
 }
 
-function formatOne(parsed: Directive, value: Value): string {
+function formatOne(parsed: Directive, value: GoValue): string {
   const { verb } = parsed;
-  if (verb === "T") return pad(typeOf(value), parsed);
+  if (verb === "T") return pad(goTypeOf(value), parsed);
   if (verb === "v") return formatDefault(parsed, value);
   if (value === null) return `%!${verb}(<nil>)`;
   if (Array.isArray(value)) return `[${value.map((each) => formatOne(parsed, each)).join(" ")}]`;
-  const bad = () => `%!${verb}(${typeOf(value)}=${printed(value)})`;
+  const bad = () => `%!${verb}(${goTypeOf(value)}=${formatValue(value)})`;
   if (typeof value === "boolean") return verb === "t" ? pad(String(value), parsed) : bad();
   if (typeof value === "bigint") return "bcdoOqxXU".includes(verb) ? integer(value, parsed) : bad();
   if (typeof value === "number") return "eEfFgG".includes(verb) ? float(value, parsed) : bad();
@@ -88,7 +89,7 @@ function formatOne(parsed: Directive, value: Value): string {
 }
 
 /** `%v` */
-function formatDefault(parsed: Directive, value: Value): string {
+function formatDefault(parsed: Directive, value: GoValue): string {
   if (parsed.flags.includes("#")) return pad(goSyntax(value), parsed);
   if (typeof value === "bigint") return integer(value, { ...parsed, verb: "d" });
   if (typeof value === "number" && parsed.precision !== undefined)
@@ -143,10 +144,10 @@ function float(value: number, { verb, flags, width, precision }: Directive): str
   const size = Math.abs(value);
   const kind = verb.toLowerCase();
   let digits: string;
-  if (!Number.isFinite(value)) digits = printedFloat(size).replace("+", "");
+  if (!Number.isFinite(value)) digits = formatFloat(size).replace("+", "");
   else if (kind === "f") digits = fixed(size, precision ?? 6);
   else if (kind === "e") digits = exponent(size.toExponential(precision ?? 6));
-  else if (precision === undefined) digits = printedFloat(size);
+  else if (precision === undefined) digits = formatFloat(size);
   else {
     const [, power = "0"] = size.toExponential(Math.max(precision, 1) - 1).split("e");
     const isLong = Number(power) < -4 || Number(power) >= Math.max(precision, 1);
@@ -216,10 +217,10 @@ function quoted(text: string): string {
   return `"${inside}"`;
 }
 
-/** Something like Go's `%#v`, which is made for people who write Go. */
-function goSyntax(value: Value): string {
+/** Approximates Go's `%#v`. */
+function goSyntax(value: GoValue): string {
   if (typeof value === "string") return quoted(value);
   if (value instanceof GoText) return quoted(value.text);
-  if (value === null || typeof value !== "object") return printed(value);
-  return `${typeOf(value)}${plainJson(value)}`;
+  if (value === null || typeof value !== "object") return formatValue(value);
+  return `${goTypeOf(value)}${plainJson(value)}`;
 }

@@ -1,12 +1,12 @@
 /** Makes Go's values of JSON, by the types that a program in Go has for it. */
 
 import { goTime } from "./time.ts";
-import { fromJson, type GoField, GoMap, GoNil, GoStruct, GoText, type Value } from "./values.ts";
+import { fromJson, type GoField, GoMap, GoNil, GoStruct, GoText, type GoValue } from "./values.ts";
 
 /** A type of Go: reads what JSON has, or its zero value of `undefined`. */
-export type GoType = (json: unknown) => Value;
+export type GoType = (json: unknown) => GoValue;
 
-export const text: GoType = (json) => (typeof json === "string" ? json : "");
+export const goString: GoType = (json) => (typeof json === "string" ? json : "");
 export const integer: GoType = (json) => (Number.isSafeInteger(json) ? BigInt(json as number) : 0n);
 export const boolean: GoType = (json) => json === true;
 export const anything: GoType = fromJson;
@@ -18,7 +18,7 @@ export const bytes: GoType = (json) =>
     : new GoNil("slice", "[]uint8");
 
 /** `*time.Time` */
-export const time: GoType = (json) =>
+export const timePointer: GoType = (json) =>
   (typeof json === "string" ? goTime(json) : undefined) ?? new GoNil("pointer", "*time.Time");
 
 /** A digest of the package that Docker uses. */
@@ -36,11 +36,11 @@ export const digest: GoType = (json) => {
   });
 };
 
-export function listOf(type: GoType, name: string): GoType {
+export function sliceOf(type: GoType, name: string): GoType {
   return (json) => (Array.isArray(json) ? json.map(type) : new GoNil("slice", `[]${name}`));
 }
 
-export function mapOf(type: GoType, name: string): GoType {
+export function goMapOf(type: GoType, name: string): GoType {
   return (json) =>
     isRecord(json)
       ? new GoMap(
@@ -51,9 +51,9 @@ export function mapOf(type: GoType, name: string): GoType {
 }
 
 /** A field: its type, its key in JSON (`undefined`: an embedded struct), and whether that is left out if it is empty. */
-export type Fields = Readonly<Record<string, [type: GoType, key: string | undefined, omits?: "omitempty"]>>;
+type StructFields = Readonly<Record<string, [type: GoType, key: string | undefined, omits?: "omitempty"]>>;
 
-export function struct(name: string, fields: Fields, isPointer = false): GoType {
+export function struct(name: string, fields: StructFields, isPointer = false): GoType {
   return (json) => {
     if (isPointer && !isRecord(json)) return new GoNil("pointer", `*${name}`);
     const record = isRecord(json) ? json : {};

@@ -1,13 +1,13 @@
 /** The values of templates: what Go has, over plain data. */
 
 /** `bigint` is an integer of Go, `number` a floating-point number, as JSON without a type gives them. */
-export type Value =
+export type GoValue =
   | null
   | boolean
   | string
   | bigint
   | number
-  | readonly Value[]
+  | readonly GoValue[]
   | GoMap
   | GoStruct
   | GoNil
@@ -27,23 +27,23 @@ export class GoNil {
 
 /** A map with strings as keys. */
 export class GoMap {
-  readonly entries: ReadonlyMap<string, Value>;
+  readonly entries: ReadonlyMap<string, GoValue>;
   /** What `index` returns for a key that it does not have. */
-  readonly zero: Value;
+  readonly zero: GoValue;
 
-  constructor(entries: Iterable<readonly [string, Value]>, zero: Value = null) {
+  constructor(entries: Iterable<readonly [string, GoValue]>, zero: GoValue = null) {
     this.entries = new Map([...entries].toSorted(([one], [other]) => (one < other ? -1 : 1)));
     this.zero = zero;
   }
 }
 
-export type Method = (...args: readonly Value[]) => Value;
+export type GoMethod = (...args: readonly GoValue[]) => GoValue;
 
 /** A string with methods, such as a digest or a time. */
 export class GoText {
   readonly text: string;
   readonly type: string;
-  readonly methods: Readonly<Record<string, Method>>;
+  readonly methods: Readonly<Record<string, GoMethod>>;
   /** What JSON has in place of the text. */
   readonly json: string;
 
@@ -60,7 +60,7 @@ export class GoText {
 
 export interface GoField {
   name: string;
-  value: Value;
+  value: GoValue;
   /** The key in JSON. None: the fields of the value are those of this struct, too, as of an embedded struct. */
   key: string | undefined;
   omitsEmpty: boolean;
@@ -70,7 +70,7 @@ export class GoStruct {
   /** Go's name of the type: `v1.Descriptor`. */
   readonly type: string;
   readonly fields: readonly GoField[];
-  readonly methods: Readonly<Record<string, Method>>;
+  readonly methods: Readonly<Record<string, GoMethod>>;
   readonly isPointer: boolean;
 
   constructor(
@@ -85,7 +85,7 @@ export class GoStruct {
   }
 
   /** Returns the value of a field, also of one of an embedded struct. */
-  get(name: string): Value | undefined {
+  get(name: string): GoValue | undefined {
     for (const field of this.fields) {
       if (field.name === name) return field.value;
       const inner =
@@ -97,7 +97,7 @@ export class GoStruct {
 }
 
 /** Returns what JSON says as Go has it in an `interface{}`. */
-export function fromJson(value: unknown): Value {
+export function fromJson(value: unknown): GoValue {
   if (Array.isArray(value)) return value.map(fromJson);
   if (typeof value === "object" && value !== null)
     return new GoMap(Object.entries(value).map(([key, each]) => [key, fromJson(each)]));
@@ -106,7 +106,7 @@ export function fromJson(value: unknown): Value {
 }
 
 /** Go's truth: what is not the zero value of its type. */
-export function isTrue(value: Value): boolean {
+export function isTruthy(value: GoValue): boolean {
   if (value === null || value instanceof GoNil) return false;
   if (value instanceof GoStruct) return true;
   const length = lengthOf(value);
@@ -114,7 +114,7 @@ export function isTrue(value: Value): boolean {
 }
 
 /** Returns what `len` does; `undefined` for a value that has no length. Strings have that of their UTF-8. */
-export function lengthOf(value: Value): number | undefined {
+export function lengthOf(value: GoValue): number | undefined {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof GoText) return Buffer.byteLength(value.text);
   if (Array.isArray(value)) return value.length;
@@ -123,7 +123,7 @@ export function lengthOf(value: Value): number | undefined {
 }
 
 /** Returns Go's name of a value's type. */
-export function typeOf(value: Value): string {
+export function goTypeOf(value: GoValue): string {
   if (value === null) return "<nil>";
   if (typeof value === "boolean") return "bool";
   if (typeof value === "bigint") return "int";

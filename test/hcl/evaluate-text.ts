@@ -1,9 +1,9 @@
-import { Budget } from "../../src/hcl/evaluate/budget.ts";
+import { EvalBudget } from "../../src/hcl/evaluate/budget.ts";
+import type { EvalContext } from "../../src/hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../src/hcl/evaluate/evaluate.ts";
-import type { Scope } from "../../src/hcl/evaluate/scope.ts";
 import { standardLibrary } from "../../src/hcl/functions/table.ts";
 import { parseExpressionText } from "../../src/hcl/syntax/parse-expression.ts";
-import { jsonText, parseJson, valueOfJson } from "../../src/hcl/values/json-text.ts";
+import { jsonTextOf, parseJsonText, valueOfJson } from "../../src/hcl/values/json-text.ts";
 
 const library = standardLibrary({ now: () => new Date("2026-01-31T15:04:05Z"), homeDirectory: "/home/user" });
 
@@ -11,15 +11,17 @@ const library = standardLibrary({ now: () => new Date("2026-01-31T15:04:05Z"), h
 export function evaluateText(
   text: string,
   variables: Readonly<Record<string, unknown>> = {},
-  budget = new Budget(),
+  budget = new EvalBudget(),
 ): string {
-  const scope: Scope = {
+  const scope: EvalContext = {
     lookUp: (name) =>
-      Object.hasOwn(variables, name) ? valueOfJson(parseJson(JSON.stringify(variables[name]))) : undefined,
+      Object.hasOwn(variables, name)
+        ? valueOfJson(parseJsonText(JSON.stringify(variables[name])))
+        : undefined,
     names: () => Object.keys(variables),
     functionOf: (name) => library.get(name),
     functionNames: () => library.keys(),
     budget,
   };
-  return jsonText(evaluate(parseExpressionText({ name: "test.hcl", text }), scope));
+  return jsonTextOf(evaluate(parseExpressionText({ name: "test.hcl", text }), scope));
 }

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readBakeSources } from "../../src/cli/bake/hcl/read-files.ts";
 import { BoughError } from "../../src/errors.ts";
-import { Budget } from "../../src/hcl/evaluate/budget.ts";
+import { EvalBudget } from "../../src/hcl/evaluate/budget.ts";
 import { HclError } from "../../src/hcl/hcl-error.ts";
 import { runs, seededRandom } from "../support/random.ts";
 import { evaluateText } from "./evaluate-text.ts";
@@ -37,7 +37,7 @@ describe("what is nested too deeply, or would take too long, is refused", () => 
     ["hashes", 'bcrypt("x", 31)', /takes too long/],
   ])("%s", (_, text, message) => {
     // What takes a second of these takes as many more times as long as the limit is higher.
-    expect(() => evaluateText(text, {}, new Budget(1_000_000))).toThrow(message);
+    expect(() => evaluateText(text, {}, new EvalBudget(1_000_000))).toThrow(message);
   });
 
   test("thousands of operators in a row are no nesting", () => {

@@ -7,14 +7,14 @@ import { builtinFunctions } from "../../src/templates/functions.ts";
 import { indentedJson } from "../../src/templates/json.ts";
 import { parseTemplate } from "../../src/templates/parse.ts";
 import { goTime } from "../../src/templates/time.ts";
-import { fromJson, type Value } from "../../src/templates/values.ts";
+import { fromJson, type GoValue } from "../../src/templates/values.ts";
 
 const functions = {
   ...builtinFunctions,
-  json: { min: 1, call: ([value = null]: readonly Value[]) => indentedJson(value) },
+  json: { min: 1, call: ([value = null]: readonly GoValue[]) => indentedJson(value) },
 };
 
-function render(text: string, data: Value): [string, string?] {
+function render(text: string, data: GoValue): [string, string?] {
   let written = "";
   try {
     const template = parseTemplate(text, new Set(Object.keys(functions)));

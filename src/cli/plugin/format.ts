@@ -7,7 +7,7 @@ import { indentedJson, plainJson } from "../../templates/json.ts";
 import type { Template } from "../../templates/nodes.ts";
 import { parseTemplate } from "../../templates/parse.ts";
 import { TemplateError } from "../../templates/template-error.ts";
-import { GoStruct, type Value } from "../../templates/values.ts";
+import { GoStruct, type GoValue } from "../../templates/values.ts";
 
 /** The fields of a row, with those that are shown otherwise in a table. */
 export interface FormattedRow {
@@ -74,7 +74,7 @@ function aligned(text: string): string {
     .join("\n");
 }
 
-const lists = (value: Value): string[] => {
+const lists = (value: GoValue): string[] => {
   if (Array.isArray(value)) return value.map(requireText);
   throw new CallError("wrong type for value; expected []string");
 };
@@ -119,7 +119,7 @@ export function readTemplate(text: string, functions: Functions): Template {
 
 export function writeTemplate(
   template: Template,
-  data: Value,
+  data: GoValue,
   functions: Functions,
   write: (text: string) => void,
 ): void {

@@ -8,7 +8,7 @@ import type { BlobSource } from "../../registry/blob-store.ts";
 import { parseDescriptor } from "../../registry/blob-store.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
-import { GoMap, GoNil, GoStruct, type Value } from "../../templates/values.ts";
+import { GoMap, GoNil, GoStruct, type GoValue } from "../../templates/values.ts";
 import {
   type IndexEntry,
   parseManifest,
@@ -18,8 +18,8 @@ import {
 import { image, index, manifest as manifestType, provenance, sbom } from "./oci-types.ts";
 
 interface Attestations {
-  provenance: Value | undefined;
-  sbom: Value | undefined;
+  provenance: GoValue | undefined;
+  sbom: GoValue | undefined;
 }
 
 interface FoundImage {
@@ -35,7 +35,7 @@ export async function inspectImage(
   read: ReadImage,
   mentioned: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<Value> {
+): Promise<GoValue> {
   const { from } = read;
   const { images, attestations } = await findImages(read, signal);
   const configs: [string, JsonRecord][] = [];
@@ -48,8 +48,8 @@ export async function inspectImage(
   }
   const isForSeveral = images.size > 1;
   const [config] = configs;
-  const of = (part: keyof Attestations, none: Value): Value => {
-    const known = attested.flatMap(([platform, each]): [string, Value][] =>
+  const of = (part: keyof Attestations, none: GoValue): GoValue => {
+    const known = attested.flatMap(([platform, each]): [string, GoValue][] =>
       each[part] === undefined ? [] : [[platform, each[part]]],
     );
     return isForSeveral ? new GoMap(known, none) : (known[0]?.[1] ?? none);
@@ -78,7 +78,7 @@ export async function inspectImage(
   );
 }
 
-function manifestOf({ manifest, isIndex }: ReadImage): Value {
+function manifestOf({ manifest, isIndex }: ReadImage): GoValue {
   const { mediaType, digest, bytes } = manifest;
   const described = { mediaType, digest, size: bytes.byteLength };
   if (!isIndex) return manifestType(described);

@@ -5,41 +5,41 @@ import {
   bytes,
   digest,
   type GoType,
+  goMapOf,
+  goString,
   integer,
-  listOf,
-  mapOf,
+  sliceOf,
   struct,
-  text,
-  time,
+  timePointer,
 } from "../../templates/schema.ts";
 
-const texts = listOf(text, "string");
-const textMap = mapOf(text, "string");
-const nothings = mapOf(struct("struct {}", {}), "struct {}");
+const texts = sliceOf(goString, "string");
+const textMap = goMapOf(goString, "string");
+const nothings = goMapOf(struct("struct {}", {}), "struct {}");
 
 const platform = (isPointer: boolean) =>
   struct(
     "v1.Platform",
     {
-      Architecture: [text, "architecture"],
-      OS: [text, "os"],
-      OSVersion: [text, "os.version", "omitempty"],
+      Architecture: [goString, "architecture"],
+      OS: [goString, "os"],
+      OSVersion: [goString, "os.version", "omitempty"],
       OSFeatures: [texts, "os.features", "omitempty"],
-      Variant: [text, "variant", "omitempty"],
+      Variant: [goString, "variant", "omitempty"],
     },
     isPointer,
   );
 
 const descriptorOf = (name: string) =>
   struct(name, {
-    MediaType: [text, "mediaType"],
+    MediaType: [goString, "mediaType"],
     Digest: [digest, "digest"],
     Size: [integer, "size"],
     URLs: [texts, "urls", "omitempty"],
     Annotations: [textMap, "annotations", "omitempty"],
     Data: [bytes, "data", "omitempty"],
     Platform: [platform(true), "platform", "omitempty"],
-    ArtifactType: [text, "artifactType", "omitempty"],
+    ArtifactType: [goString, "artifactType", "omitempty"],
   });
 
 /** The descriptor of an image, as the value of an `interface{}`. */
@@ -48,31 +48,31 @@ export const manifest = descriptorOf("interface {}");
 /** An index with its own digest and size, as the value of an `interface{}`. */
 export const index: GoType = struct("interface {}", {
   SchemaVersion: [integer, "schemaVersion"],
-  MediaType: [text, "mediaType", "omitempty"],
+  MediaType: [goString, "mediaType", "omitempty"],
   Digest: [digest, "digest"],
   Size: [integer, "size"],
-  Manifests: [listOf(descriptorOf("v1.Descriptor"), "v1.Descriptor"), "manifests"],
+  Manifests: [sliceOf(descriptorOf("v1.Descriptor"), "v1.Descriptor"), "manifests"],
   Annotations: [textMap, "annotations", "omitempty"],
 });
 
 const imageConfig = struct("v1.ImageConfig", {
-  User: [text, "User", "omitempty"],
+  User: [goString, "User", "omitempty"],
   ExposedPorts: [nothings, "ExposedPorts", "omitempty"],
   Env: [texts, "Env", "omitempty"],
   Entrypoint: [texts, "Entrypoint", "omitempty"],
   Cmd: [texts, "Cmd", "omitempty"],
   Volumes: [nothings, "Volumes", "omitempty"],
-  WorkingDir: [text, "WorkingDir", "omitempty"],
+  WorkingDir: [goString, "WorkingDir", "omitempty"],
   Labels: [textMap, "Labels", "omitempty"],
-  StopSignal: [text, "StopSignal", "omitempty"],
+  StopSignal: [goString, "StopSignal", "omitempty"],
   ArgsEscaped: [boolean, "ArgsEscaped", "omitempty"],
 });
 
 const history = struct("v1.History", {
-  Created: [time, "created", "omitempty"],
-  CreatedBy: [text, "created_by", "omitempty"],
-  Author: [text, "author", "omitempty"],
-  Comment: [text, "comment", "omitempty"],
+  Created: [timePointer, "created", "omitempty"],
+  CreatedBy: [goString, "created_by", "omitempty"],
+  Author: [goString, "author", "omitempty"],
+  Comment: [goString, "comment", "omitempty"],
   EmptyLayer: [boolean, "empty_layer", "omitempty"],
 });
 
@@ -80,18 +80,18 @@ const history = struct("v1.History", {
 export const image: GoType = struct(
   "v1.Image",
   {
-    Created: [time, "created", "omitempty"],
-    Author: [text, "author", "omitempty"],
+    Created: [timePointer, "created", "omitempty"],
+    Author: [goString, "author", "omitempty"],
     Platform: [platform(false), undefined],
     Config: [imageConfig, "config", "omitempty"],
     RootFS: [
       struct("v1.RootFS", {
-        Type: [text, "type"],
-        DiffIDs: [listOf(digest, "digest.Digest"), "diff_ids"],
+        Type: [goString, "type"],
+        DiffIDs: [sliceOf(digest, "digest.Digest"), "diff_ids"],
       }),
       "rootfs",
     ],
-    History: [listOf(history, "v1.History"), "history", "omitempty"],
+    History: [sliceOf(history, "v1.History"), "history", "omitempty"],
   },
   true,
 );
@@ -102,5 +102,5 @@ export const provenance: GoType = struct("imagetools.provenanceStub", {
 
 export const sbom: GoType = struct("imagetools.sbomStub", {
   SPDX: [anything, "SPDX", "omitempty"],
-  AdditionalSPDXs: [listOf(anything, "interface {}"), "AdditionalSPDXs", "omitempty"],
+  AdditionalSPDXs: [sliceOf(anything, "interface {}"), "AdditionalSPDXs", "omitempty"],
 });

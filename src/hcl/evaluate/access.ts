@@ -1,32 +1,36 @@
 import { nearest } from "../../suggest.ts";
 import { HclError } from "../hcl-error.ts";
 import type { Range } from "../source.ts";
-import type { Step } from "../syntax/tree.ts";
+import type { TraversalStep } from "../syntax/tree.ts";
 import { isInteger, toDouble } from "../values/big-float.ts";
 import { convert, textOf } from "../values/conversion.ts";
 import { numberType, stringType, typeName } from "../values/types.ts";
-import { isMappingValue, typeOf, type Value } from "../values/value.ts";
+import { type HclValue, isMappingValue, typeOf } from "../values/value.ts";
 
 /** Returns what is in a value at a step, as `.name` or `[0]`. */
-export function access(value: Value, step: Step): Value {
+export function access(value: HclValue, step: TraversalStep): HclValue {
   return step.kind === "attribute"
     ? attributeOf(value, step.name, step.range)
     : elementAt(value, step.key, step.range);
 }
 
-function attributeOf(value: Value, name: string, range: Range): Value {
+function attributeOf(value: HclValue, name: string, range: Range): HclValue {
   if (value.kind === "null") throw new HclError(`there is no ${name} in null`, range);
   if (isMappingValue(value)) return entryOf(value, name, range);
   throw new HclError(
     `there is no ${name} in a ${typeName(typeOf(value))}`,
     range,
     value.kind === "tuple" || value.kind === "list"
-      ? `Of one element: [0].${name}; of all of them: [*].${name}`
+      ? `Write [0].${name} for one element, or [*].${name} for all.`
       : undefined,
   );
 }
 
-function entryOf({ entries, kind }: Extract<Value, { entries: unknown }>, name: string, range: Range): Value {
+function entryOf(
+  { entries, kind }: Extract<HclValue, { entries: unknown }>,
+  name: string,
+  range: Range,
+): HclValue {
   const found = entries.get(name);
   if (found !== undefined) return found;
   const meant = nearest(name, entries.keys());
@@ -42,7 +46,7 @@ function entryOf({ entries, kind }: Extract<Value, { entries: unknown }>, name: 
 }
 
 /** Returns the element of a list or an object with a key. */
-export function elementAt(value: Value, key: Value, range: Range): Value {
+export function elementAt(value: HclValue, key: HclValue, range: Range): HclValue {
   if (value.kind === "null") throw new HclError("null has no elements", range);
   if (key.kind === "null") throw new HclError("the index is null", range);
   if (isMappingValue(value)) return entryOf(value, textOf(converted(key, stringType, range)), range);
@@ -67,7 +71,7 @@ export function elementAt(value: Value, key: Value, range: Range): Value {
   );
 }
 
-function converted(key: Value, type: typeof numberType, range: Range): Value {
+function converted(key: HclValue, type: typeof numberType, range: Range): HclValue {
   try {
     return convert(key, type);
   } catch (error) {

@@ -1,13 +1,13 @@
 import { HclLimitError } from "../hcl-error.ts";
-import { isMappingValue, isSequenceValue, type Value } from "../values/value.ts";
+import { type HclValue, isMappingValue, isSequenceValue } from "../values/value.ts";
 
-/** More than files need that are written by hand, and what takes a few seconds. */
+/** The number of units that take a few seconds: more than any hand-written file needs. */
 const maxUnits = 10_000_000;
 
-/** What evaluating a set of files may cost: a unit is a step, an element of a value, or some characters. */
-export class Budget {
+/** The limit of what evaluating a set of files may cost. A unit is a step, an element of a value, or some characters. */
+export class EvalBudget {
   #left: number;
-  readonly #sizes = new WeakMap<Value, number>();
+  readonly #sizes = new WeakMap<HclValue, number>();
 
   constructor(units = maxUnits) {
     this.#left = units;
@@ -23,13 +23,13 @@ export class Budget {
       );
   }
 
-  /** Spends what a value costs: by its size, with all that is in it, as often as it is. */
-  spendOn<Of extends Value>(value: Of): Of {
+  /** Spends the size of a value, counting all that it contains as often as it occurs. */
+  spendOn<Of extends HclValue>(value: Of): Of {
     this.spend(this.#sizeOf(value));
     return value;
   }
 
-  #sizeOf(value: Value): number {
+  #sizeOf(value: HclValue): number {
     if (value.kind === "string") return 1 + Math.ceil(value.text.length / 16);
     if (!isSequenceValue(value) && !isMappingValue(value)) return 1;
     const known = this.#sizes.get(value);

@@ -1,18 +1,24 @@
 import { nearest } from "../../suggest.ts";
-import { HclError, locate, located } from "../hcl-error.ts";
+import { HclError, HclLimitError, locate, located } from "../hcl-error.ts";
 import type { Range } from "../source.ts";
 import type { Expression } from "../syntax/tree.ts";
 import { convert } from "../values/conversion.ts";
-import { isSequenceValue, type Value } from "../values/value.ts";
-import { ArgumentError, type Evaluate, type HclFunction, type Parameter, type Scope } from "./scope.ts";
+import { type HclValue, isSequenceValue } from "../values/value.ts";
+import {
+  ArgumentError,
+  type EvalContext,
+  type Evaluate,
+  type HclFunction,
+  type Parameter,
+} from "./eval-context.ts";
 
 type Call = Extract<Expression, { kind: "call" }>;
 
-/** Calls a function. Its errors are at the argument that they are about, if they say, or at the call. */
-export function evaluateCall(call: Call, scope: Scope, evaluate: Evaluate): Value {
-  const called = scope.functionOf(call.name);
+/** Calls a function. An error is located at the argument that it is about, otherwise at the call. */
+export function evaluateCall(call: Call, context: EvalContext, evaluate: Evaluate): HclValue {
+  const called = context.functionOf(call.name);
   if (called === undefined) {
-    const meant = nearest(call.name, scope.functionNames());
+    const meant = nearest(call.name, context.functionNames());
     throw new HclError(
       `there is no function ${call.name}`,
       call.nameRange,
@@ -20,16 +26,16 @@ export function evaluateCall(call: Call, scope: Scope, evaluate: Evaluate): Valu
     );
   }
   if ("evaluateCall" in called)
-    return located(call.range, () => called.evaluateCall(call.arguments, (each) => evaluate(each, scope)));
-  const given = argumentsOf(call, scope, evaluate);
+    return located(call.range, () => called.evaluateCall(call.arguments, (each) => evaluate(each, context)));
+  const given = argumentsOf(call, context, evaluate);
   requireCount(call, called, given);
   const values = given.map(({ value, range }, index) => {
     const parameter = called.parameters[index] ?? called.rest;
     return parameter === undefined ? value : converted(value, parameter, range);
   });
-  for (const value of values) scope.budget.spendOn(value);
+  for (const value of values) context.budget.spendOn(value);
   try {
-    return scope.budget.spendOn(called.call(values, scope.budget));
+    return context.budget.spendOn(called.call(values, context.budget));
   } catch (error) {
     const at = error instanceof ArgumentError ? given[error.index]?.range : undefined;
     throw locate(withName(error, call.name), at ?? call.range);
@@ -37,16 +43,17 @@ export function evaluateCall(call: Call, scope: Scope, evaluate: Evaluate): Valu
 }
 
 function withName(error: unknown, name: string): unknown {
-  if (!(error instanceof HclError) || error.range !== undefined) return error;
-  return error instanceof ArgumentError
-    ? new HclError(`${name}: ${error.message}`, undefined, error.hint)
-    : error.constructor === HclError
-      ? new HclError(`${name}: ${error.message}`, undefined, error.hint)
-      : error;
+  if (!(error instanceof HclError) || error instanceof HclLimitError || error.range !== undefined)
+    return error;
+  return new HclError(`${name}: ${error.message}`, undefined, error.hint);
 }
 
-function argumentsOf(call: Call, scope: Scope, evaluate: Evaluate): { value: Value; range: Range }[] {
-  const given = call.arguments.map((each) => ({ value: evaluate(each, scope), range: each.range }));
+function argumentsOf(
+  call: Call,
+  context: EvalContext,
+  evaluate: Evaluate,
+): { value: HclValue; range: Range }[] {
+  const given = call.arguments.map((each) => ({ value: evaluate(each, context), range: each.range }));
   const last = given.at(-1);
   if (!call.expandsLast || last === undefined) return given;
   const { value, range } = last;
@@ -73,7 +80,7 @@ function requireCount(
   );
 }
 
-function converted(value: Value, { name, type, allowsNull }: Parameter, range: Range): Value {
+function converted(value: HclValue, { name, type, allowsNull }: Parameter, range: Range): HclValue {
   const result = located(range, () => {
     try {
       return convert(value, type);

@@ -4,19 +4,23 @@ import type { Expression } from "../syntax/tree.ts";
 import { conversionOf, unify } from "../values/conversion.ts";
 import type { Conversion } from "../values/converter.ts";
 import { isSameType, type Type, typeName } from "../values/types.ts";
-import { typeOf, type Value } from "../values/value.ts";
+import { type HclValue, typeOf } from "../values/value.ts";
+import type { EvalContext, Evaluate } from "./eval-context.ts";
 import { isTrue } from "./operators.ts";
-import { type Outcome, outcomeOf, valueOf } from "./outcome.ts";
-import type { Evaluate, Scope } from "./scope.ts";
+import { type EvalOutcome, outcomeOf, valueOf } from "./outcome.ts";
 
 type Conditional = Extract<Expression, { kind: "conditional" }>;
 
-/** Evaluates `condition ? whenTrue : whenFalse`. Both have one type; an error in the one that is not chosen does not matter. */
-export function evaluateConditional(expression: Conditional, scope: Scope, evaluate: Evaluate): Value {
+/** Evaluates `condition ? whenTrue : whenFalse`. Both values are converted to one type. An error in the value that is not chosen is ignored. */
+export function evaluateConditional(
+  expression: Conditional,
+  context: EvalContext,
+  evaluate: Evaluate,
+): HclValue {
   const { condition, whenTrue, whenFalse } = expression;
-  const outcomes = [whenTrue, whenFalse].map((each) => outcomeOf(() => evaluate(each, scope)));
+  const outcomes = [whenTrue, whenFalse].map((each) => outcomeOf(() => evaluate(each, context)));
   const [conversionOfTrue, conversionOfFalse] = conversionsOf(outcomes, expression);
-  const given = evaluate(condition, scope);
+  const given = evaluate(condition, context);
   const isChosen = located(condition.range, () => isTrue(given));
   const [outcome, conversion, { range }] = isChosen
     ? [outcomes[0], conversionOfTrue, whenTrue]
@@ -26,7 +30,7 @@ export function evaluateConditional(expression: Conditional, scope: Scope, evalu
 }
 
 function conversionsOf(
-  outcomes: readonly Outcome[],
+  outcomes: readonly EvalOutcome[],
   { whenTrue, whenFalse }: Conditional,
 ): readonly (Conversion | undefined)[] {
   const types = outcomes.flatMap((outcome) => ("value" in outcome ? [typeOf(outcome.value)] : []));

@@ -6,74 +6,74 @@ import { convert, textOf } from "../values/conversion.ts";
 import { stringType } from "../values/types.ts";
 import {
   boolValue,
+  type HclValue,
   isSequenceValue,
   nullValue,
   objectValue,
   stringValue,
   tupleValue,
-  type Value,
 } from "../values/value.ts";
 import { access, elementAt } from "./access.ts";
 import { evaluateCall } from "./call.ts";
 import { evaluateConditional } from "./conditional.ts";
-import { evaluateFor, evaluateSplat, keyOf } from "./loops.ts";
+import type { EvalContext } from "./eval-context.ts";
+import { evaluateFor, evaluateKey, evaluateSplat } from "./loops.ts";
 import { applyBinary, applyUnary, operandType } from "./operators.ts";
-import { type Outcome, outcomeOf, valueOf } from "./outcome.ts";
-import type { Scope } from "./scope.ts";
+import { type EvalOutcome, outcomeOf, valueOf } from "./outcome.ts";
 
 type Of<Kind> = Extract<Expression, { kind: Kind }>;
 
-export function evaluate(expression: Expression, scope: Scope): Value {
-  scope.budget.spend(1);
+export function evaluate(expression: Expression, context: EvalContext): HclValue {
+  context.budget.spend(1);
   switch (expression.kind) {
     case "literal":
       return expression.value;
     case "template":
-      return evaluateTemplate(expression, scope);
+      return evaluateTemplate(expression, context);
     case "group":
-      return evaluate(expression.inner, scope);
+      return evaluate(expression.inner, context);
     case "variable":
-      return evaluateVariable(expression, scope);
+      return evaluateVariable(expression, context);
     case "access":
-      return expression.steps.reduce(access, evaluate(expression.from, scope));
+      return expression.steps.reduce(access, evaluate(expression.from, context));
     case "index":
       return elementAt(
-        evaluate(expression.from, scope),
-        evaluate(expression.key, scope),
+        evaluate(expression.from, context),
+        evaluate(expression.key, context),
         expression.bracketRange,
       );
     case "splat":
-      return evaluateSplat(expression, scope, evaluate);
+      return evaluateSplat(expression, context, evaluate);
     case "item":
-      return scope.item ?? nullValue;
+      return context.item ?? nullValue;
     case "call":
-      return evaluateCall(expression, scope, evaluate);
+      return evaluateCall(expression, context, evaluate);
     case "unary":
-      return evaluateUnary(expression, scope);
+      return evaluateUnary(expression, context);
     case "binary":
-      return evaluateBinary(expression, scope);
+      return evaluateBinary(expression, context);
     case "conditional":
-      return evaluateConditional(expression, scope, evaluate);
+      return evaluateConditional(expression, context, evaluate);
     case "tuple":
-      return scope.budget.spendOn(tupleValue(expression.elements.map((each) => evaluate(each, scope))));
+      return context.budget.spendOn(tupleValue(expression.elements.map((each) => evaluate(each, context))));
     case "object":
-      return scope.budget.spendOn(
-        objectValue(expression.entries.map((entry) => evaluateEntry(entry, scope))),
+      return context.budget.spendOn(
+        objectValue(expression.entries.map((entry) => evaluateEntry(entry, context))),
       );
     case "for":
-      return evaluateFor(expression, scope, evaluate);
+      return evaluateFor(expression, context, evaluate);
     case "joined":
-      return evaluateJoined(expression, scope);
+      return evaluateJoined(expression, context);
     case "json text":
-      return evaluate(expression.parse(), scope);
+      return evaluate(expression.parse(), context);
   }
 }
 
-function evaluateVariable(expression: Of<"variable">, scope: Scope): Value {
+function evaluateVariable(expression: Of<"variable">, context: EvalContext): HclValue {
   const { name, nameRange, steps } = expression;
-  const value = located(nameRange, () => scope.lookUp(name, expression));
+  const value = located(nameRange, () => context.lookUp(name, expression));
   if (value !== undefined) return steps.reduce(access, value);
-  const meant = nearest(name, scope.names());
+  const meant = nearest(name, context.names());
   throw new HclError(
     `there is no variable ${name}`,
     nameRange,
@@ -81,47 +81,47 @@ function evaluateVariable(expression: Of<"variable">, scope: Scope): Value {
   );
 }
 
-function evaluateTemplate({ parts }: Of<"template">, scope: Scope): Value {
+function evaluateTemplate({ parts }: Of<"template">, context: EvalContext): HclValue {
   const texts = parts.map((part) => {
-    const value = evaluate(part, scope);
+    const value = evaluate(part, context);
     return located(part.range, () => textIn(value));
   });
-  return scope.budget.spendOn(stringValue(texts.join("")));
+  return context.budget.spendOn(stringValue(texts.join("")));
 }
 
-function textIn(value: Value): string {
+function textIn(value: HclValue): string {
   if (value.kind === "null") throw new HclError("null can't be in a text");
   return textOf(convert(value, stringType));
 }
 
-function evaluateJoined({ each, range }: Of<"joined">, scope: Scope): Value {
-  const value = evaluate(each, scope);
+function evaluateJoined({ each, range }: Of<"joined">, context: EvalContext): HclValue {
+  const value = evaluate(each, context);
   const texts = isSequenceValue(value) ? value.elements : [];
-  return scope.budget.spendOn(stringValue(located(range, () => texts.map(textIn).join(""))));
+  return context.budget.spendOn(stringValue(located(range, () => texts.map(textIn).join(""))));
 }
 
-function evaluateUnary({ operator, operand }: Of<"unary">, scope: Scope): Value {
-  const value = evaluate(operand, scope);
+function evaluateUnary({ operator, operand }: Of<"unary">, context: EvalContext): HclValue {
+  const value = evaluate(operand, context);
   return located(operand.range, () => applyUnary(operator, convert(value, operandType(operator))));
 }
 
-/** Operators in a row are evaluated in a loop: thousands of them are no nesting. */
-function evaluateBinary(expression: Of<"binary">, scope: Scope): Value {
+/** Evaluates a row of operators in a loop, so that thousands of them do not exhaust the stack. */
+function evaluateBinary(expression: Of<"binary">, context: EvalContext): HclValue {
   const row: Of<"binary">[] = [];
   let left: Expression = expression;
   for (; left.kind === "binary"; left = left.left) row.push(left);
   const first = left;
-  let outcome = outcomeOf(() => evaluate(first, scope));
+  let outcome = outcomeOf(() => evaluate(first, context));
   for (const { operator, left: before, right, range } of row.reverse()) {
-    scope.budget.spend(1);
+    context.budget.spend(1);
     const type = operandType(operator);
-    const operandOf = (given: Outcome, { range: own }: Expression): Outcome =>
+    const operandOf = (given: EvalOutcome, { range: own }: Expression): EvalOutcome =>
       "error" in given ? given : { value: located(own, () => convert(given.value, type)) };
     const current = outcome;
     outcome = outcomeOf(() => {
       const one = operandOf(current, before);
       const other = operandOf(
-        outcomeOf(() => evaluate(right, scope)),
+        outcomeOf(() => evaluate(right, context)),
         right,
       );
       if (operator === "&&" || operator === "||") return logical(operator, one, other);
@@ -131,10 +131,10 @@ function evaluateBinary(expression: Of<"binary">, scope: Scope): Value {
   return valueOf(outcome);
 }
 
-/** One operand may decide alone: then it does not matter if the other one has an error. */
-function logical(operator: BinaryOperator, one: Outcome, other: Outcome): Value {
+/** Applies `&&` or `||`. If one operand decides alone, an error of the other one is ignored. */
+function logical(operator: BinaryOperator, one: EvalOutcome, other: EvalOutcome): HclValue {
   const deciding = operator === "||";
-  const decides = (outcome: Outcome) =>
+  const decides = (outcome: EvalOutcome) =>
     "value" in outcome && outcome.value.kind === "bool" && outcome.value.isTrue === deciding;
   if (decides(one) || decides(other)) return boolValue(deciding);
   for (const outcome of [one, other])
@@ -142,13 +142,13 @@ function logical(operator: BinaryOperator, one: Outcome, other: Outcome): Value 
   return boolValue(!deciding);
 }
 
-function evaluateEntry({ key, value, isForced }: ObjectEntry, scope: Scope): [string, Value] {
+function evaluateEntry({ key, value, isForced }: ObjectEntry, context: EvalContext): [string, HclValue] {
   const name = isForced ? undefined : keywordOf(key);
   if (!isForced && key.kind === "variable" && key.steps.length > 0)
     throw new HclError(
-      "it is unclear what this key is",
+      "ambiguous key",
       key.range,
-      "A reference is in parentheses, a name with dots in quotes.",
+      "Put a reference in parentheses, and a name with dots in quotes.",
     );
-  return [name ?? keyOf(key, scope, evaluate), evaluate(value, scope)];
+  return [name ?? evaluateKey(key, context, evaluate), evaluate(value, context)];
 }

@@ -4,7 +4,7 @@ import { add, type BigFloat, compare, divide, modulo, multiply, negated } from "
 import { convert } from "../values/conversion.ts";
 import { isEqual } from "../values/equality.ts";
 import { boolType, numberType, type Type } from "../values/types.ts";
-import { boolValue, numberValue, type Value } from "../values/value.ts";
+import { boolValue, type HclValue, numberValue } from "../values/value.ts";
 
 const comparisons: Partial<Record<BinaryOperator, (order: number) => boolean>> = {
   "<": (order) => order < 0,
@@ -28,7 +28,7 @@ export function operandType(operator: BinaryOperator | UnaryOperator): Type {
 }
 
 /** Applies an operator to operands of its type, except `&&` and `||`. */
-export function applyBinary(operator: BinaryOperator, left: Value, right: Value): Value {
+export function applyBinary(operator: BinaryOperator, left: HclValue, right: HclValue): HclValue {
   if (operator === "==") return boolValue(isEqual(left, right));
   if (operator === "!=") return boolValue(!isEqual(left, right));
   const [one, other] = [numberOf(left), numberOf(right)];
@@ -39,17 +39,17 @@ export function applyBinary(operator: BinaryOperator, left: Value, right: Value)
   return numberValue(operation(one, other));
 }
 
-export function applyUnary(operator: UnaryOperator, operand: Value): Value {
+export function applyUnary(operator: UnaryOperator, operand: HclValue): HclValue {
   return operator === "-" ? numberValue(negated(numberOf(operand))) : boolValue(!isTrue(operand));
 }
 
-function numberOf(value: Value): BigFloat {
+function numberOf(value: HclValue): BigFloat {
   if (value.kind === "number") return value.number;
   throw new HclError("a number is required, not null");
 }
 
 /** Returns the boolean that a value is, or can be converted to. */
-export function isTrue(value: Value): boolean {
+export function isTrue(value: HclValue): boolean {
   const converted = convert(value, boolType);
   if (converted.kind === "bool") return converted.isTrue;
   throw new HclError("true or false is required, not null");

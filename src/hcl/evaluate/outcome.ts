@@ -1,10 +1,10 @@
 import { HclError, HclLimitError } from "../hcl-error.ts";
-import type { Value } from "../values/value.ts";
+import type { HclValue } from "../values/value.ts";
 
-/** What an expression came to, where its error may not matter: `false && x` is false whatever `x` is. */
-export type Outcome = { value: Value } | { error: HclError };
+/** The value or the error of an expression whose error may be ignored: `false && x` is false even if `x` fails. */
+export type EvalOutcome = { value: HclValue } | { error: HclError };
 
-export function outcomeOf(evaluate: () => Value): Outcome {
+export function outcomeOf(evaluate: () => HclValue): EvalOutcome {
   try {
     return { value: evaluate() };
   } catch (error) {
@@ -13,7 +13,7 @@ export function outcomeOf(evaluate: () => Value): Outcome {
   }
 }
 
-export function valueOf(outcome: Outcome): Value {
+export function valueOf(outcome: EvalOutcome): HclValue {
   if ("error" in outcome) throw outcome.error;
   return outcome.value;
 }

@@ -1,5 +1,5 @@
-import { ArgumentError } from "../evaluate/scope.ts";
-import { stringValue, type Value } from "../values/value.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
+import { type HclValue, stringValue } from "../values/value.ts";
 import { define, type FunctionTable, text, textIn } from "./define.ts";
 
 export function dateFunctions(now: () => Date): FunctionTable {
@@ -26,7 +26,7 @@ interface Time {
 
 const timePattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
-function parseTime(given: readonly Value[], index: number): Time {
+function parseTime(given: readonly HclValue[], index: number): Time {
   const written = textIn(given[index]);
   const match = timePattern.exec(written);
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = (match ?? [])

@@ -1,8 +1,8 @@
-import { ArgumentError, type HclFunction, type Parameter } from "../evaluate/scope.ts";
+import { ArgumentError, type HclFunction, type Parameter } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { type BigFloat, isInteger, toDouble, truncated } from "../values/big-float.ts";
 import { boolType, dynamicType, listOf, numberType, setOf, stringType, typeName } from "../values/types.ts";
-import { isSequenceValue, type SequenceValue, stringValue, typeOf, type Value } from "../values/value.ts";
+import { type HclValue, isSequenceValue, type SequenceValue, stringValue, typeOf } from "../values/value.ts";
 
 export type FunctionTable = Readonly<Record<string, HclFunction>>;
 
@@ -33,27 +33,27 @@ export function defineText(names: readonly string[], make: (...given: string[]) 
 }
 
 /** Returns the text of an argument that was converted to one. */
-export function textIn(value: Value | undefined): string {
+export function textIn(value: HclValue | undefined): string {
   return value?.kind === "string" ? value.text : wrongKind(value, "string");
 }
 
-export function numberIn(value: Value | undefined): BigFloat {
+export function numberIn(value: HclValue | undefined): BigFloat {
   return value?.kind === "number" ? value.number : wrongKind(value, "number");
 }
 
-export function boolIn(value: Value | undefined): boolean {
+export function boolIn(value: HclValue | undefined): boolean {
   return value?.kind === "bool" ? value.isTrue : wrongKind(value, "bool");
 }
 
 /** Returns a number as a double, as for logarithms. */
-export function doubleIn(value: Value | undefined): number {
+export function doubleIn(value: HclValue | undefined): number {
   return toDouble(numberIn(value));
 }
 
 const int64 = 1n << 63n;
 
 /** Returns a whole number. Throws for a fraction, and for one that is too large. */
-export function integerIn(given: readonly Value[], index: number): number {
+export function integerIn(given: readonly HclValue[], index: number): number {
   const found = numberIn(given[index]);
   const whole = isInteger(found) ? truncated(found) : undefined;
   if (whole === undefined || whole >= int64 || whole < -int64)
@@ -62,11 +62,11 @@ export function integerIn(given: readonly Value[], index: number): number {
 }
 
 /** Returns the elements of an argument that is a list, a set or a tuple. */
-export function elementsIn(value: Value | undefined): readonly Value[] {
+export function elementsIn(value: HclValue | undefined): readonly HclValue[] {
   return sequenceIn(value).elements;
 }
 
-export function sequenceIn(value: Value | undefined, what = "a list, a set or a tuple"): SequenceValue {
+export function sequenceIn(value: HclValue | undefined, what = "a list, a set or a tuple"): SequenceValue {
   if (value !== undefined && isSequenceValue(value)) return value;
   throw new HclError(
     `${what} is required, not a ${value === undefined ? "nothing" : typeName(typeOf(value))}`,
@@ -74,22 +74,22 @@ export function sequenceIn(value: Value | undefined, what = "a list, a set or a 
 }
 
 /** Returns the texts of a list of texts. Throws for a null among them. */
-export function textsIn(given: readonly Value[], index: number): string[] {
+export function textsIn(given: readonly HclValue[], index: number): string[] {
   return elementsIn(given[index]).map((each, position) => {
     if (each.kind === "null") throw new ArgumentError(index, `element ${position} is null`);
     return textIn(each);
   });
 }
 
-function wrongKind(value: Value | undefined, wanted: string): never {
+function wrongKind(value: HclValue | undefined, wanted: string): never {
   throw new HclError(
     `a ${wanted} is required, not ${value === undefined ? "nothing" : typeName(typeOf(value))}`,
   );
 }
 
-/** Divides a text into what a reader takes for characters, as HCL counts them. */
+/** Splits a text into grapheme clusters, which HCL counts as characters. */
 export function charactersOf(given: string): string[] {
-  // Most texts are ASCII, in which each unit is one, except for \r\n.
+  // Most texts are ASCII, in which each UTF-16 unit is a cluster, except for \r\n.
   if (/^[\x20-\x7e\t\n]*$/.test(given)) return given.split("");
   return Array.from(segmenter.segment(given), ({ segment }) => segment);
 }

@@ -1,7 +1,7 @@
 import { constants, createHash, privateDecrypt } from "node:crypto";
-import { ArgumentError } from "../evaluate/scope.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
-import { stringValue, type Value } from "../values/value.ts";
+import { type HclValue, stringValue } from "../values/value.ts";
 import {
   define,
   defineText,
@@ -41,7 +41,7 @@ export const digestFunctions: FunctionTable = {
   ),
 };
 
-function decrypt(given: readonly Value[]): Value {
+function decrypt(given: readonly HclValue[]): HclValue {
   const ciphertext = decodeBase64(textIn(given[0]));
   try {
     const key = { key: textIn(given[1]), padding: constants.RSA_PKCS1_PADDING };

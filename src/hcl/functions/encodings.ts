@@ -1,7 +1,7 @@
 import { HclError } from "../hcl-error.ts";
-import { jsonText, parseJson, valueOfJson } from "../values/json-text.ts";
+import { jsonTextOf, parseJsonText, valueOfJson } from "../values/json-text.ts";
 import { stringType, type Type } from "../values/types.ts";
-import { listValue, objectValue, stringValue, type Value } from "../values/value.ts";
+import { type HclValue, listValue, objectValue, stringValue } from "../values/value.ts";
 import { any, define, defineText, type FunctionTable, orNull, text, textIn } from "./define.ts";
 
 export const encodingFunctions: FunctionTable = {
@@ -13,9 +13,9 @@ export const encodingFunctions: FunctionTable = {
       .replaceAll("%20", "+"),
   ),
   jsonencode: define([orNull(any("val"))], ([value]) =>
-    stringValue(value === undefined ? "" : jsonText(value)),
+    stringValue(value === undefined ? "" : jsonTextOf(value)),
   ),
-  jsondecode: define([text("str")], ([value]) => valueOfJson(parseJson(textIn(value)))),
+  jsondecode: define([text("str")], ([value]) => valueOfJson(parseJsonText(textIn(value)))),
   csvdecode: define([text("str")], ([value]) => decodeCsv(textIn(value))),
 };
 
@@ -34,7 +34,7 @@ function decodeText(bytes: Uint8Array): string {
   }
 }
 
-function decodeCsv(source: string): Value {
+function decodeCsv(source: string): HclValue {
   const [headers, ...rows] = csvRows(source);
   if (headers === undefined) throw new HclError("the line with the names of the columns is missing");
   const twice = headers.find((name, index) => headers.indexOf(name) !== index);

@@ -1,11 +1,11 @@
-import { ArgumentError } from "../evaluate/scope.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { type BigFloat, isInteger, truncated } from "../values/big-float.ts";
 import { type Digits, exactDigits, plainText, roundedTo, shortestDigits } from "../values/big-float-text.ts";
 import { convert } from "../values/conversion.ts";
-import { jsonText, quoted } from "../values/json-text.ts";
+import { jsonTextOf, quotedJson } from "../values/json-text.ts";
 import { boolType, numberType, stringType } from "../values/types.ts";
-import { isSequenceValue, stringList, stringValue, type Value } from "../values/value.ts";
+import { type HclValue, isSequenceValue, stringList, stringValue } from "../values/value.ts";
 import {
   any,
   boolIn,
@@ -40,7 +40,7 @@ const verbs = /%%|%([0#\-+ ]*)([1-9]\d*)?(?:\.(\d*))?(?:\[([1-9]\d*)\])?([a-zA-Z
 /** More than any line is wide. */
 const maxWidth = 10_000;
 
-function formatText(format: string, given: readonly Value[]): string {
+function formatText(format: string, given: readonly HclValue[]): string {
   let next = 0;
   let highest = 0;
   const made = format.replace(
@@ -78,7 +78,7 @@ function formatText(format: string, given: readonly Value[]): string {
   );
 }
 
-function formatList(format: string, given: readonly Value[]): Value {
+function formatList(format: string, given: readonly HclValue[]): HclValue {
   if (given.length === 0) return stringList([formatText(format, [])]);
   const lists = given.filter(isSequenceValue);
   const lengths = new Set(lists.map(({ elements }) => elements.length));
@@ -99,7 +99,7 @@ function formatList(format: string, given: readonly Value[]): Value {
   );
 }
 
-function formatValue(verb: Verb, value: Value): string {
+function formatValue(verb: Verb, value: HclValue): string {
   if (value.kind === "null" && verb.letter !== "v")
     throw new HclError(`null can't be formatted by ${verb.raw}`);
   try {
@@ -135,16 +135,16 @@ function formatValue(verb: Verb, value: Value): string {
   );
 }
 
-function asIs({ flags }: Verb, value: Value): string {
+function asIs({ flags }: Verb, value: HclValue): string {
   if (!flags.includes("#") && value.kind === "string") return value.text;
   if (!flags.includes("#") && value.kind === "number") return generalText(value.number, undefined, "e");
-  return jsonText(value);
+  return jsonTextOf(value);
 }
 
 function formatString(verb: Verb, value: string): string {
   const { precision, letter } = verb;
   const shown = precision ? charactersOf(value).slice(0, precision).join("") : value;
-  return padded(verb, letter === "q" ? quoted(shown) : shown);
+  return padded(verb, letter === "q" ? quotedJson(shown) : shown);
 }
 
 /** Fills up to the width: with spaces or, also behind a text, zeros. */

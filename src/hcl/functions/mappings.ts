@@ -1,10 +1,11 @@
-import { ArgumentError } from "../evaluate/scope.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { isInteger, toDouble } from "../values/big-float.ts";
 import { convert } from "../values/conversion.ts";
 import { isSameType, stringType, typeName } from "../values/types.ts";
 import {
   boolValue,
+  type HclValue,
   isMappingValue,
   listValue,
   type MappingValue,
@@ -13,7 +14,6 @@ import {
   stringValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "../values/value.ts";
 import {
   any,
@@ -28,7 +28,7 @@ import {
   texts,
 } from "./define.ts";
 
-/** Functions of maps and objects, and of what has keys. */
+/** Functions of maps, objects, and other values with keys. */
 export const mappingFunctions: FunctionTable = {
   hasindex: define([any("collection"), any("key")], ([value, key]) => {
     if (!isIndexed(value)) throw new ArgumentError(0, "a list, a map or a tuple is required");
@@ -61,17 +61,17 @@ export const mappingFunctions: FunctionTable = {
   zipmap: define([texts("keys"), any("values")], zip),
 };
 
-function isIndexed(value: Value | undefined): value is Value {
+function isIndexed(value: HclValue | undefined): value is HclValue {
   return value?.kind === "list" || value?.kind === "tuple" || value?.kind === "map";
 }
 
-function entryAt(value: Value, key: Value): Value | undefined {
+function entryAt(value: HclValue, key: HclValue): HclValue | undefined {
   if (value.kind === "map") return key.kind === "string" ? value.entries.get(key.text) : undefined;
   if (key.kind !== "number" || !isInteger(key.number)) return undefined;
   return sequenceIn(value).elements[toDouble(key.number)];
 }
 
-function mappingIn(value: Value | undefined): MappingValue {
+function mappingIn(value: HclValue | undefined): MappingValue {
   if (value !== undefined && isMappingValue(value)) return value;
   throw new ArgumentError(
     0,
@@ -79,7 +79,7 @@ function mappingIn(value: Value | undefined): MappingValue {
   );
 }
 
-function merge(given: readonly Value[]): Value {
+function merge(given: readonly HclValue[]): HclValue {
   const mappings = given.flatMap((each, index) => {
     if (each.kind === "null") return [];
     if (isMappingValue(each)) return [each];
@@ -91,7 +91,7 @@ function merge(given: readonly Value[]): Value {
   return isMap ? mapValue(first.element, entries) : objectValue(entries);
 }
 
-function zip([keys, values]: readonly Value[]): Value {
+function zip([keys, values]: readonly HclValue[]): HclValue {
   const names = elementsIn(keys).map((key, index) => {
     if (key.kind === "null") throw new ArgumentError(0, `element ${index} is null`);
     return textIn(key);
@@ -101,6 +101,6 @@ function zip([keys, values]: readonly Value[]): Value {
   const { elements } = sequence;
   if (names.length !== elements.length)
     throw new HclError(`there are ${names.length} keys, but ${elements.length} values`);
-  const entries = elements.map((each, index): [string, Value] => [names[index] ?? "", each]);
+  const entries = elements.map((each, index): [string, HclValue] => [names[index] ?? "", each]);
   return sequence.kind === "list" ? mapValue(sequence.element, entries) : objectValue(entries);
 }

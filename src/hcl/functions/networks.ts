@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
-import { ArgumentError } from "../evaluate/scope.ts";
-import { stringList, stringValue, type Value } from "../values/value.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
+import { type HclValue, stringList, stringValue } from "../values/value.ts";
 import { define, defineVariadic, type FunctionTable, integerIn, number, text, textIn } from "./define.ts";
 
 export const networkFunctions: FunctionTable = {
@@ -41,7 +41,7 @@ interface Network {
   length: number;
 }
 
-function subnets(given: readonly Value[]): Value {
+function subnets(given: readonly HclValue[]): HclValue {
   const network = parseNetwork(given);
   const end = network.address + (1n << BigInt(network.bits - network.length));
   let next = network.address;
@@ -64,7 +64,7 @@ function subnets(given: readonly Value[]): Value {
   return stringList(made);
 }
 
-function parseNetwork(given: readonly Value[]): Network {
+function parseNetwork(given: readonly HclValue[]): Network {
   const written = textIn(given[0]);
   const [, host = "", prefix = ""] = /^([^/%]*)\/(0|[1-9]\d{0,2})$/.exec(written) ?? [];
   const bits = isIPv4(host) ? 32 : isIPv6(host) ? 128 : 0;

@@ -1,5 +1,5 @@
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { applyBinary, applyUnary } from "../evaluate/operators.ts";
-import { ArgumentError } from "../evaluate/scope.ts";
 import { HclError } from "../hcl-error.ts";
 import type { BinaryOperator } from "../syntax/tree.ts";
 import {
@@ -15,7 +15,7 @@ import {
   truncated,
 } from "../values/big-float.ts";
 import { numberType, typeName } from "../values/types.ts";
-import { boolValue, integerValue, listValue, numberValue, typeOf, type Value } from "../values/value.ts";
+import { boolValue, type HclValue, integerValue, listValue, numberValue, typeOf } from "../values/value.ts";
 import {
   any,
   bool,
@@ -44,7 +44,7 @@ const doubles = (names: readonly [string, string], compute: (one: number, other:
     numberValue(fromDouble(compute(doubleIn(one), doubleIn(other)))),
   );
 
-/** Operators as functions, and what else numbers and booleans need. */
+/** Operators as functions, and other functions of numbers and booleans. */
 export const numberFunctions: FunctionTable = {
   add: operator("+"),
   subtract: operator("-"),
@@ -74,7 +74,7 @@ export const numberFunctions: FunctionTable = {
   range: defineVariadic([], number("params"), range),
 };
 
-function given(value: Value | undefined): Value {
+function given(value: HclValue | undefined): HclValue {
   if (value === undefined) throw new HclError("an argument is missing");
   return value;
 }
@@ -95,10 +95,10 @@ function extreme(isBetter: (order: number) => boolean, worst: BigFloat) {
   });
 }
 
-/** The digits of large bases: in those up to 36, capital letters are the same as small ones. */
+/** The digits of large bases. In bases up to 36, upper-case letters mean the same as lower-case ones. */
 const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-function parseInteger(values: readonly Value[]): Value {
+function parseInteger(values: readonly HclValue[]): HclValue {
   const [source] = values;
   if (source?.kind !== "string")
     throw new ArgumentError(
@@ -123,7 +123,7 @@ function parseInteger(values: readonly Value[]): Value {
 
 const maxRange = 1024;
 
-function range(values: readonly Value[]): Value {
+function range(values: readonly HclValue[]): HclValue {
   if (values.length < 1 || values.length > 3) throw new HclError("one to three numbers are required");
   const [first, second, third] = values.map(numberIn);
   const zero = fromInteger(0);
@@ -133,7 +133,7 @@ function range(values: readonly Value[]): Value {
   if (isZero(step)) throw new ArgumentError(2, "the step must not be zero");
   if (compare(end, start) * step.sign < 0)
     throw new ArgumentError(1, `the end must be ${step.sign < 0 ? "less" : "greater"} than the start`);
-  const made: Value[] = [];
+  const made: HclValue[] = [];
   const [from, by] = [toDouble(start), toDouble(step)];
   const isWhole =
     start.precision <= 64 &&

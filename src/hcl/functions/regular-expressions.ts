@@ -1,16 +1,16 @@
 import type { RE2JS } from "re2js";
-import type { Budget } from "../evaluate/budget.ts";
-import { ArgumentError } from "../evaluate/scope.ts";
+import type { EvalBudget } from "../evaluate/budget.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { stringType, type Type } from "../values/types.ts";
 import {
+  type HclValue,
   listValue,
   nullOf,
   objectValue,
   stringValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "../values/value.ts";
 import { define, type FunctionTable, text, textIn } from "./define.ts";
 
@@ -50,7 +50,7 @@ interface Match {
 /** The name of each group, without the whole match; `undefined` for one without. */
 type GroupNames = readonly (string | undefined)[];
 
-function compile(given: readonly Value[], index: number): { pattern: RE2JS; names: GroupNames } {
+function compile(given: readonly HclValue[], index: number): { pattern: RE2JS; names: GroupNames } {
   const source = textIn(given[index]);
   // Few files need it, and loading it takes longer than reading most files.
   const { RE2JS: engine } = require("re2js") as typeof import("re2js");
@@ -73,7 +73,7 @@ function compile(given: readonly Value[], index: number): { pattern: RE2JS; name
 function matchesOf(
   pattern: RE2JS,
   source: string,
-  budget: Budget,
+  budget: EvalBudget,
   count = Number.POSITIVE_INFINITY,
 ): Match[] {
   budget.spend(Math.ceil((pattern.programSize() * (source.length + 1)) / 20));
@@ -95,7 +95,7 @@ function matchesOf(
 }
 
 /** Returns the text that matched or, of a pattern with groups, their texts. */
-function resultOf({ groups }: Match, names: GroupNames): Value {
+function resultOf({ groups }: Match, names: GroupNames): HclValue {
   const values = groups.map((each) => (each === null ? nullOf(stringType) : stringValue(each)));
   const [whole, ...parts] = values;
   if (names.length === 0 || whole === undefined) return whole ?? stringValue("");

@@ -1,4 +1,4 @@
-import { ArgumentError } from "../evaluate/scope.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { convert, unify } from "../values/conversion.ts";
 import { isEqual } from "../values/equality.ts";
@@ -6,13 +6,13 @@ import { dynamicType, listOf, stringType, type Type, typeName } from "../values/
 import {
   boolValue,
   distinctTypes,
+  type HclValue,
   integerValue,
   isMappingValue,
   isSequenceValue,
   listValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "../values/value.ts";
 import {
   any,
@@ -54,7 +54,7 @@ export const sequenceFunctions: FunctionTable = {
     boolValue(elementsIn(sequence).some((each) => value !== undefined && isEqual(each, value))),
   ),
   distinct: define([list("list")], ([value]) => {
-    const kept: Value[] = [];
+    const kept: HclValue[] = [];
     for (const each of elementsIn(value)) if (!kept.some((other) => isEqual(each, other))) kept.push(each);
     return listValue(elementTypeOf(value), kept);
   }),
@@ -75,23 +75,23 @@ export const sequenceFunctions: FunctionTable = {
   slice: define([any("list"), number("start_index"), number("end_index")], slice),
 };
 
-function listOrNull(value: Value) {
+function listOrNull(value: HclValue) {
   const isNull = value.kind === "null" && (value.type.kind === "list" || value.type.kind === "tuple");
   return isNull ? undefined : orderedIn(value);
 }
 
 /** Returns a list or a tuple: what has an order. */
-function orderedIn(value: Value | undefined) {
+function orderedIn(value: HclValue | undefined) {
   const sequence = sequenceIn(value, "a list or a tuple");
   if (sequence.kind === "set") throw new HclError("a list or a tuple is required, not a set");
   return sequence;
 }
 
-function elementTypeOf(value: Value | undefined): Type {
+function elementTypeOf(value: HclValue | undefined): Type {
   return value?.kind === "list" ? value.element : dynamicType;
 }
 
-function elementOf(given: readonly Value[]): Value {
+function elementOf(given: readonly HclValue[]): HclValue {
   const { elements } = orderedIn(given[0]);
   const index = integerIn(given, 1);
   const found = elements.at(index % elements.length);
@@ -99,7 +99,7 @@ function elementOf(given: readonly Value[]): Value {
   return found;
 }
 
-function coalesce(given: readonly Value[]): Value {
+function coalesce(given: readonly HclValue[]): HclValue {
   const type = unify(distinctTypes(given), true)?.type;
   if (type === undefined) throw new HclError("all arguments must have the same type");
   const found = given.find((each) => each.kind !== "null");
@@ -107,7 +107,7 @@ function coalesce(given: readonly Value[]): Value {
   return convert(found, type);
 }
 
-function concat(given: readonly Value[]): Value {
+function concat(given: readonly HclValue[]): HclValue {
   if (given.length === 0) throw new HclError("at least one argument is required");
   const common = given.every((each) => each.kind === "list")
     ? unify(distinctTypes(given), true)?.type
@@ -125,23 +125,23 @@ function concat(given: readonly Value[]): Value {
   );
 }
 
-function chunks(given: readonly Value[]): Value {
+function chunks(given: readonly HclValue[]): HclValue {
   const elements = elementsIn(given[0]);
   const size = integerIn(given, 1);
   if (size < 0) throw new ArgumentError(1, "the size must be positive");
   const type = elementTypeOf(given[0]);
-  const made: Value[] = [];
+  const made: HclValue[] = [];
   const step = size === 0 ? Math.max(1, elements.length) : size;
   for (let start = 0; start < elements.length; start += step)
     made.push(listValue(type, elements.slice(start, start + step)));
   return listValue(listOf(type), made);
 }
 
-function flattened(elements: readonly Value[]): Value[] {
+function flattened(elements: readonly HclValue[]): HclValue[] {
   return elements.flatMap((each) => (isSequenceValue(each) ? flattened(each.elements) : [each]));
 }
 
-function slice(given: readonly Value[]): Value {
+function slice(given: readonly HclValue[]): HclValue {
   const sequence = orderedIn(given[0]);
   const { length } = sequence.elements;
   const [start, end] = [integerIn(given, 1), integerIn(given, 2)];

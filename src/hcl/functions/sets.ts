@@ -1,12 +1,12 @@
-import { ArgumentError } from "../evaluate/scope.ts";
+import { ArgumentError } from "../evaluate/eval-context.ts";
 import { HclError } from "../hcl-error.ts";
 import { convert, unify } from "../values/conversion.ts";
 import { isEqual, setValue } from "../values/equality.ts";
 import { dynamicType, isSameType, setOf, type Type, tupleOf, typeKey } from "../values/types.ts";
-import { boolValue, isSequenceValue, listValue, tupleValue, typeOf, type Value } from "../values/value.ts";
+import { boolValue, type HclValue, isSequenceValue, listValue, tupleValue, typeOf } from "../values/value.ts";
 import { any, define, defineVariadic, elementsIn, type FunctionTable, set } from "./define.ts";
 
-type Elements = readonly Value[];
+type Elements = readonly HclValue[];
 
 export const setFunctions: FunctionTable = {
   sethaselement: define([set("set"), any("elem")], ([value, element]) =>
@@ -38,7 +38,7 @@ export const setFunctions: FunctionTable = {
   }),
 };
 
-function has(elements: Elements, element: Value): boolean {
+function has(elements: Elements, element: HclValue): boolean {
   return elements.some((each) => isEqual(each, element));
 }
 
@@ -48,7 +48,7 @@ function combination(operation: (one: Elements, other: Elements) => Elements) {
 
 /** Returns a function that converts all sets to one type, and combines them from left to right. */
 function combine(operation: (one: Elements, other: Elements) => Elements) {
-  return (given: readonly Value[]): Value => {
+  return (given: readonly HclValue[]): HclValue => {
     const types = given.flatMap((each) => (each.kind === "set" && !isUntyped(each) ? [each.element] : []));
     const distinct = [...new Map(types.map((type) => [typeKey(type), type])).values()];
     const element = distinct.length === 0 ? dynamicType : unify(distinct, true)?.type;
@@ -58,11 +58,11 @@ function combine(operation: (one: Elements, other: Elements) => Elements) {
   };
 }
 
-function isUntyped(value: Extract<Value, { kind: "list" | "set" }>): boolean {
+function isUntyped(value: Extract<HclValue, { kind: "list" | "set" }>): boolean {
   return value.elements.length === 0 && isSameType(value.element, dynamicType);
 }
 
-function productTypeOf(value: Value, index: number): Type {
+function productTypeOf(value: HclValue, index: number): Type {
   if (value.kind === "set" || value.kind === "list") return value.element;
   if (!isSequenceValue(value)) throw new ArgumentError(index, "a set or a list is required");
   if (value.elements.length === 0) return dynamicType;

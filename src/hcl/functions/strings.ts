@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { HclError } from "../hcl-error.ts";
-import { trimEnd, trimStart } from "../syntax/texts.ts";
-import { compareTexts, integerValue, stringList, stringValue, type Value } from "../values/value.ts";
+import { trimSpaceEnd, trimSpaceStart } from "../syntax/texts.ts";
+import { compareTexts, type HclValue, integerValue, stringList, stringValue } from "../values/value.ts";
 import {
   charactersOf,
   define,
@@ -36,7 +36,7 @@ export const stringFunctions: FunctionTable = {
     return stringValue(textIn(given[1]).replaceAll("\n", `\n${" ".repeat(spaces)}`));
   }),
   trim: defineText(["str", "cutset"], trimCharacters),
-  trimspace: defineText(["str"], (value) => trimEnd(trimStart(value))),
+  trimspace: defineText(["str"], (value) => trimSpaceEnd(trimSpaceStart(value))),
   trimprefix: defineText(["str", "prefix"], (value, prefix = "") =>
     value.startsWith(prefix) ? value.slice(prefix.length) : value,
   ),
@@ -53,7 +53,7 @@ export const stringFunctions: FunctionTable = {
 
 const maxIndent = 1000;
 
-/** Changes each character by itself. One that would become several stays, as in Go: there are no longer capital letters of a ligature. */
+/** Changes each character separately. One whose other case has several characters stays, as in Go: `ß` has no upper case there. */
 function mapCharacters(value: string, change: (character: string) => string): string {
   return Array.from(value, (character) => {
     const changed = change(character);
@@ -75,7 +75,7 @@ function isSeparator(character: string): boolean {
   return character <= "\x7f" ? !/\w/.test(character) : /[\s\u0085]/.test(character);
 }
 
-function substring(given: readonly Value[]): string {
+function substring(given: readonly HclValue[]): string {
   const characters = charactersOf(textIn(given[0]));
   const [offset, length] = [integerIn(given, 1), integerIn(given, 2)];
   const start = offset < 0 ? offset + characters.length : offset;
@@ -85,7 +85,7 @@ function substring(given: readonly Value[]): string {
   return (length <= 0 ? rest : rest.slice(0, length)).join("");
 }
 
-function join(given: readonly Value[]): Value {
+function join(given: readonly HclValue[]): HclValue {
   if (given.length < 2) throw new HclError("at least one list is required");
   const all = given.slice(1).flatMap((_, index) => textsIn(given, index + 1));
   return stringValue(all.join(textIn(given[0])));

@@ -1,7 +1,7 @@
 /** All functions that bake files may call: https://github.com/docker/buildx/blob/master/docs/bake-stdlib.md. */
 
+import type { HclFunction } from "../evaluate/eval-context.ts";
 import { outcomeOf } from "../evaluate/outcome.ts";
-import type { HclFunction } from "../evaluate/scope.ts";
 import { HclError } from "../hcl-error.ts";
 import { convert } from "../values/conversion.ts";
 import { boolValue, integerValue, stringValue } from "../values/value.ts";
@@ -19,8 +19,8 @@ import { setFunctions } from "./sets.ts";
 import { stringFunctions } from "./strings.ts";
 import { typeNamed } from "./type-expressions.ts";
 
-/** What functions see of the machine. */
-export interface FunctionSurroundings {
+/** The parts of the machine that functions can see. */
+export interface FunctionEnvironment {
   now(): Date;
   homeDirectory: string;
 }
@@ -61,7 +61,7 @@ const expressionFunctions: FunctionTable = {
   },
 };
 
-/** Functions of values that no expression has: HCL has them for other programs. */
+/** Functions of bytes. No expression makes such a value, but HCL has the functions for programs that do. */
 const byteFunctions: FunctionTable = {
   byteslen: define([{ name: "buf", type: { kind: "bytes" } }], () => integerValue(0)),
   bytesslice: define([{ name: "buf", type: { kind: "bytes" } }, number("offset"), number("length")], () =>
@@ -72,7 +72,7 @@ const byteFunctions: FunctionTable = {
 export function standardLibrary({
   now,
   homeDirectory,
-}: FunctionSurroundings): ReadonlyMap<string, HclFunction> {
+}: FunctionEnvironment): ReadonlyMap<string, HclFunction> {
   return new Map(
     Object.entries({
       ...numberFunctions,

@@ -3,21 +3,21 @@ import { between, positionOf, type Source } from "../source.ts";
 import { parseExpression } from "./parse-expression.ts";
 import { Reader } from "./reader.ts";
 import { literalAt } from "./texts.ts";
-import type { Token } from "./tokens.ts";
-import type { Attribute, Block, Body } from "./tree.ts";
+import type { HclToken } from "./tokens.ts";
+import type { Attribute, HclBlock, HclBody } from "./tree.ts";
 
 /** Parses a file. Throws an HclError for the first thing that is wrong. */
-export function parseFile(source: Source): Body {
+export function parseFile(source: Source): HclBody {
   const reader = new Reader(source);
   return parseBody(reader, undefined);
 }
 
-type Label = Block["labels"][number];
+type Label = HclBlock["labels"][number];
 
-function parseBody(reader: Reader, open: Token | undefined): Body {
+function parseBody(reader: Reader, open: HclToken | undefined): HclBody {
   const start = reader.at;
   const attributes = new Map<string, Attribute>();
-  const blocks: Block[] = [];
+  const blocks: HclBlock[] = [];
   for (;;) {
     const token = reader.peek();
     if (token.kind === "newline") reader.read();
@@ -43,9 +43,9 @@ function add(attribute: Attribute, attributes: Map<string, Attribute>, reader: R
   attributes.set(attribute.name, attribute);
 }
 
-function parseItem(reader: Reader): Attribute | Block {
+function parseItem(reader: Reader): Attribute | HclBlock {
   const name = reader.read();
-  if (name.kind === "quote") reader.fail("the name of an argument is not in quotes", name.range);
+  if (name.kind === "quote") reader.fail("the name of an argument must not be quoted", name.range);
   if (name.kind !== "name") reader.fail("an argument or a block is required here", name.range);
   if (reader.take("=") !== undefined)
     return { name: name.text, nameRange: name.range, expression: parseExpression(reader) };
@@ -58,7 +58,7 @@ function parseItem(reader: Reader): Attribute | Block {
   );
 }
 
-function parseBlock(reader: Reader, name: Token): Block {
+function parseBlock(reader: Reader, name: HclToken): HclBlock {
   const labels: Label[] = [];
   for (let token = reader.peek(); !reader.isAt("{"); token = reader.peek()) {
     if (token.kind === "name") labels.push({ text: reader.read().text, range: token.range });
@@ -79,16 +79,16 @@ function parseBlock(reader: Reader, name: Token): Block {
     reader.fail(
       "a closing brace is required here",
       undefined,
-      "A block in one line has one argument; several are in lines of their own.",
+      "A block in one line has one argument; write several on lines of their own.",
     );
   return { type: name.text, typeRange: name.range, labels, body };
 }
 
 /** Parses the body of a block in one line, which has one argument. */
-function parseLine(reader: Reader): Body {
+function parseLine(reader: Reader): HclBody {
   const start = reader.at;
   const item = parseItem(reader);
-  if ("labels" in item) reader.fail("a block in a block is in lines of its own", item.typeRange);
+  if ("labels" in item) reader.fail("a nested block must be on lines of its own", item.typeRange);
   return { attributes: new Map([[item.name, item]]), blocks: [], range: reader.since(start) };
 }
 
@@ -99,7 +99,7 @@ function readLabel(reader: Reader): Label {
   while (source.text[reader.at] !== '"') {
     const { at } = reader;
     if (/^[$%]\{/.test(source.text.slice(at, at + 2)))
-      reader.fail("the name of a block is a plain text", { source, start: at, end: at + 2 });
+      reader.fail("the label of a block must be a literal string", { source, start: at, end: at + 2 });
     const literal = literalAt(source, at, { kind: "quote" });
     text += literal.text;
     reader.continueAt(literal.range.end);
@@ -111,7 +111,7 @@ function readLabel(reader: Reader): Label {
 function requireLineEnd(reader: Reader, what: string): void {
   const token = reader.peek();
   if (token.kind === "newline" || token.kind === "end") return;
-  // The brace that closes the block ends what is in it, too, but only in a line of its own.
+  // The brace that closes a block of several lines must be on a line of its own.
   reader.fail(
     `a line break is required after ${what}`,
     token.range,

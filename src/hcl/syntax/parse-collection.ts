@@ -2,10 +2,10 @@
 import type { ParseExpression } from "./parse-template.ts";
 import { readForNames } from "./parse-template.ts";
 import type { Reader } from "./reader.ts";
-import type { Token } from "./tokens.ts";
+import type { HclToken } from "./tokens.ts";
 import type { Expression, ObjectEntry } from "./tree.ts";
 
-export function parseTuple(reader: Reader, open: Token, parseExpression: ParseExpression): Expression {
+export function parseTuple(reader: Reader, open: HclToken, parseExpression: ParseExpression): Expression {
   const elements: Expression[] = [];
   while (!reader.isAt("]")) {
     elements.push(parseExpression(reader));
@@ -15,7 +15,7 @@ export function parseTuple(reader: Reader, open: Token, parseExpression: ParseEx
   return { kind: "tuple", elements, range: reader.since(open.range.start) };
 }
 
-export function parseObject(reader: Reader, open: Token, parseExpression: ParseExpression): Expression {
+export function parseObject(reader: Reader, open: HclToken, parseExpression: ParseExpression): Expression {
   const entries: ObjectEntry[] = [];
   for (;;) {
     while (reader.peek().kind === "newline") reader.read();
@@ -35,7 +35,7 @@ export function parseObject(reader: Reader, open: Token, parseExpression: ParseE
   return { kind: "object", entries, range: reader.since(open.range.start) };
 }
 
-export function parseFor(reader: Reader, open: Token, parseExpression: ParseExpression): Expression {
+export function parseFor(reader: Reader, open: HclToken, parseExpression: ParseExpression): Expression {
   reader.read();
   const { keyName, valueName } = readForNames(reader);
   const from = parseExpression(reader);

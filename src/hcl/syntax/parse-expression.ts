@@ -1,16 +1,16 @@
 /** Expressions: https://github.com/hashicorp/hcl/blob/main/hclsyntax/spec.md#expressions. */
 import { between, type Range, type Source } from "../source.ts";
 import { parseNumber } from "../values/big-float-text.ts";
-import { boolValue, nullValue, numberValue, type Value } from "../values/value.ts";
+import { boolValue, type HclValue, nullValue, numberValue } from "../values/value.ts";
 import { parseFor, parseObject, parseTuple } from "./parse-collection.ts";
-import { parseTemplate } from "./parse-template.ts";
+import { parseTemplateExpression } from "./parse-template.ts";
 import { Reader } from "./reader.ts";
-import type { Token } from "./tokens.ts";
-import type { BinaryOperator, Expression, Step } from "./tree.ts";
+import type { HclToken } from "./tokens.ts";
+import type { BinaryOperator, Expression, TraversalStep } from "./tree.ts";
 
 /** Parses the text of a JSON file: a template without quotes. */
 export function parseTemplateText(source: Source): Expression {
-  return parseTemplate(new Reader(source), { kind: "end" }, 0, parseExpression);
+  return parseTemplateExpression(new Reader(source), { kind: "end" }, 0, parseExpression);
 }
 
 /** Parses a text that is an expression and nothing else. */
@@ -18,7 +18,7 @@ export function parseExpressionText(source: Source): Expression {
   const reader = new Reader(source);
   const expression = reader.within("skipped", () => parseExpression(reader));
   if (reader.within("skipped", () => reader.peek()).kind !== "end")
-    reader.fail("there is more than an expression");
+    reader.fail("extra characters after the expression");
   return expression;
 }
 
@@ -68,7 +68,7 @@ function parseOperation(reader: Reader, least: number): Expression {
   }
 }
 
-/** More brackets behind one another than any file has, each of which is an expression around the one before. */
+/** More accesses in a row than any file has. Each one nests the expression before it. */
 const maxAccesses = 200;
 
 function parseOperand(reader: Reader): Expression {
@@ -86,7 +86,7 @@ function parseAccesses(reader: Reader, term: Expression): Expression {
   }
 }
 
-function parseDot(reader: Reader, from: Expression, dot: Token): Expression {
+function parseDot(reader: Reader, from: Expression, dot: HclToken): Expression {
   if (reader.take("*") === undefined) return withSteps(from, readSteps(reader, dot));
   let each: Expression = { kind: "item", range: reader.since(dot.range.start) };
   // This star takes names with it, but no brackets.
@@ -95,7 +95,7 @@ function parseDot(reader: Reader, from: Expression, dot: Token): Expression {
   return { kind: "splat", from, each, range: between(from.range, each.range) };
 }
 
-function readSteps(reader: Reader, dot: Token): Step[] {
+function readSteps(reader: Reader, dot: HclToken): TraversalStep[] {
   const steps = [readStep(reader, dot)];
   while (reader.isAt(".")) {
     const { at } = reader;
@@ -110,7 +110,7 @@ function readSteps(reader: Reader, dot: Token): Step[] {
 }
 
 /** Reads what is behind a dot: a name or, as older files have it, a number. */
-function readStep(reader: Reader, dot: Token): Step {
+function readStep(reader: Reader, dot: HclToken): TraversalStep {
   const { kind, text, range: own } = reader.read();
   const range = between(dot.range, own);
   if (kind === "name") return { kind: "attribute", name: text, range };
@@ -138,14 +138,14 @@ function parseBrackets(reader: Reader, from: Expression): Expression {
   return { kind: "index", from, key, bracketRange, range: between(from.range, bracketRange) };
 }
 
-function constantOf(key: Expression): Value | undefined {
+function constantOf(key: Expression): HclValue | undefined {
   if (key.kind === "literal") return key.value;
   if (key.kind !== "template") return undefined;
   const [only, ...others] = key.parts;
   return only?.kind === "literal" && others.length === 0 ? only.value : undefined;
 }
 
-function withSteps(from: Expression, added: readonly Step[]): Expression {
+function withSteps(from: Expression, added: readonly TraversalStep[]): Expression {
   const last = added.at(-1);
   if (last === undefined) return from;
   const range = between(from.range, last.range);
@@ -166,11 +166,11 @@ function parseTerm(reader: Reader): Expression {
       return reader.isAt("(") || reader.isAt("::") ? parseCall(reader, token) : nameOf(text, range);
     case "quote":
       reader.read();
-      return parseTemplate(reader, { kind: "quote" }, range.start, parseExpression);
+      return parseTemplateExpression(reader, { kind: "quote" }, range.start, parseExpression);
     case "here-document": {
       reader.read();
       const [, dash, marker = ""] = /^<<(-?)(.*?)\r?\n$/s.exec(text) ?? [];
-      return parseTemplate(
+      return parseTemplateExpression(
         reader,
         { kind: "marker", marker, isFlush: dash === "-" },
         range.start,
@@ -187,7 +187,7 @@ function parseTerm(reader: Reader): Expression {
   }
 }
 
-function parseMarked(reader: Reader, token: Token): Expression {
+function parseMarked(reader: Reader, token: HclToken): Expression {
   const { text, range } = token;
   switch (text) {
     case "-":
@@ -220,7 +220,7 @@ function parseMarked(reader: Reader, token: Token): Expression {
   }
 }
 
-function numberOf(reader: Reader, text: string, range: Range): Value {
+function numberOf(reader: Reader, text: string, range: Range): HclValue {
   const number = parseNumber(text);
   return number === undefined ? reader.fail(`invalid number ${text}`, range) : numberValue(number);
 }
@@ -232,7 +232,7 @@ function nameOf(name: string, range: Range): Expression {
   return { kind: "variable", name, nameRange: range, steps: [], range };
 }
 
-function parseCall(reader: Reader, { text, range }: Token): Expression {
+function parseCall(reader: Reader, { text, range }: HclToken): Expression {
   let name = text;
   while (reader.take("::") !== undefined) {
     const part = reader.read();

@@ -4,15 +4,15 @@ import { positionOf, type Range, type Source } from "../source.ts";
 import { parseNumber } from "../values/big-float-text.ts";
 import { boolValue, nullValue, numberValue } from "../values/value.ts";
 import { parseTemplateText } from "./parse-expression.ts";
-import type { Attribute, Block, Body, Expression } from "./tree.ts";
+import type { Attribute, Expression, HclBlock, HclBody } from "./tree.ts";
 
-/** The blocks that a body may have, by their type: with a name or without. All else in it is an argument. */
+/** The blocks that a body may have, by their type. All other keys are arguments. */
 export interface BlockTypes {
   [type: string]: { hasName: boolean; blocks: BlockTypes };
 }
 
 /** Parses a file. Throws an HclError for the first thing that is wrong. */
-export function parseJsonFile(source: Source, types: BlockTypes): Body {
+export function parseJsonFile(source: Source, types: BlockTypes): HclBody {
   const parser = new JsonParser(source);
   const root = parser.parseValue(0);
   parser.requireEnd();
@@ -76,7 +76,7 @@ class JsonParser {
   }
 
   requireEnd(): void {
-    if (this.#skipSpace() < this.#source.text.length) this.#fail("there is more after the end of the JSON");
+    if (this.#skipSpace() < this.#source.text.length) this.#fail("extra characters after the JSON value");
   }
 
   #entry(depth: number): Entry {
@@ -132,9 +132,9 @@ class JsonParser {
   }
 }
 
-function bodyOf(nodes: readonly Node[], types: BlockTypes, range: Range): Body {
+function bodyOf(nodes: readonly Node[], types: BlockTypes, range: Range): HclBody {
   const attributes = new Map<string, Attribute>();
-  const blocks: Block[] = [];
+  const blocks: HclBlock[] = [];
   for (const { key, value } of nodes.flatMap(entriesOf)) {
     const type = Object.hasOwn(types, key.text) ? types[key.text] : undefined;
     if (type !== undefined) blocks.push(...blocksOf(key, value, type));
@@ -155,8 +155,8 @@ function add(attribute: Attribute, attributes: Map<string, Attribute>): void {
   attributes.set(attribute.name, attribute);
 }
 
-function blocksOf(key: Entry["key"], value: Node, { hasName, blocks }: BlockTypes[string]): Block[] {
-  const block = (body: Node, labels: Block["labels"]): Block => ({
+function blocksOf(key: Entry["key"], value: Node, { hasName, blocks }: BlockTypes[string]): HclBlock[] {
+  const block = (body: Node, labels: HclBlock["labels"]): HclBlock => ({
     type: key.text,
     typeRange: key.range,
     labels,

@@ -2,7 +2,7 @@
 import type { Range } from "../source.ts";
 import { stringValue } from "../values/value.ts";
 import type { Reader } from "./reader.ts";
-import { type Ending, literalAt, markerEnd, trimEnd, trimStart } from "./texts.ts";
+import { literalAt, markerEnd, type TextEnding, trimSpaceEnd, trimSpaceStart } from "./texts.ts";
 import type { Expression } from "./tree.ts";
 
 export type ParseExpression = (reader: Reader) => Expression;
@@ -25,10 +25,10 @@ interface ClosingPart {
 
 type Part = TextPart | { kind: "value"; expression: Expression; range: Range } | OpeningPart | ClosingPart;
 
-/** Parses a text up to its ending. `start` is where its quote or marker is. */
-export function parseTemplate(
+/** Parses a text up to its ending. `start`: the offset of its quote or marker. */
+export function parseTemplateExpression(
   reader: Reader,
-  ending: Ending,
+  ending: TextEnding,
   start: number,
   parseExpression: ParseExpression,
 ): Expression {
@@ -42,11 +42,11 @@ export function parseTemplate(
   const left = [...joined];
   const expressions = takeExpressions(left, reader);
   const [rest] = left;
-  if (rest !== undefined) reader.fail(`there is nothing that this ${rest.kind} belongs to`, rest.range);
+  if (rest !== undefined) reader.fail(`unexpected ${rest.kind}: no directive before it is open`, rest.range);
   return { kind: "template", parts: expressions, range };
 }
 
-function readParts(reader: Reader, ending: Ending, parseExpression: ParseExpression): Part[] {
+function readParts(reader: Reader, ending: TextEnding, parseExpression: ParseExpression): Part[] {
   const { source } = reader;
   const parts: Part[] = [];
   let isLineStart = true;
@@ -62,13 +62,13 @@ function readParts(reader: Reader, ending: Ending, parseExpression: ParseExpress
     if (opening === undefined) {
       const { text, range } = literalAt(source, at, ending);
       reader.continueAt(range.end);
-      parts.push({ kind: "text", text: trimsNext ? trimStart(text) : text, range });
+      parts.push({ kind: "text", text: trimsNext ? trimSpaceStart(text) : text, range });
       trimsNext = false;
       isLineStart = source.text[range.end - 1] === "\n";
       continue;
     }
     const before = parts.at(-1);
-    if (opening.endsWith("~") && before?.kind === "text") before.text = trimEnd(before.text);
+    if (opening.endsWith("~") && before?.kind === "text") before.text = trimSpaceEnd(before.text);
     reader.continueAt(at + opening.length);
     const part = reader.within("skipped", () =>
       opening.startsWith("$")
@@ -78,7 +78,7 @@ function readParts(reader: Reader, ending: Ending, parseExpression: ParseExpress
     const close = reader.within("skipped", () => {
       const found = reader.take("}") ?? reader.take("~}");
       if (found === undefined)
-        reader.fail(`a brace is required that closes ${opening}`, undefined, literalHint(opening));
+        reader.fail(`a closing brace is required for ${opening}`, undefined, literalHint(opening));
       return found;
     });
     trimsNext = close.text === "~}";
@@ -92,7 +92,7 @@ function literalHint(opening: string): string {
 }
 
 /** Returns the offset behind the ending, if it is here. */
-function endingAt({ source, at }: Reader, ending: Ending, isLineStart: boolean): number | undefined {
+function endingAt({ source, at }: Reader, ending: TextEnding, isLineStart: boolean): number | undefined {
   switch (ending.kind) {
     case "quote":
       return source.text[at] === '"' ? at + 1 : undefined;
@@ -147,7 +147,7 @@ function removeIndentation(parts: Part[]): void {
   const lines: TextPart[] = [];
   for (const part of parts) {
     if (isLineStart) {
-      const trimmed = part.kind === "text" ? trimStart(part.text) : "";
+      const trimmed = part.kind === "text" ? trimSpaceStart(part.text) : "";
       const isEmpty = part.kind === "text" && trimmed === "" && part.text.endsWith("\n");
       if (!isEmpty) {
         smallest = Math.min(smallest, part.kind === "text" ? part.text.length - trimmed.length : 0);

@@ -1,18 +1,18 @@
 import { HclError } from "../hcl-error.ts";
 import type { Range, Source } from "../source.ts";
-import { scanToken, type Token } from "./tokens.ts";
+import { type HclToken, scanToken } from "./tokens.ts";
 
-/** Deeper nesting than any file has that is written by hand, and less than exhausts the stack. */
+/** Deeper nesting than any hand-written file has, and less than exhausts the stack. */
 const maxDepth = 200;
 
 /** Reads the tokens of a text, one after another. */
 export class Reader {
   readonly source: Source;
-  /** The offset of the next token. Who reads the inside of a text sets it behind that. */
+  /** The offset of the next token. Code that reads the inside of a text by itself sets it. */
   at: number;
   #skipsLines = false;
   #depth = 0;
-  #next: { at: number; skipsLines: boolean; token: Token } | undefined;
+  #next: { at: number; skipsLines: boolean; token: HclToken } | undefined;
   #lastEnd = 0;
 
   constructor(source: Source) {
@@ -20,7 +20,7 @@ export class Reader {
     this.at = source.text.startsWith("\uFEFF") ? 1 : 0;
   }
 
-  peek(): Token {
+  peek(): HclToken {
     const next = this.#next;
     if (next?.at === this.at && next.skipsLines === this.#skipsLines) return next.token;
     const token = scanToken(this.source, this.at, this.#skipsLines);
@@ -28,7 +28,7 @@ export class Reader {
     return token;
   }
 
-  read(): Token {
+  read(): HclToken {
     const token = this.peek();
     this.at = token.range.end;
     this.#lastEnd = this.at;
@@ -42,7 +42,7 @@ export class Reader {
   }
 
   /** Reads this mark if it is the next token. */
-  take(mark: string): Token | undefined {
+  take(mark: string): HclToken | undefined {
     return this.isAt(mark) ? this.read() : undefined;
   }
 
@@ -52,7 +52,7 @@ export class Reader {
     return kind === "name" && text === name;
   }
 
-  /** Runs `action`, which reads something where line breaks matter, or do not. */
+  /** Runs `action`, in which line breaks are skipped, or kept as tokens. */
   within<Result>(lines: "skipped" | "kept", action: () => Result): Result {
     const before = this.#skipsLines;
     this.#skipsLines = lines === "skipped";
@@ -63,7 +63,7 @@ export class Reader {
     }
   }
 
-  /** Runs `action`, which reads what may contain more of its kind. */
+  /** Runs `action`, which parses something that can be nested. */
   nested<Result>(action: () => Result): Result {
     this.#depth += 1;
     if (this.#depth > maxDepth)
@@ -80,14 +80,14 @@ export class Reader {
     return { source: this.source, start, end: Math.max(start, this.#lastEnd) };
   }
 
-  /** Goes on behind a text of which only the caller knows the end. */
+  /** Continues at an offset, after the caller has read up to it by itself. */
   continueAt(offset: number): void {
     this.at = offset;
     this.#lastEnd = offset;
   }
 
   /** Reads the mark that closes what `open` began. `wanted` names what could stand here. */
-  requireClose(mark: string, open: Token, wanted = `a ${mark}`): void {
+  requireClose(mark: string, open: HclToken, wanted = `a ${mark}`): void {
     if (this.take(mark) !== undefined) return;
     if (this.peek().kind === "end") this.fail(`this ${open.text} is not closed by ${mark}`, open.range);
     this.fail(`${wanted} is required here`);

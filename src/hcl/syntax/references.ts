@@ -1,13 +1,13 @@
 import type { Range } from "../source.ts";
-import type { Expression, Step } from "./tree.ts";
+import type { Expression, TraversalStep } from "./tree.ts";
 
 /** The variables and functions that an expression names, except the variables of its own loops. */
 export interface References {
-  variables: readonly { name: string; steps: readonly Step[]; range: Range }[];
+  variables: readonly { name: string; steps: readonly TraversalStep[]; range: Range }[];
   functions: readonly { name: string; range: Range }[];
 }
 
-export function referencesOf(expression: Expression): References {
+export function expressionReferences(expression: Expression): References {
   const variables: References["variables"][number][] = [];
   const functions: References["functions"][number][] = [];
   const left: { each: Expression; own: ReadonlySet<string> }[] = [{ each: expression, own: new Set() }];

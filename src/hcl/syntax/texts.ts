@@ -3,7 +3,7 @@ import { HclError } from "../hcl-error.ts";
 import type { Range, Source } from "../source.ts";
 
 /** What ends a text: a quote, a line with only the marker, or the end of the source. */
-export type Ending =
+export type TextEnding =
   | { kind: "quote" }
   | { kind: "marker"; marker: string; isFlush: boolean }
   | { kind: "end" };
@@ -19,7 +19,7 @@ const lineRun = /[^$%\r\n]*(?:\r?\n|\r(?!\n))?/y;
 const doubled = /\$\$\{|%%\{/y;
 
 /** Returns the literal part at an offset. The caller has made sure that there is one. */
-export function literalAt(source: Source, at: number, ending: Ending): Literal {
+export function literalAt(source: Source, at: number, ending: TextEnding): Literal {
   const { text } = source;
   doubled.lastIndex = at;
   // `$${` is a literal `${`. A dollar sign before anything else is one.
@@ -91,11 +91,11 @@ export function markerEnd({ text }: Source, at: number, marker: string): number 
 const space = "[\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const leadingSpace = new RegExp(`^${space}+`);
 
-export function trimStart(text: string): string {
+export function trimSpaceStart(text: string): string {
   return text.replace(leadingSpace, "");
 }
 
-export function trimEnd(text: string): string {
+export function trimSpaceEnd(text: string): string {
   // A regular expression for the end alone would try each place in a long run of spaces.
   let end = text.length;
   while (end > 0 && leadingSpace.test(text[end - 1] ?? "")) end -= 1;

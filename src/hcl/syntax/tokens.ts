@@ -1,8 +1,8 @@
-/** The words of a file outside of texts: https://github.com/hashicorp/hcl/blob/main/hclsyntax/spec.md. */
+/** The tokens of a file outside of texts: https://github.com/hashicorp/hcl/blob/main/hclsyntax/spec.md. */
 import { HclError } from "../hcl-error.ts";
 import type { Range, Source } from "../source.ts";
 
-export interface Token {
+export interface HclToken {
   kind: "name" | "number" | "mark" | "quote" | "here-document" | "newline" | "end";
   text: string;
   range: Range;
@@ -12,7 +12,7 @@ const spaces = /[ \t]*/y;
 const lineBreak = /\r?\n/y;
 /** A comment to the end of the line includes the line break, and counts as one. */
 const comment = /(?:#|\/\/)[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\//y;
-const patterns: readonly (readonly [Token["kind"], RegExp])[] = [
+const patterns: readonly (readonly [HclToken["kind"], RegExp])[] = [
   ["newline", lineBreak],
   ["name", /[\p{ID_Start}_][\p{ID_Continue}-]*/uy],
   ["number", /\d(?:(?:[\d.]|[eE][+-]?\d)*(?:\d|[eE][+-]?\d))?/y],
@@ -22,7 +22,7 @@ const patterns: readonly (readonly [Token["kind"], RegExp])[] = [
   ["end", /$/y],
 ];
 
-/** Characters of other languages, and what stands for them. */
+/** Characters that other languages use, with hints about HCL's own. */
 const foreign: Readonly<Record<string, string>> = {
   "'": 'Texts are in double quotes (").',
   "`": 'Texts are in double quotes ("), longer ones in here-documents (<<EOT).',
@@ -35,7 +35,7 @@ const foreign: Readonly<Record<string, string>> = {
 };
 
 /** Returns the token at an offset, after spaces and comments and, if they do not matter, line breaks. */
-export function scanToken(source: Source, offset: number, skipsLines: boolean): Token {
+export function scanToken(source: Source, offset: number, skipsLines: boolean): HclToken {
   const { text } = source;
   let at = offset;
   for (let isMore = true; isMore; ) {

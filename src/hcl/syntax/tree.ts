@@ -1,16 +1,16 @@
 import type { Range } from "../source.ts";
-import type { Value } from "../values/value.ts";
+import type { HclValue } from "../values/value.ts";
 
 /** An expression, with its place. */
 export type Expression = { range: Range } & (
-  | { kind: "literal"; value: Value }
+  | { kind: "literal"; value: HclValue }
   /** A text with `${...}` in it, or only a text. */
   | { kind: "template"; parts: readonly Expression[] }
   /** An expression in parentheses, or a template that is only `${...}`: the value of the expression, of any type. */
   | { kind: "group"; inner: Expression; isTemplate: boolean }
   /** A variable, and what is in it: `item.name[0]`. */
-  | { kind: "variable"; name: string; nameRange: Range; steps: readonly Step[] }
-  | { kind: "access"; from: Expression; steps: readonly Step[] }
+  | { kind: "variable"; name: string; nameRange: Range; steps: readonly TraversalStep[] }
+  | { kind: "access"; from: Expression; steps: readonly TraversalStep[] }
   | { kind: "index"; from: Expression; key: Expression; bracketRange: Range }
   /** `from[*].each`: `each` is evaluated for every element, which it has as its `item`. */
   | { kind: "splat"; from: Expression; each: Expression }
@@ -49,7 +49,10 @@ export interface ObjectEntry {
 }
 
 /** `.name`, `[0]` or `["name"]`. */
-export type Step = { range: Range } & ({ kind: "attribute"; name: string } | { kind: "index"; key: Value });
+export type TraversalStep = { range: Range } & (
+  | { kind: "attribute"; name: string }
+  | { kind: "index"; key: HclValue }
+);
 
 export type UnaryOperator = "-" | "!";
 export type BinaryOperator =
@@ -73,16 +76,16 @@ export interface Attribute {
   expression: Expression;
 }
 
-export interface Block {
+export interface HclBlock {
   type: string;
   typeRange: Range;
   labels: readonly { text: string; range: Range }[];
-  body: Body;
+  body: HclBody;
 }
 
-export interface Body {
+export interface HclBody {
   attributes: ReadonlyMap<string, Attribute>;
-  blocks: readonly Block[];
+  blocks: readonly HclBlock[];
   range: Range;
 }
 

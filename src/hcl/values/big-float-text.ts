@@ -6,12 +6,12 @@ import {
   divide,
   fromInteger,
   infinity,
-  rounded,
+  roundToPrecision,
   writtenPrecision,
 } from "./big-float.ts";
 
 const pattern = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/;
-/** More digits than any number needs that is a number, and less than take noticeable time. */
+/** More digits than any real number needs, and few enough to be parsed without delay. */
 const maxDigits = 10_000;
 
 /** Parses a decimal number; `undefined` for other texts. */
@@ -25,7 +25,7 @@ export function parseNumber(text: string): BigFloat | undefined {
     throw new HclError("the number is too large or too small");
   const digits = BigInt(whole + fraction);
   const signed = sign === "-" ? { sign: -1 as const } : {};
-  if (exponent >= 0) return rounded(digits * 10n ** BigInt(exponent), 0, writtenPrecision, signed);
+  if (exponent >= 0) return roundToPrecision(digits * 10n ** BigInt(exponent), 0, writtenPrecision, signed);
   const dividend = { ...fromInteger(digits, writtenPrecision), ...signed };
   return {
     ...divide({ ...dividend, precision: writtenPrecision }, fromInteger(10n ** BigInt(-exponent))),

@@ -29,7 +29,7 @@ export const infinity = (sign: 1 | -1): BigFloat => ({
 });
 
 /** Returns the nearest number with at most `precision` bits to `mantissa * 2 ** exponent`. A rest makes the value slightly larger. */
-export function rounded(
+export function roundToPrecision(
   mantissa: bigint,
   exponent: number,
   precision: number,
@@ -57,7 +57,7 @@ export function rounded(
 
 export function fromInteger(value: number | bigint, precision = integerPrecision): BigFloat {
   const bits = BigInt(value);
-  return rounded(bits, 0, Math.max(precision, bitLength(bits < 0n ? -bits : bits)));
+  return roundToPrecision(bits, 0, Math.max(precision, bitLength(bits < 0n ? -bits : bits)));
 }
 
 /** Returns the exact value of a double. */
@@ -70,13 +70,13 @@ export function fromDouble(value: number): BigFloat {
     mantissa *= 2;
     exponent -= 1;
   }
-  return rounded(BigInt(mantissa), exponent, doublePrecision, { sign: value < 0 ? -1 : 1 });
+  return roundToPrecision(BigInt(mantissa), exponent, doublePrecision, { sign: value < 0 ? -1 : 1 });
 }
 
 /** Returns the nearest double. */
 export function toDouble({ sign, mantissa, exponent }: BigFloat): number {
   if (mantissa === undefined) return sign * Number.POSITIVE_INFINITY;
-  const { mantissa: bits = 0n, exponent: power } = rounded(mantissa, exponent, doublePrecision);
+  const { mantissa: bits = 0n, exponent: power } = roundToPrecision(mantissa, exponent, doublePrecision);
   // In two steps: the power alone may be out of range.
   const half = Math.trunc(power / 2);
   return sign * Number(bits) * 2 ** half * 2 ** (power - half);
@@ -94,7 +94,7 @@ export function add(one: BigFloat, other: BigFloat): BigFloat {
   }
   const exponent = Math.min(one.exponent, other.exponent);
   const sum = scaled(one, exponent) + scaled(other, exponent);
-  return rounded(sum, exponent, Math.max(one.precision, other.precision));
+  return roundToPrecision(sum, exponent, Math.max(one.precision, other.precision));
 }
 
 export function multiply(one: BigFloat, other: BigFloat): BigFloat {
@@ -104,7 +104,7 @@ export function multiply(one: BigFloat, other: BigFloat): BigFloat {
     return infinity(sign);
   }
   const exponent = one.exponent + other.exponent;
-  const product = rounded(one.mantissa * other.mantissa, exponent, writtenPrecision, { sign });
+  const product = roundToPrecision(one.mantissa * other.mantissa, exponent, writtenPrecision, { sign });
   const needed = bitLength(product.mantissa ?? 0n);
   return { ...product, precision: Math.max(one.precision, other.precision, needed) };
 }
@@ -125,7 +125,7 @@ export function divide(one: BigFloat, other: BigFloat): BigFloat {
   const hasRest = quotient * other.mantissa !== dividend;
   // The rest is put below the last bit, so that it counts wherever the quotient is cut.
   const exact = (quotient << 1n) | (hasRest ? 1n : 0n);
-  return rounded(exact, one.exponent - other.exponent - shift - 1, precision, { sign });
+  return roundToPrecision(exact, one.exponent - other.exponent - shift - 1, precision, { sign });
 }
 
 /** Returns what remains of a division towards zero, as HCL has it: with the dividend's sign. */
@@ -135,13 +135,13 @@ export function modulo(one: BigFloat, other: BigFloat): BigFloat {
   if (other.mantissa === undefined) return one;
   // As HCL has it, all results on the way have the dividend's precision only.
   const whole = truncated(divide(one, other));
-  const quotient = rounded(whole, 0, one.precision);
+  const quotient = roundToPrecision(whole, 0, one.precision);
   const { mantissa = 0n, exponent, sign } = quotient;
-  const product = rounded(mantissa * other.mantissa, exponent + other.exponent, one.precision, {
+  const product = roundToPrecision(mantissa * other.mantissa, exponent + other.exponent, one.precision, {
     sign: sign === other.sign ? 1 : -1,
   });
   const rest = add(one, negated(product));
-  return rounded(rest.mantissa ?? 0n, rest.exponent, one.precision, { sign: rest.sign });
+  return roundToPrecision(rest.mantissa ?? 0n, rest.exponent, one.precision, { sign: rest.sign });
 }
 
 /** Returns a negative number, 0 or a positive number, as `one` is less than, equal to or greater than `other`. */

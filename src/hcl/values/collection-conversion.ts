@@ -4,12 +4,12 @@ import { setValue } from "./equality.ts";
 import { dynamicType, isSameType, type Type, withoutOptional } from "./types.ts";
 import {
   distinctTypes,
+  type HclValue,
   isMappingValue,
   isSequenceValue,
   listValue,
   mapValue,
   typeOf,
-  type Value,
 } from "./value.ts";
 
 /** Returns the conversion to a list, a set or a map, if there is one. */
@@ -34,7 +34,7 @@ export function collectionConversion(
 
 type Sequence = Extract<Type, { kind: "list" | "set" | "map" }>;
 
-function sequence({ kind }: Sequence, element: Type, elements: readonly Value[]): Value {
+function sequence({ kind }: Sequence, element: Type, elements: readonly HclValue[]): HclValue {
   return kind === "set" ? setValue(element, elements) : listValue(element, elements);
 }
 
@@ -90,7 +90,7 @@ function toMap(from: Type, wanted: Type, isUnsafe: boolean, converter: Converter
   if (conversions.values().some((each) => each === undefined)) return undefined;
   return (value) => {
     const entries = isMappingValue(value) ? [...value.entries] : [];
-    const converted = entries.map(([name, each]): [string, Value] => [
+    const converted = entries.map(([name, each]): [string, HclValue] => [
       name,
       conversions.get(from.kind === "map" ? "" : name)?.(each) ?? each,
     ]);
@@ -130,10 +130,10 @@ function elementConversion(
 
 /** Makes values alike that were converted each by itself: where parts of the wanted type are any, they may differ. */
 function alike(
-  values: readonly Value[],
+  values: readonly HclValue[],
   isUnsafe: boolean,
   { unify, conversionOf }: Converter,
-): readonly Value[] {
+): readonly HclValue[] {
   const types = distinctTypes(values);
   if (types.length < 2) return values;
   const type = unify(types, isUnsafe)?.type;
@@ -144,7 +144,7 @@ function alike(
   });
 }
 
-function requireOneType(values: readonly Value[], kind: string): Type {
+function requireOneType(values: readonly HclValue[], kind: string): Type {
   const [type = dynamicType, ...others] = distinctTypes(values);
   if (others.length > 0) throw new HclError(`element types must all match for conversion to ${kind}`);
   return type;

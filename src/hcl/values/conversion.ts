@@ -7,7 +7,7 @@ import { mismatch } from "./mismatch.ts";
 import { objectConversion } from "./object-conversion.ts";
 import { dynamicType, isPrimitive, isSameType, type Type, withoutOptional } from "./types.ts";
 import { unifyTypes } from "./unify.ts";
-import { boolValue, nullOf, numberValue, stringValue, typeOf, type Value } from "./value.ts";
+import { boolValue, type HclValue, nullOf, numberValue, stringValue, typeOf } from "./value.ts";
 
 const converter: Converter = {
   conversionOf,
@@ -17,7 +17,7 @@ const converter: Converter = {
 export const { unify } = converter;
 
 /** Returns the value as one of another type. Throws if it can't be. */
-export function convert(value: Value, wanted: Type): Value {
+export function convert(value: HclValue, wanted: Type): HclValue {
   if (wanted.kind === "dynamic") return value;
   const type = typeOf(value);
   if (isSameType(type, wanted)) return value;
@@ -49,7 +49,7 @@ function primitiveConversion(from: Type, to: Type, isUnsafe: boolean): Conversio
 }
 
 /** Writes a text, a number or a boolean as a text. */
-export function textOf(value: Value): string {
+export function textOf(value: HclValue): string {
   switch (value.kind) {
     case "string":
       return value.text;
@@ -62,13 +62,13 @@ export function textOf(value: Value): string {
   }
 }
 
-function toNumber(text: string): Value {
+function toNumber(text: string): HclValue {
   const number = parseNumber(text);
   if (number === undefined) throw new HclError("a number is required");
   return numberValue(number);
 }
 
-function toBool(text: string): Value {
+function toBool(text: string): HclValue {
   if (text === "true" || text === "1") return boolValue(true);
   if (text === "false" || text === "0") return boolValue(false);
   const lower = text.toLowerCase();

@@ -1,8 +1,8 @@
 import type { Type } from "./types.ts";
-import type { Value } from "./value.ts";
+import type { HclValue } from "./value.ts";
 
-/** Converts a value of one type. Throws for a value that has none of the other type, as a text that is no number. */
-export type Conversion = (value: Value) => Value;
+/** Converts a value of one type to another type. Throws for a value that can't be converted, such as a text that is not a number. */
+export type Conversion = (value: HclValue) => HclValue;
 
 /** A type to which several ones can be converted, with the conversion of each of them; `undefined` where none is needed. */
 export interface Unified {
@@ -10,7 +10,7 @@ export interface Unified {
   conversions: readonly (Conversion | undefined)[];
 }
 
-/** What conversions of collections need for the types in them. */
+/** The conversions that those of collections use for the types of elements. */
 export interface Converter {
   /** Returns the conversion from one type to another, if there is one. `isUnsafe` ones may fail for some values. */
   conversionOf(from: Type, to: Type, isUnsafe: boolean): Conversion | undefined;

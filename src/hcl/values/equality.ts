@@ -1,10 +1,10 @@
 import { compare } from "./big-float.ts";
 import { numberText } from "./big-float-text.ts";
 import { isSameType, type Type } from "./types.ts";
-import { compareTexts, type MappingValue, type SequenceValue, typeOf, type Value } from "./value.ts";
+import { compareTexts, type HclValue, type MappingValue, type SequenceValue, typeOf } from "./value.ts";
 
-/** True for values that are equal and of the same type: `1` is not `"1"`, and a list is no tuple. */
-export function isEqual(one: Value, other: Value): boolean {
+/** True for values that are equal and of the same type: `1` is not `"1"`, and a list is not a tuple. */
+export function isEqual(one: HclValue, other: HclValue): boolean {
   if (one.kind === "null" || other.kind === "null") return one.kind === other.kind;
   if (one.kind !== other.kind) return false;
   switch (one.kind) {
@@ -13,7 +13,7 @@ export function isEqual(one: Value, other: Value): boolean {
     case "bool":
       return one.isTrue === (other as typeof one).isTrue;
     case "number":
-      // As texts: what is printed alike is alike, whatever its precision.
+      // Compared as texts: numbers that are printed alike are equal, whatever their precision.
       return numberText(one.number) === numberText((other as typeof one).number);
     case "list":
     case "set":
@@ -46,7 +46,7 @@ function hasEqualEntries({ entries }: MappingValue, other: MappingValue): boolea
 }
 
 /** Returns a set of the elements: each once, sorted. */
-export function setValue(element: Type, elements: Iterable<Value>): Value {
+export function setValue(element: Type, elements: Iterable<HclValue>): HclValue {
   const byKey = new Map([...elements].map((each) => [sortKey(each), each]));
   const sorted = [...byKey].sort(([oneKey, one], [otherKey, other]) => {
     if (one.kind === "null" || other.kind === "null")
@@ -60,7 +60,7 @@ export function setValue(element: Type, elements: Iterable<Value>): Value {
 }
 
 /** Returns a text that only equal values of one type share, and by which sets of other values than texts and numbers are sorted. */
-function sortKey(value: Value): string {
+function sortKey(value: HclValue): string {
   switch (value.kind) {
     case "null":
       return "~";

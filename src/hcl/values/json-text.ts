@@ -6,6 +6,7 @@ import { setValue } from "./equality.ts";
 import { boolType, dynamicType, isCollection, numberType, stringType, type Type, typeName } from "./types.ts";
 import {
   boolValue,
+  type HclValue,
   isMappingValue,
   isSequenceValue,
   listValue,
@@ -17,16 +18,15 @@ import {
   stringValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "./value.ts";
 
 /** Writes a value as JSON, as Go does: keys sorted, and `<`, `>` and `&` escaped. */
-export function jsonText(value: Value): string {
+export function jsonTextOf(value: HclValue): string {
   switch (value.kind) {
     case "null":
       return "null";
     case "string":
-      return quoted(value.text);
+      return quotedJson(value.text);
     case "number":
       if (value.number.mantissa === undefined) throw new HclError("cannot serialize infinity as JSON");
       return numberText(value.number);
@@ -35,17 +35,17 @@ export function jsonText(value: Value): string {
     case "list":
     case "set":
     case "tuple":
-      return `[${value.elements.map(jsonText).join()}]`;
+      return `[${value.elements.map(jsonTextOf).join()}]`;
     case "map":
     case "object":
-      return `{${[...value.entries].map(([key, each]) => `${quoted(key)}:${jsonText(each)}`).join()}}`;
+      return `{${[...value.entries].map(([key, each]) => `${quotedJson(key)}:${jsonTextOf(each)}`).join()}}`;
   }
 }
 
-/** Writes a value of a type of which parts may be any: these are written with their own types. */
-export function jsonTextOfType(value: Value, type: Type): string {
+/** Writes a value of a type with `any` in it. Such parts are written together with their own types. */
+export function jsonTextOfType(value: HclValue, type: Type): string {
   if (type.kind === "dynamic" && !(value.kind === "null" && value.type.kind === "dynamic"))
-    return `{"value":${jsonText(value)},"type":${typeText(typeOf(value))}}`;
+    return `{"value":${jsonTextOf(value)},"type":${typeText(typeOf(value))}}`;
   if (isSequenceValue(value)) {
     const typeAt = (index: number) => (type.kind === "tuple" ? type.elements[index] : elementOf(type));
     return `[${value.elements.map((each, index) => jsonTextOfType(each, typeAt(index) ?? typeOf(each))).join()}]`;
@@ -53,11 +53,11 @@ export function jsonTextOfType(value: Value, type: Type): string {
   if (isMappingValue(value)) {
     const typeOfKey = (key: string) => (type.kind === "object" ? type.attributes.get(key) : elementOf(type));
     const entries = [...value.entries].map(
-      ([key, each]) => `${quoted(key)}:${jsonTextOfType(each, typeOfKey(key) ?? typeOf(each))}`,
+      ([key, each]) => `${quotedJson(key)}:${jsonTextOfType(each, typeOfKey(key) ?? typeOf(each))}`,
     );
     return `{${entries.join()}}`;
   }
-  return jsonText(value);
+  return jsonTextOf(value);
 }
 
 function elementOf(type: Type): Type | undefined {
@@ -68,11 +68,11 @@ function typeText(type: Type): string {
   if (isCollection(type)) return `["${type.kind}",${typeText(type.element)}]`;
   if (type.kind === "tuple") return `["tuple",[${type.elements.map(typeText).join()}]]`;
   if (type.kind === "object")
-    return `["object",{${[...type.attributes].map(([name, each]) => `${quoted(name)}:${typeText(each)}`).join()}}]`;
-  return quoted(type.kind);
+    return `["object",{${[...type.attributes].map(([name, each]) => `${quotedJson(name)}:${typeText(each)}`).join()}}]`;
+  return quotedJson(type.kind);
 }
 
-export function quoted(text: string): string {
+export function quotedJson(text: string): string {
   return JSON.stringify(text).replace(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -80,14 +80,14 @@ export function quoted(text: string): string {
 }
 
 /** JSON as it is read: numbers as they are written, since doubles would round them. */
-export type Json = null | boolean | string | { number: string } | Json[] | Map<string, Json>;
+export type JsonNode = null | boolean | string | { number: string } | JsonNode[] | Map<string, JsonNode>;
 
 const maxDepth = 250;
 const token =
   /[ \t\r\n]*(?:(?<mark>[{}[\],:])|(?<text>"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(?<number>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<word>true|false|null)(?![a-zA-Z])|(?<end>$))/y;
 
 /** Parses JSON. Throws for a text that is none. */
-export function parseJson(text: string): Json {
+export function parseJsonText(text: string): JsonNode {
   let at = 0;
   const next = (): Record<string, string | undefined> => {
     token.lastIndex = at;
@@ -96,7 +96,7 @@ export function parseJson(text: string): Json {
     at = token.lastIndex;
     return match.groups ?? {};
   };
-  const value = (first: Record<string, string | undefined>, depth: number): Json => {
+  const value = (first: Record<string, string | undefined>, depth: number): JsonNode => {
     if (depth > maxDepth) throw new HclError("the JSON is nested too deeply");
     if (first.text !== undefined) return JSON.parse(first.text);
     if (first.number !== undefined) return { number: first.number };
@@ -107,8 +107,8 @@ export function parseJson(text: string): Json {
       first.end === undefined ? `unexpected ${first.mark} in JSON` : "unexpected end of JSON",
     );
   };
-  const list = (depth: number): Json[] => {
-    const elements: Json[] = [];
+  const list = (depth: number): JsonNode[] => {
+    const elements: JsonNode[] = [];
     for (let first = next(); first.mark !== "]" || elements.length > 0; first = next()) {
       elements.push(value(first, depth + 1));
       const { mark } = next();
@@ -117,8 +117,8 @@ export function parseJson(text: string): Json {
     }
     return elements;
   };
-  const map = (depth: number): Map<string, Json> => {
-    const entries = new Map<string, Json>();
+  const map = (depth: number): Map<string, JsonNode> => {
+    const entries = new Map<string, JsonNode>();
     for (let first = next(); first.mark !== "}" || entries.size > 0; first = next()) {
       if (first.text === undefined) throw new HclError("a key of a JSON object is required");
       if (next().mark !== ":") throw new HclError("a colon is required after a key of a JSON object");
@@ -135,21 +135,21 @@ export function parseJson(text: string): Json {
 }
 
 /** Returns the value of JSON, with the types that it has by itself. */
-export function valueOfJson(json: Json): Value {
+export function valueOfJson(json: JsonNode): HclValue {
   if (json === null) return nullValue;
   if (typeof json === "string") return stringValue(json);
   if (typeof json === "boolean") return boolValue(json);
   if (Array.isArray(json)) return tupleValue(json.map(valueOfJson));
   if (json instanceof Map) return objectValue([...json].map(([key, each]) => [key, valueOfJson(each)]));
-  return numberValue(parseNumber(json.number) ?? notOf(json, numberType));
+  return numberValue(parseNumber(json.number) ?? typeRequired(numberType));
 }
 
 /** Returns the value of JSON as one of a type. Throws if it has another one. */
-export function typedValueOfJson(json: Json, type: Type): Value {
+export function typedValueOfJson(json: JsonNode, type: Type): HclValue {
   if (json === null) return nullOf(type);
   switch (type.kind) {
     case "dynamic":
-      return notOf(json, dynamicType);
+      return typeRequired(dynamicType);
     case "string":
     case "number":
     case "bool":
@@ -183,30 +183,30 @@ export function typedValueOfJson(json: Json, type: Type): Value {
       );
     }
     case "bytes":
-      return notOf(json, type);
+      return typeRequired(type);
   }
 }
 
-function primitiveOf(json: Json, type: Type): Value {
+function primitiveOf(json: JsonNode, type: Type): HclValue {
   const value = valueOfJson(json);
   const isNumber = value.kind === "number";
   if (type.kind === "bool" ? isNumber : type.kind === "number" && value.kind === "bool")
-    return notOf(json, type);
-  if (isSequenceValue(value) || value.kind === "object") return notOf(json, type);
+    return typeRequired(type);
+  if (isSequenceValue(value) || value.kind === "object") return typeRequired(type);
   // A number stays as it is written.
   if (type.kind === "string" && isNumber && typeof json === "object" && json !== null && "number" in json)
     return stringValue(json.number);
   return convert(value, type.kind === "bool" ? boolType : type.kind === "number" ? numberType : stringType);
 }
 
-function arrayOf(json: Json, type: Type): Json[] {
-  return Array.isArray(json) ? json : notOf(json, type);
+function arrayOf(json: JsonNode, type: Type): JsonNode[] {
+  return Array.isArray(json) ? json : typeRequired(type);
 }
 
-function entriesOf(json: Json, type: Type): Map<string, Json> {
-  return json instanceof Map ? json : notOf(json, type);
+function entriesOf(json: JsonNode, type: Type): Map<string, JsonNode> {
+  return json instanceof Map ? json : typeRequired(type);
 }
 
-function notOf(_json: Json, type: Type): never {
+function typeRequired(type: Type): never {
   throw new HclError(`${typeName(type)} is required`);
 }

@@ -10,7 +10,7 @@ import {
 
 type ConversionOf = Converter["conversionOf"];
 
-/** Says why a type can't be converted to another one: what is required and, where it helps, what came. */
+/** Returns why a type can't be converted to another one: what is required and, where it helps, what was given. */
 export function mismatch(from: Type, to: Type, conversionOf: ConversionOf): string {
   if (from.kind === "object" && to.kind === "object") return betweenObjects(from, to, conversionOf);
   const isStructure = from.kind === "tuple" || from.kind === "object";
@@ -54,7 +54,7 @@ function isConvertible(from: Type, to: Type, conversionOf: ConversionOf): boolea
   return isSameType(from, to) || conversionOf(from, to, true) !== undefined;
 }
 
-/** True where naming both types would lead astray: a text can be a number, so that not its type is wrong but what it says. */
+/** True where naming both types would mislead: a text can be converted to a number, so its content is wrong, not its type. */
 function isConfusing(from: Type, to: Type): boolean {
   return isPrimitive(to) && to.kind !== "string" && from.kind === "string";
 }

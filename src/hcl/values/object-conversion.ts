@@ -3,13 +3,13 @@ import type { Conversion, Converter } from "./converter.ts";
 import { mismatch } from "./mismatch.ts";
 import { isSameType, type ObjectType, type Type, withoutOptional } from "./types.ts";
 import {
+  type HclValue,
   isMappingValue,
   isSequenceValue,
   nullOf,
   objectValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "./value.ts";
 
 /** Returns the conversion to an object or a tuple, if there is one. */
@@ -56,9 +56,9 @@ function betweenObjects(
     conversions.set(name, conversion);
   }
   return (value) => {
-    const given = isMappingValue(value) ? value.entries : new Map<string, Value>();
+    const given = isMappingValue(value) ? value.entries : new Map<string, HclValue>();
     return objectValue(
-      [...to.attributes].map(([name, type]): [string, Value] => {
+      [...to.attributes].map(([name, type]): [string, HclValue] => {
         const own = given.get(name);
         return [
           name,
@@ -78,9 +78,9 @@ function fromMap(element: Type, to: ObjectType, converter: Converter): Conversio
     .every(([name, each]) => each !== undefined || to.optional?.has(name));
   if (!isPossible) return undefined;
   return (value) => {
-    const given = isMappingValue(value) ? value.entries : new Map<string, Value>();
+    const given = isMappingValue(value) ? value.entries : new Map<string, HclValue>();
     return objectValue(
-      [...to.attributes].map(([name, type]): [string, Value] => {
+      [...to.attributes].map(([name, type]): [string, HclValue] => {
         const own = given.get(name);
         const conversion = conversions.get(name);
         if (own !== undefined && conversion !== undefined) return [name, conversion(own)];

@@ -1,12 +1,12 @@
 /** The types of values, as HCL has them: a list has one type of elements, a tuple one for each; a map and an object likewise. */
 export type Type =
   | { kind: "string" | "number" | "bool" }
-  /** Of a `null` whose type nothing tells; as what is wanted, any type. */
+  /** The type of a `null` without a known type. As a wanted type: any. */
   | { kind: "dynamic" }
   | { kind: "list" | "set" | "map"; element: Type }
   | { kind: "tuple"; elements: readonly Type[] }
   | { kind: "object"; attributes: ReadonlyMap<string, Type>; optional?: ReadonlySet<string> }
-  /** What HCL has for other programs, and no expression makes. */
+  /** Bytes, which no expression makes. */
   | { kind: "bytes" };
 
 type CollectionType = Extract<Type, { element: Type }>;
@@ -83,7 +83,7 @@ export function typeName(type: Type): string {
   return type.kind;
 }
 
-/** Names a type that is wanted: where any would do, it says so. */
+/** Names a wanted type for messages. */
 export function constraintName(type: Type): string {
   if (type.kind === "dynamic") return "any type";
   if (!isCollection(type)) return type.kind;

@@ -2,52 +2,53 @@ import { type BigFloat, fromInteger } from "./big-float.ts";
 import { boolType, dynamicType, numberType, stringType, type Type, typeKey } from "./types.ts";
 
 /** A value of an expression. Keys of a map or an object are sorted. */
-export type Value =
+export type HclValue =
   | { kind: "null"; type: Type }
   | { kind: "string"; text: string }
   | { kind: "number"; number: BigFloat }
   | { kind: "bool"; isTrue: boolean }
-  | { kind: "list" | "set"; element: Type; elements: readonly Value[] }
-  | { kind: "tuple"; elements: readonly Value[] }
-  | { kind: "map"; element: Type; entries: ReadonlyMap<string, Value> }
-  | { kind: "object"; entries: ReadonlyMap<string, Value> };
+  | { kind: "list" | "set"; element: Type; elements: readonly HclValue[] }
+  | { kind: "tuple"; elements: readonly HclValue[] }
+  | { kind: "map"; element: Type; entries: ReadonlyMap<string, HclValue> }
+  | { kind: "object"; entries: ReadonlyMap<string, HclValue> };
 
-export type SequenceValue = Extract<Value, { elements: readonly Value[] }>;
-export type MappingValue = Extract<Value, { entries: ReadonlyMap<string, Value> }>;
+export type SequenceValue = Extract<HclValue, { elements: readonly HclValue[] }>;
+export type MappingValue = Extract<HclValue, { entries: ReadonlyMap<string, HclValue> }>;
 
-export const nullOf = (type: Type): Value => ({ kind: "null", type });
-export const nullValue: Value = nullOf(dynamicType);
-export const numberValue = (number: BigFloat): Value => ({ kind: "number", number });
+export const nullOf = (type: Type): HclValue => ({ kind: "null", type });
+export const nullValue: HclValue = nullOf(dynamicType);
+export const numberValue = (number: BigFloat): HclValue => ({ kind: "number", number });
 /** Returns an integer. Small ones, as counts and indices are, are made once. */
-export function integerValue(value: number): Value {
+export function integerValue(value: number): HclValue {
   const made = smallIntegers[value] ?? numberValue(fromInteger(value));
   if (value >= 0 && value < maxSmall) smallIntegers[value] = made;
   return made;
 }
 
 const maxSmall = 1024;
-const smallIntegers: Value[] = [];
-export const boolValue = (isTrue: boolean): Value => ({ kind: "bool", isTrue });
-export const tupleValue = (elements: readonly Value[]): Value => ({ kind: "tuple", elements });
-export const listValue = (element: Type, elements: readonly Value[]): Value => ({
+const smallIntegers: HclValue[] = [];
+export const boolValue = (isTrue: boolean): HclValue => ({ kind: "bool", isTrue });
+export const tupleValue = (elements: readonly HclValue[]): HclValue => ({ kind: "tuple", elements });
+export const listValue = (element: Type, elements: readonly HclValue[]): HclValue => ({
   kind: "list",
   element,
   elements,
 });
 
-/** Texts are normalized, so that what looks the same is the same. */
-export const stringValue = (text: string): Value => ({ kind: "string", text: text.normalize("NFC") });
-export const stringList = (texts: readonly string[]): Value => listValue(stringType, texts.map(stringValue));
+/** Texts are normalized, so that texts that look the same are equal. */
+export const stringValue = (text: string): HclValue => ({ kind: "string", text: text.normalize("NFC") });
+export const stringList = (texts: readonly string[]): HclValue =>
+  listValue(stringType, texts.map(stringValue));
 
-export function objectValue(entries: Iterable<readonly [string, Value]>): Value {
+export function objectValue(entries: Iterable<readonly [string, HclValue]>): HclValue {
   return { kind: "object", entries: sorted(entries) };
 }
 
-export function mapValue(element: Type, entries: Iterable<readonly [string, Value]>): Value {
+export function mapValue(element: Type, entries: Iterable<readonly [string, HclValue]>): HclValue {
   return { kind: "map", element, entries: sorted(entries) };
 }
 
-function sorted(entries: Iterable<readonly [string, Value]>): ReadonlyMap<string, Value> {
+function sorted(entries: Iterable<readonly [string, HclValue]>): ReadonlyMap<string, HclValue> {
   const map = new Map(entries);
   if (map.size < 2) return map;
   const keys = [...map.keys()];
@@ -68,7 +69,7 @@ export function compareTexts(one: string, other: string): number {
 
 const beyond = /[\ud800-\uffff]/;
 
-export function typeOf(value: Value): Type {
+export function typeOf(value: HclValue): Type {
   switch (value.kind) {
     case "null":
       return value.type;
@@ -92,31 +93,31 @@ export function typeOf(value: Value): Type {
   }
 }
 
-export function isSequenceValue(value: Value): value is SequenceValue {
+export function isSequenceValue(value: HclValue): value is SequenceValue {
   return value.kind === "list" || value.kind === "set" || value.kind === "tuple";
 }
 
-export function isMappingValue(value: Value): value is MappingValue {
+export function isMappingValue(value: HclValue): value is MappingValue {
   return value.kind === "map" || value.kind === "object";
 }
 
-/** What `for` goes through: a key and a value each. */
+/** A key and a value that `for` iterates over. */
 interface Element {
-  key(): Value;
-  value: Value;
+  key(): HclValue;
+  value: HclValue;
 }
 
 /** Returns the elements of a value, or `undefined` for one that has none. */
-export function elementsOf(value: Value): Element[] | undefined {
+export function elementsOf(value: HclValue): Element[] | undefined {
   if (isMappingValue(value))
     return [...value.entries].map(([key, each]) => ({ key: () => stringValue(key), value: each }));
   if (!isSequenceValue(value)) return undefined;
   // An element of a set is its own key.
-  const keyAt = (index: number, each: Value) => (value.kind === "set" ? each : integerValue(index));
+  const keyAt = (index: number, each: HclValue) => (value.kind === "set" ? each : integerValue(index));
   return value.elements.map((each, index) => ({ key: () => keyAt(index, each), value: each }));
 }
 
 /** Returns the types of values, each once. */
-export function distinctTypes(values: Iterable<Value>): Type[] {
+export function distinctTypes(values: Iterable<HclValue>): Type[] {
   return [...new Map([...values].map((each) => typeOf(each)).map((type) => [typeKey(type), type])).values()];
 }

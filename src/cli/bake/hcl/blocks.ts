@@ -1,12 +1,13 @@
 /** Targets and groups, computed field by field: an expression may refer to a field of another target. */
+
+import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
-import type { Scope } from "../../../hcl/evaluate/scope.ts";
 import { HclError, located } from "../../../hcl/hcl-error.ts";
-import { type References, referencesOf } from "../../../hcl/syntax/references.ts";
-import type { Expression, Step } from "../../../hcl/syntax/tree.ts";
+import { expressionReferences, type References } from "../../../hcl/syntax/references.ts";
+import type { Expression, TraversalStep } from "../../../hcl/syntax/tree.ts";
 import { convert } from "../../../hcl/values/conversion.ts";
 import { listOf, mapOf, stringType } from "../../../hcl/values/types.ts";
-import { nullOf, objectValue, stringList, stringValue, type Value } from "../../../hcl/values/value.ts";
+import { type HclValue, nullOf, objectValue, stringList, stringValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
 import { lineOfRange } from "../excerpt.ts";
 import { type Fields, fieldNames, type Group, isFieldName, kindOfField, type Target } from "../target.ts";
@@ -20,7 +21,7 @@ type Reference = Extract<Expression, { kind: "variable" }>;
 
 interface Blocks {
   /** Returns what `target` or `group` is in an expression: of the block and field that this names. */
-  lookUp(reference: Pick<Reference, "name" | "steps" | "range">): Value | undefined;
+  lookUp(reference: Pick<Reference, "name" | "steps" | "range">): HclValue | undefined;
   readAll(): { targets: Target[]; groups: Group[] };
 }
 
@@ -32,15 +33,15 @@ const groupFields = ["targets", "description"];
 export function createBlocks(
   blocks: readonly NamedBlock[],
   variables: Variables,
-  scope: () => Scope,
+  scope: () => EvalContext,
   warn: (message: string) => void,
 ): Blocks {
   const instances = createInstances(blocks, variables, scope);
   const { valueOf, fieldOf } = createArguments(variables);
 
-  function partOf(instance: Instance, name: string): Value | undefined {
+  function partOf(instance: Instance, name: string): HclValue | undefined {
     if (name === "name") return stringValue(instance.name);
-    const list = (value: Value | undefined) =>
+    const list = (value: HclValue | undefined) =>
       value === undefined || value.kind === "null" ? nullOf(listOf(stringType)) : stringList(textsOf(value));
     if (instance.block.type === "group") {
       if (name === "targets") return list(valueOf(instance, name));
@@ -59,7 +60,7 @@ export function createBlocks(
     name: type,
     steps,
     range,
-  }: Pick<Reference, "name" | "steps" | "range">): Value | undefined {
+  }: Pick<Reference, "name" | "steps" | "range">): HclValue | undefined {
     const [block, field] = steps;
     if (block?.kind !== "attribute")
       throw new HclError(
@@ -71,12 +72,12 @@ export function createBlocks(
     return objectValue([[block.name, objectValue(partsOf(found, field))]]);
   }
 
-  function partsOf(instance: Instance, step: Step | undefined): [string, Value][] {
+  function partsOf(instance: Instance, step: TraversalStep | undefined): [string, HclValue][] {
     const known =
       instance.block.type === "group" ? ["name", ...groupFields] : ["name", "inherits", ...fieldNames];
     // Only one is computed, if one is named: others may depend on it.
     const names = step?.kind === "attribute" ? [step.name] : known;
-    return names.flatMap((name): [string, Value][] => {
+    return names.flatMap((name): [string, HclValue][] => {
       const value = partOf(instance, name);
       return value === undefined ? [] : [[name, value]];
     });
@@ -138,7 +139,7 @@ export function createBlocks(
 }
 
 /** Returns the targets and groups that blocks make. A matrix makes several of one. */
-function createInstances(blocks: readonly NamedBlock[], variables: Variables, scope: () => Scope) {
+function createInstances(blocks: readonly NamedBlock[], variables: Variables, scope: () => EvalContext) {
   let made: readonly Instance[] | undefined;
   let byName: ReadonlyMap<string, Instance> | undefined;
   let isMatrixUnderWay = false;
@@ -152,7 +153,7 @@ function createInstances(blocks: readonly NamedBlock[], variables: Variables, sc
   }
 
   /** Of several blocks with this name, returns the last one. */
-  function find(type: string, { name, range }: Extract<Step, { kind: "attribute" }>): Instance {
+  function find(type: string, { name, range }: Extract<TraversalStep, { kind: "attribute" }>): Instance {
     byName ??= new Map(all().map((each) => [`${each.block.type}.${each.name}`, each]));
     const found = byName.get(`${type}.${name}`);
     if (found !== undefined) return found;
@@ -166,11 +167,11 @@ function createInstances(blocks: readonly NamedBlock[], variables: Variables, sc
 
 /** The arguments of blocks, of which each is evaluated once. */
 function createArguments(variables: Variables) {
-  const values = new Map<Instance, Map<string, Value>>();
+  const values = new Map<Instance, Map<string, HclValue>>();
   const underWay: string[] = [];
 
   /** Evaluates an argument of a block once. Throws if it depends on itself. */
-  function valueOf(instance: Instance, name: string): Value | undefined {
+  function valueOf(instance: Instance, name: string): HclValue | undefined {
     const known = values.getOrInsertComputed(instance, () => new Map()).get(name);
     const attribute = instance.block.body.attributes.get(name);
     if (known !== undefined || attribute === undefined) return known;
@@ -181,7 +182,7 @@ function createArguments(variables: Variables) {
       );
     underWay.push(shown);
     try {
-      resolve(referencesOf(attribute.expression), instance.scope);
+      resolve(expressionReferences(attribute.expression), instance.scope);
       const value = evaluate(attribute.expression, instance.scope);
       values.get(instance)?.set(name, value);
       return value;
@@ -191,7 +192,7 @@ function createArguments(variables: Variables) {
   }
 
   /** Computes what an expression refers to, so that a circle is an error even where its value would not be needed. */
-  function resolve(references: References, within: Scope): void {
+  function resolve(references: References, within: EvalContext): void {
     const own = references.variables.filter(({ name }) => name !== "target" && name !== "group");
     variables.resolve({ ...references, variables: own });
     for (const { name, steps, range } of references.variables)

@@ -1,7 +1,7 @@
 import { HclError } from "../../../hcl/hcl-error.ts";
 import { parseFile } from "../../../hcl/syntax/parse-body.ts";
 import { type BlockTypes, parseJsonFile } from "../../../hcl/syntax/parse-json.ts";
-import type { Attribute, Block, Body } from "../../../hcl/syntax/tree.ts";
+import type { Attribute, HclBlock, HclBody } from "../../../hcl/syntax/tree.ts";
 import { nearest } from "../../../suggest.ts";
 
 /** What all files of a bake have, together. */
@@ -15,7 +15,7 @@ export interface Declarations {
   blocks: readonly NamedBlock[];
 }
 
-export type NamedBlock = Block & { name: string };
+export type NamedBlock = HclBlock & { name: string };
 
 /** The blocks of a bake file. Only HCL's syntax tells them from arguments. */
 const blockTypes: BlockTypes = {
@@ -55,7 +55,7 @@ export function readDeclarations(
   };
 }
 
-function isKnown({ type, typeRange, labels }: Block, warn: (message: string) => void): boolean {
+function isKnown({ type, typeRange, labels }: HclBlock, warn: (message: string) => void): boolean {
   if (Object.hasOwn(blockTypes, type)) return true;
   const meant = nearest(type, Object.keys(blockTypes));
   const name = labels[0] === undefined ? "" : ` ${JSON.stringify(labels[0].text)}`;
@@ -65,7 +65,7 @@ function isKnown({ type, typeRange, labels }: Block, warn: (message: string) => 
   return false;
 }
 
-function requireName(block: Block): NamedBlock {
+function requireName(block: HclBlock): NamedBlock {
   const [label, another] = block.labels;
   if (label === undefined)
     throw new HclError(`a ${block.type} has a name`, block.typeRange, `As in: ${block.type} "name" {`);
@@ -73,7 +73,7 @@ function requireName(block: Block): NamedBlock {
   return { ...block, name: label.text };
 }
 
-function collectConstants(bodies: readonly Body[], others: ReadonlySet<string>): Map<string, Attribute> {
+function collectConstants(bodies: readonly HclBody[], others: ReadonlySet<string>): Map<string, Attribute> {
   const constants = new Map<string, Attribute>();
   for (const attribute of bodies.flatMap((body) => [...body.attributes.values()])) {
     const earlier = constants.get(attribute.name);

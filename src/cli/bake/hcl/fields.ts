@@ -1,13 +1,13 @@
 /** Fields of blocks: their values as those of targets, and what is unknown. */
 
-import { Budget } from "../../../hcl/evaluate/budget.ts";
+import { EvalBudget } from "../../../hcl/evaluate/budget.ts";
+import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
-import type { Scope } from "../../../hcl/evaluate/scope.ts";
 import { HclError, located } from "../../../hcl/hcl-error.ts";
 import { positionOf, type Range } from "../../../hcl/source.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
 import { boolType, listOf, mapOf, stringType, type Type } from "../../../hcl/values/types.ts";
-import { isMappingValue, isSequenceValue, type Value } from "../../../hcl/values/value.ts";
+import { type HclValue, isMappingValue, isSequenceValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
 import { readEntries } from "../entries.ts";
 import type { Place } from "../place.ts";
@@ -15,7 +15,7 @@ import { type Fields, kindOfField } from "../target.ts";
 import type { NamedBlock } from "./bodies.ts";
 
 /** Reads the value of a target's field. `null` means that it is not given. Throws for a value of another type. */
-export function fieldsOf(name: keyof Fields, value: Value, range: Range, target: string): Fields {
+export function fieldsOf(name: keyof Fields, value: HclValue, range: Range, target: string): Fields {
   if (value.kind === "null") return {};
   return located(range, () => {
     switch (kindOfField(name)) {
@@ -38,7 +38,7 @@ export function fieldsOf(name: keyof Fields, value: Value, range: Range, target:
 }
 
 /** Returns the texts of a list. */
-export function textsOf(value: Value): string[] {
+export function textsOf(value: HclValue): string[] {
   const list = convert(value, listOf(stringType));
   return elementsOf(list).map((each, index) => {
     if (each.kind === "null") throw new HclError(`element ${index} must not be null`);
@@ -47,7 +47,7 @@ export function textsOf(value: Value): string[] {
 }
 
 /** An entry that is null is not given. */
-function mapOfTexts(name: string, value: Value): Record<string, string> {
+function mapOfTexts(name: string, value: HclValue): Record<string, string> {
   const map = convert(value, mapOf(stringType));
   const entries = isMappingValue(map) ? [...map.entries] : [];
   return Object.fromEntries(
@@ -73,7 +73,7 @@ function objectOf(attributes: Readonly<Record<string, Type>>): Type {
 }
 
 /** Returns the entries of a list: each a text as on a command line, or an object. */
-function entriesOf(name: string, value: Value): unknown[] {
+function entriesOf(name: string, value: HclValue): unknown[] {
   if (value.kind !== "list" && value.kind !== "tuple")
     convert(value, listOf(entryTypes[name] ?? mapOf(stringType)));
   return elementsOf(value).map((each, index) => {
@@ -89,7 +89,7 @@ function entriesOf(name: string, value: Value): unknown[] {
   });
 }
 
-function elementsOf(value: Value): readonly Value[] {
+function elementsOf(value: HclValue): readonly HclValue[] {
   return isSequenceValue(value) ? value.elements : [];
 }
 
@@ -105,7 +105,7 @@ export function constantText(block: NamedBlock, name: string): string | undefine
     : located(expression.range, () => textOf(convert(value, stringType)));
 }
 
-function emptyScope(): Scope {
+function emptyScope(): EvalContext {
   return {
     lookUp() {
       throw new HclError("variables can't be used here");
@@ -115,7 +115,7 @@ function emptyScope(): Scope {
       throw new HclError("functions can't be used here");
     },
     functionNames: () => [],
-    budget: new Budget(),
+    budget: new EvalBudget(),
   };
 }
 

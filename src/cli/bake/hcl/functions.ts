@@ -1,11 +1,12 @@
 /** Functions that bake files define: https://docs.docker.com/build/bake/funcs/. */
+
+import { type EvalContext, type HclFunction, withLoopVariables } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
-import { type HclFunction, type Scope, withVariables } from "../../../hcl/evaluate/scope.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
-import { referencesOf } from "../../../hcl/syntax/references.ts";
+import { expressionReferences } from "../../../hcl/syntax/references.ts";
 import { type Expression, keywordOf } from "../../../hcl/syntax/tree.ts";
 import { dynamicType } from "../../../hcl/values/types.ts";
-import { tupleValue, type Value } from "../../../hcl/values/value.ts";
+import { type HclValue, tupleValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
 import type { NamedBlock } from "./bodies.ts";
 import type { Variables } from "./variables.ts";
@@ -29,7 +30,7 @@ export function createFunctions(
   blocks: ReadonlyMap<string, NamedBlock>,
   library: ReadonlyMap<string, HclFunction>,
   variables: () => Variables,
-  scope: () => Scope,
+  scope: () => EvalContext,
 ): DefinedFunctions {
   const definitions = new Map(
     [...blocks].filter(([name]) => !library.has(name)).map(([name, block]) => [name, definitionOf(block)]),
@@ -39,7 +40,7 @@ export function createFunctions(
   function check(name: string, way: readonly string[], checked: Set<string>): void {
     const definition = definitions.get(name);
     if (definition === undefined || checked.has(name)) return;
-    const references = referencesOf(definition.result);
+    const references = expressionReferences(definition.result);
     for (const called of references.functions) {
       const next = [...way, called.name];
       if (next.indexOf(called.name) < next.length - 1)
@@ -117,19 +118,19 @@ function nameIn(expression: Expression): string {
   return name;
 }
 
-function functionOf({ parameters, rest, result }: Definition, scope: () => Scope): HclFunction {
+function functionOf({ parameters, rest, result }: Definition, scope: () => EvalContext): HclFunction {
   return {
     parameters: parameters.map((name) => ({ name, type: dynamicType })),
     ...(rest !== undefined && { rest: { name: rest, type: dynamicType } }),
     call(given) {
-      const named = new Map<string, Value>(
+      const named = new Map<string, HclValue>(
         parameters.flatMap((name, index) => {
           const value = given[index];
           return value === undefined ? [] : [[name, value]];
         }),
       );
       if (rest !== undefined) named.set(rest, tupleValue(given.slice(parameters.length)));
-      return evaluate(result, withVariables(scope(), named));
+      return evaluate(result, withLoopVariables(scope(), named));
     },
   };
 }

@@ -3,17 +3,17 @@ import { HclError } from "../../../hcl/hcl-error.ts";
 import { fromDouble } from "../../../hcl/values/big-float.ts";
 import { parseNumber } from "../../../hcl/values/big-float-text.ts";
 import { setValue } from "../../../hcl/values/equality.ts";
-import { parseJson, typedValueOfJson } from "../../../hcl/values/json-text.ts";
+import { parseJsonText, typedValueOfJson } from "../../../hcl/values/json-text.ts";
 import { constraintName, isPrimitive, type Type, typeName } from "../../../hcl/values/types.ts";
 import {
   boolValue,
+  type HclValue,
   listValue,
   mapValue,
   numberValue,
   stringValue,
   tupleValue,
   typeOf,
-  type Value,
 } from "../../../hcl/values/value.ts";
 import { splitCsv } from "../../command-line/option-values.ts";
 
@@ -21,11 +21,11 @@ import { splitCsv } from "../../command-line/option-values.ts";
 export function valueOfText(
   name: string,
   { text, isJson }: { text: string; isJson: boolean },
-  { type, otherwise }: { type: Type | undefined; otherwise: Value | undefined },
-): Value {
+  { type, otherwise }: { type: Type | undefined; otherwise: HclValue | undefined },
+): HclValue {
   if (type !== undefined && isJson) {
     try {
-      return typedValueOfJson(parseJson(text), type);
+      return typedValueOfJson(parseJsonText(text), type);
     } catch (error) {
       if (error instanceof HclError) throw new HclError(`invalid JSON in ${name}_JSON: ${error.message}`);
       throw error;
@@ -46,7 +46,7 @@ export function valueOfText(
   );
 }
 
-function primitiveOf(name: string, text: string, type: Type): Value {
+function primitiveOf(name: string, text: string, type: Type): HclValue {
   if (type.kind === "bool") {
     const value = parseGoBoolean(text);
     if (value === undefined) throw new HclError(`${name} must be true or false, not ${JSON.stringify(text)}`);
@@ -62,7 +62,7 @@ function primitiveOf(name: string, text: string, type: Type): Value {
 }
 
 /** Reads a list, a set, a tuple or a map of texts, numbers or booleans: `a,b` or `key:a,key2:b`. */
-function collectionOf(name: string, text: string, type: Type): Value {
+function collectionOf(name: string, text: string, type: Type): HclValue {
   const fields = splitCsv(text);
   const element = (part: string, own: Type) => {
     if (isPrimitive(own)) return primitiveOf(name, part, own);
@@ -92,7 +92,7 @@ function collectionOf(name: string, text: string, type: Type): Value {
     case "map":
       return mapValue(
         type.element,
-        fields.map((field): [string, Value] => {
+        fields.map((field): [string, HclValue] => {
           const [key, value, ...others] = field.split(":");
           if (key === undefined || value === undefined || others.length > 0)
             throw new HclError(`${name} must have the form KEY:VALUE,KEY:VALUE, not ${JSON.stringify(text)}`);

@@ -1,13 +1,14 @@
 /** Targets and groups as their blocks have them: with `matrix`, a block has an instance for each combination. */
+
+import { type EvalContext, withLoopVariables } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
-import { type Scope, withVariables } from "../../../hcl/evaluate/scope.ts";
 import { HclError, located } from "../../../hcl/hcl-error.ts";
 import type { Range } from "../../../hcl/source.ts";
-import { referencesOf } from "../../../hcl/syntax/references.ts";
+import { expressionReferences } from "../../../hcl/syntax/references.ts";
 import type { Expression } from "../../../hcl/syntax/tree.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
 import { stringType } from "../../../hcl/values/types.ts";
-import { elementsOf, isMappingValue, type Value } from "../../../hcl/values/value.ts";
+import { elementsOf, type HclValue, isMappingValue } from "../../../hcl/values/value.ts";
 import { isTargetName } from "../names.ts";
 import type { NamedBlock } from "./bodies.ts";
 import type { Variables } from "./variables.ts";
@@ -16,14 +17,14 @@ export interface Instance {
   name: string;
   block: NamedBlock;
   /** The variables of the files, and the values of `matrix`. */
-  scope: Scope;
+  scope: EvalContext;
 }
 
 /** More targets than anybody builds at once, and less than fill the memory. */
 const maxCombinations = 100_000;
 
 /** Returns the instances of a block. Throws for names that are invalid, or given twice. */
-export function instancesOf(block: NamedBlock, scope: Scope, { resolve }: Variables): Instance[] {
+export function instancesOf(block: NamedBlock, scope: EvalContext, { resolve }: Variables): Instance[] {
   const { range = block.typeRange } = block.labels[0] ?? {};
   requireValidName(block.name, range);
   const expressionOf = (name: string) => block.body.attributes.get(name)?.expression;
@@ -34,9 +35,9 @@ export function instancesOf(block: NamedBlock, scope: Scope, { resolve }: Variab
     if (named !== undefined) throw new HclError("name needs matrix", named.range);
     return [{ name: block.name, block, scope }];
   }
-  for (const each of [matrix, named]) if (each !== undefined) resolve(referencesOf(each));
+  for (const each of [matrix, named]) if (each !== undefined) resolve(expressionReferences(each));
   const instances = combinationsOf(matrix, scope).map((combination): Instance => {
-    const within = combination.size === 0 ? scope : withVariables(scope, combination);
+    const within = combination.size === 0 ? scope : withLoopVariables(scope, combination);
     return { name: named === undefined ? block.name : nameOf(named, within), block, scope: within };
   });
   const names = new Set<string>();
@@ -52,11 +53,11 @@ export function instancesOf(block: NamedBlock, scope: Scope, { resolve }: Variab
   return instances;
 }
 
-function combinationsOf(matrix: Expression, scope: Scope): ReadonlyMap<string, Value>[] {
+function combinationsOf(matrix: Expression, scope: EvalContext): ReadonlyMap<string, HclValue>[] {
   const value = evaluate(matrix, scope);
   if (!isMappingValue(value))
     throw new HclError("a matrix is a map of lists", matrix.range, 'As in matrix = { version = ["1", "2"] }');
-  let combinations: ReadonlyMap<string, Value>[] = [new Map()];
+  let combinations: ReadonlyMap<string, HclValue>[] = [new Map()];
   for (const [axis, values] of value.entries) {
     const elements = elementsOf(values);
     if (elements === undefined) throw new HclError(`matrix: ${axis} must be a list`, matrix.range);
@@ -69,7 +70,7 @@ function combinationsOf(matrix: Expression, scope: Scope): ReadonlyMap<string, V
   return combinations;
 }
 
-function nameOf(named: Expression, scope: Scope): string {
+function nameOf(named: Expression, scope: EvalContext): string {
   const value = evaluate(named, scope);
   if (value.kind === "null") throw new HclError("the name must not be null", named.range);
   const name = located(named.range, () => textOf(convert(value, stringType)));

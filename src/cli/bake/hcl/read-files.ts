@@ -1,9 +1,9 @@
 /** Bake files in HCL and JSON: https://docs.docker.com/build/bake/reference/. */
 
 import { usageError } from "../../../errors.ts";
-import { Budget } from "../../../hcl/evaluate/budget.ts";
-import type { Scope } from "../../../hcl/evaluate/scope.ts";
-import { type FunctionSurroundings, standardLibrary } from "../../../hcl/functions/table.ts";
+import { EvalBudget } from "../../../hcl/evaluate/budget.ts";
+import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
+import { type FunctionEnvironment, standardLibrary } from "../../../hcl/functions/table.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
 import { excerptError } from "../excerpt.ts";
 import type { Definition } from "../target.ts";
@@ -21,7 +21,7 @@ interface BakeSource {
 /** Reads bake files, which may use variables, functions and targets of each other. Throws a usage BoughError for what is invalid. */
 export function readBakeSources(
   files: readonly BakeSource[],
-  input: VariableInput & FunctionSurroundings,
+  input: VariableInput & FunctionEnvironment,
 ): Definition {
   try {
     return read(files, input);
@@ -32,7 +32,7 @@ export function readBakeSources(
   }
 }
 
-function read(files: readonly BakeSource[], input: VariableInput & FunctionSurroundings): Definition {
+function read(files: readonly BakeSource[], input: VariableInput & FunctionEnvironment): Definition {
   const declarations = readDeclarations(files, new Set(Object.keys(input.builtIn)), input.warn);
   const library = standardLibrary(input);
   const variables = createVariables(declarations, input, () => scope);
@@ -43,13 +43,13 @@ function read(files: readonly BakeSource[], input: VariableInput & FunctionSurro
     () => scope,
   );
   const blocks = createBlocks(declarations.blocks, variables, () => scope, input.warn);
-  const scope: Scope = {
+  const scope: EvalContext = {
     lookUp: (name, reference) =>
       name === "target" || name === "group" ? blocks.lookUp(reference) : variables.lookUp(name),
     names: () => [...variables.names(), "target", "group"],
     functionOf: (name) => library.get(name) ?? functions.functionOf(name),
     functionNames: () => [...library.keys(), ...functions.names],
-    budget: new Budget(),
+    budget: new EvalBudget(),
   };
   functions.check();
   const shown = variables.check();

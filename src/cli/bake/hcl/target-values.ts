@@ -1,19 +1,19 @@
 import { listOf, mapOf, stringType, type Type } from "../../../hcl/values/types.ts";
 import {
   boolValue,
+  type HclValue,
   listValue,
   mapValue,
   nullOf,
   objectValue,
   stringList,
   stringValue,
-  type Value,
 } from "../../../hcl/values/value.ts";
 import type { Entry } from "../entries.ts";
 import { type Fields, kindOfField } from "../target.ts";
 
 /** Returns a target's field as other expressions see it, as `target.app.tags`. One that is not given is null, or an empty list. */
-export function valueOfField(name: keyof Fields, fields: Fields): Value {
+export function valueOfField(name: keyof Fields, fields: Fields): HclValue {
   const given = fields[name];
   switch (kindOfField(name)) {
     case "text":
@@ -59,7 +59,7 @@ function entryType(name: keyof Fields): Type {
   return { kind: "object", attributes: new Map(attributes) };
 }
 
-function entryValue(name: keyof Fields, entry: Entry): Value {
+function entryValue(name: keyof Fields, entry: Entry): HclValue {
   const text = (key: string) => stringValue(String(entry[key] ?? ""));
   if (name === "ssh") {
     const paths = Array.isArray(entry.paths) ? entry.paths.map(String) : [];
@@ -74,7 +74,7 @@ function entryValue(name: keyof Fields, entry: Entry): Value {
       ["src", text("src")],
       ["env", text("env")],
     ]);
-  const texts = Object.entries(entry).map(([key, value]): [string, Value] => [
+  const texts = Object.entries(entry).map(([key, value]): [string, HclValue] => [
     key,
     stringValue(String(value)),
   ]);

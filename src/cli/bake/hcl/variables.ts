@@ -1,12 +1,12 @@
+import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
 import { isTrue } from "../../../hcl/evaluate/operators.ts";
-import type { Scope } from "../../../hcl/evaluate/scope.ts";
 import { typeNamed } from "../../../hcl/functions/type-expressions.ts";
 import { HclError, located } from "../../../hcl/hcl-error.ts";
-import { type References, referencesOf } from "../../../hcl/syntax/references.ts";
-import type { Block, Expression } from "../../../hcl/syntax/tree.ts";
+import { expressionReferences, type References } from "../../../hcl/syntax/references.ts";
+import type { Expression, HclBlock } from "../../../hcl/syntax/tree.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
-import { type Json, jsonText, jsonTextOfType, valueOfJson } from "../../../hcl/values/json-text.ts";
+import { type JsonNode, jsonTextOf, jsonTextOfType, valueOfJson } from "../../../hcl/values/json-text.ts";
 import {
   constraintName,
   dynamicType,
@@ -16,11 +16,11 @@ import {
 } from "../../../hcl/values/types.ts";
 import {
   compareTexts,
+  type HclValue,
   nullOf,
   nullValue,
   stringValue,
   typeOf,
-  type Value,
 } from "../../../hcl/values/value.ts";
 import type { ShownVariable } from "../target.ts";
 import type { Declarations, NamedBlock } from "./bodies.ts";
@@ -31,7 +31,7 @@ export interface VariableInput {
   /** Returns the value that a variable has instead of its default. */
   valueOf(name: string): string | undefined;
   /** Values that are not texts: `--var-file`. They come before all others. */
-  tables: ReadonlyMap<string, Json>;
+  tables: ReadonlyMap<string, JsonNode>;
   /** Variables that all files have. */
   builtIn: Readonly<Record<string, string>>;
   warn(message: string): void;
@@ -39,7 +39,7 @@ export interface VariableInput {
 
 export interface Variables {
   /** Returns the value of a variable or a constant, if there is one. */
-  lookUp(name: string): Value | undefined;
+  lookUp(name: string): HclValue | undefined;
   names(): Iterable<string>;
   /** Computes all variables, and checks what they have to fulfil. Returns them as `--list=variables` shows them. */
   check(): ShownVariable[];
@@ -53,14 +53,14 @@ const variableFields = ["default", "type", "description", "validation"];
 export function createVariables(
   { constants, variables }: Declarations,
   { valueOf, tables, builtIn, warn }: VariableInput,
-  scope: () => Scope,
+  scope: () => EvalContext,
 ): Variables {
-  const values = new Map<string, Value>(
+  const values = new Map<string, HclValue>(
     Object.entries(builtIn).map(([name, text]) => [name, stringValue(text)]),
   );
   const underWay: string[] = [];
 
-  function lookUp(name: string): Value | undefined {
+  function lookUp(name: string): HclValue | undefined {
     const known = values.get(name);
     if (known !== undefined) return known;
     const constant = constants.get(name);
@@ -83,8 +83,8 @@ export function createVariables(
     }
   }
 
-  function valueOfExpression(expression: Expression): Value {
-    resolve(referencesOf(expression));
+  function valueOfExpression(expression: Expression): HclValue {
+    resolve(expressionReferences(expression));
     return evaluate(expression, scope());
   }
 
@@ -92,7 +92,7 @@ export function createVariables(
     for (const { name, range } of references) located(range, () => lookUp(name));
   }
 
-  function valueOfVariable(name: string, block: NamedBlock | undefined): Value {
+  function valueOfVariable(name: string, block: NamedBlock | undefined): HclValue {
     // As in buildx, a constant of the same name comes before the default, and the environment before both.
     const constant = constants.get(name);
     const type = constant === undefined ? typeOfVariable(block) : undefined;
@@ -167,13 +167,13 @@ function typeOfVariable(block: NamedBlock | undefined): Type | undefined {
   return expression === undefined || isNull ? undefined : typeNamed(expression);
 }
 
-function shownText(value: Value, type: Type | undefined): string {
-  if (type === undefined) return isPrimitive(typeOf(value)) ? textOf(value) : jsonText(value);
+function shownText(value: HclValue, type: Type | undefined): string {
+  if (type === undefined) return isPrimitive(typeOf(value)) ? textOf(value) : jsonTextOf(value);
   const text = jsonTextOfType(value, type);
   return type.kind === "string" ? text.replace(/^"+|"+$/g, "") : text;
 }
 
-function validate({ body, typeRange }: Block, scope: Scope): void {
+function validate({ body, typeRange }: HclBlock, scope: EvalContext): void {
   const [condition, message] = ["condition", "error_message"].map(
     (name) => body.attributes.get(name)?.expression,
   );

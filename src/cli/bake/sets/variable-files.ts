@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { BoughError, usageError } from "../../../errors.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
-import { type Json, parseJson } from "../../../hcl/values/json-text.ts";
+import { type JsonNode, parseJsonText } from "../../../hcl/values/json-text.ts";
 import { utf8Text } from "../../../open-for-reading.ts";
 import { reasonOf } from "../../../system-error.ts";
 import type { Runtime } from "../../process/runtime.ts";
@@ -12,7 +12,7 @@ import { parseCsv } from "./csv.ts";
 const maxBytes = 64 * 1024 * 1024;
 
 export interface VariableFiles {
-  values: ReadonlyMap<string, Json>;
+  values: ReadonlyMap<string, JsonNode>;
   files: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export async function readVariableFiles(
   given: readonly string[],
   { inputs, signal, workingDirectory }: Pick<Runtime, "inputs" | "signal" | "workingDirectory">,
 ): Promise<VariableFiles> {
-  const values = new Map<string, Json>();
+  const values = new Map<string, JsonNode>();
   const files: string[] = [];
   for (const option of given) {
     const [, name, file] = /^([^=]+)=(.+)$/s.exec(option) ?? [];
@@ -45,11 +45,11 @@ export async function readVariableFiles(
 }
 
 /** Returns a list of objects for rows of a table and for JSON lines, by the name of the file. */
-function valueOf(file: string, text: string): Json {
+function valueOf(file: string, text: string): JsonNode {
   if (/\.csv$/i.test(file)) return recordsOf(text);
   if (/\.(jsonl|ndjson)$/i.test(file)) return linesOf(text);
   try {
-    return parseJson(text);
+    return parseJsonText(text);
   } catch (error) {
     // A pipe has no name that says it.
     if (!/\.json$/i.test(file) && /^\s*[{[].*[}\]]\s*\n\s*[{[]/.test(text)) return linesOf(text);
@@ -58,14 +58,14 @@ function valueOf(file: string, text: string): Json {
   }
 }
 
-function linesOf(text: string): Json {
+function linesOf(text: string): JsonNode {
   return text
     .replace(/^\uFEFF/, "")
     .split("\n")
     .flatMap((line, at) => {
       if (line.trim() === "") return [];
       try {
-        return [parseJson(line)];
+        return [parseJsonText(line)];
       } catch (error) {
         if (!(error instanceof HclError)) throw error;
         throw new HclError(`line ${at + 1}: ${error.message}`);
@@ -74,7 +74,7 @@ function linesOf(text: string): Json {
 }
 
 /** The first record names the columns. */
-function recordsOf(text: string): Json {
+function recordsOf(text: string): JsonNode {
   const [header, ...records] = parseCsv(text, (line) => {
     throw new HclError(`line ${line}: a quote is not where a field begins or ends`);
   });
