@@ -21,6 +21,7 @@ import {
   measureGrowingSteps,
 } from "./cases/growth.ts";
 import { measureImport } from "./cases/import.ts";
+import { measureImportedArchive } from "./cases/imported-archive.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
 import { measurePushedTargets } from "./cases/pushed-targets.ts";
@@ -77,6 +78,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "copied-tree": measureCopiedTree,
   "image-file": measureImageFile,
   import: measureImport,
+  "imported-archive": measureImportedArchive,
   export: measureExport,
   push: measureUnchangedPush,
   "registry-cache": measureRegistryCache,

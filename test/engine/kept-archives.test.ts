@@ -155,6 +155,19 @@ describe("the disk", () => {
     expect(await digestsOf(image, own)).toEqual({ read: [digest], promised: [digest] });
   });
 
+  test("has all of the archive, compressed, if the layer that is there has other contents", async () => {
+    const content = join(own.directory, "layers/1/large");
+    const before = diskUsage(blobs());
+    rmSync(join(blobs(), "1"), { recursive: true });
+    writeFileSync(content, noise(large.byteLength, 7));
+    await importPlain([layer], own);
+    expect(await digestsOf(image, own)).toEqual({ read: [digest], promised: [digest] });
+    writeFileSync(content, large);
+    rmSync(join(blobs(), "1"), { recursive: true });
+    await importPlain([layer], own);
+    expect(diskUsage(blobs())).toBe(before);
+  });
+
   test("has no copy of an archive whose names occur twice, but all of it, compressed", async () => {
     const twice = tarOf([file("a", "old".repeat(100_000)), file("a", "new")]);
     const before = diskUsage(blobs());

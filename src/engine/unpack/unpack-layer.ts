@@ -8,7 +8,7 @@ import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { NoRoomError, type Room } from "../import-limits.ts";
-import { TarSplitWriter } from "../records/tar-split.ts";
+import { streamSplit, TarSplitWriter } from "../records/tar-split.ts";
 import { type BytePath, showPath } from "../system/path.ts";
 import type { DeferredParts } from "./complete-layer.ts";
 import { LayerWriter } from "./layer-writer.ts";
@@ -25,8 +25,8 @@ export interface LayerJob {
   copyTo: string | undefined;
   /** The directory to make and unpack into. */
   directory: string;
-  /** True if the layer is here, and only its blob is missing. */
-  isContentThere: boolean;
+  /** The directory of the layer if that is here, and only its blob is missing. */
+  existing: string | undefined;
   /** True if another layer is merged into the directory, which may replace files. */
   isMerged: boolean;
   inUserNamespace: boolean;
@@ -86,14 +86,14 @@ async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer>
     }
     requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
     let splitBytes = kept.split?.finish();
-    if (splitBytes !== undefined && written?.hasReplaced === true)
+    if (splitBytes !== undefined && (written?.hasReplaced || !(await isSplitOf(job, stored.digest()))))
       splitBytes = await splitWithoutFiles(job, stored.digest(), account);
     return {
       mediaType: layerMediaType(compression),
       digest: stored.digest(),
       size: stored.size(),
       diffId: content.digest(),
-      deferred: job.isContentThere ? undefined : written?.deferred,
+      deferred: job.existing === undefined ? written?.deferred : undefined,
       splitBytes,
     };
   } finally {
@@ -124,6 +124,18 @@ function openKept({ copyTo }: LayerJob, compression: Compression, account: Accou
   };
 }
 
+/** True if the split fits the existing layer, which another version may have unpacked otherwise. */
+async function isSplitOf({ copyTo = "", existing }: LayerJob, digest: string): Promise<boolean> {
+  if (existing === undefined) return true;
+  const made = createDigest();
+  try {
+    for await (const chunk of streamSplit(copyTo, existing, undefined)) made.add(chunk);
+  } catch {
+    return false;
+  }
+  return made.digest() === digest;
+}
+
 /** Writes a split anew that leaves nothing out, since not all contents are in the directory. Returns its size. */
 async function splitWithoutFiles(
   { copyTo = "", file, name }: LayerJob,
@@ -148,7 +160,7 @@ interface Written {
 
 async function readEntries(
   plain: AsyncGenerator<Uint8Array>,
-  { name, directory, isContentThere, isMerged, inUserNamespace }: LayerJob,
+  { name, directory, existing, isMerged, inUserNamespace }: LayerJob,
   account: Account,
   split: TarSplitWriter | undefined,
 ): Promise<Written | undefined> {
@@ -156,7 +168,7 @@ async function readEntries(
     if (!isMerged && !isSparse && size > 0) split?.leaveOut(offset, size, path);
   };
   // A split names the files that the archive makes: those of a layer that is there are found by unpacking it again.
-  const unpacks = !isContentThere || split !== undefined;
+  const unpacks = existing === undefined || split !== undefined;
   if (unpacks) mkdirSync(directory);
   const writer = unpacks ? new LayerWriter(directory, inUserNamespace, leaveOut) : undefined;
   // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.

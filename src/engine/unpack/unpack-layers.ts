@@ -43,14 +43,15 @@ export function placesOf(directory: string, { to }: LayerGroup): { content: stri
 
 /** Unpacks what each group lacks: its content, its blobs, or both. Returns the marks of the contents. */
 export async function unpackLayers(
-  { layout, inUserNamespace }: EngineState,
+  state: EngineState,
   groups: readonly LayerGroup[],
   options: UnpackOptions,
 ): Promise<ReadonlyMap<LayerGroup, LayerMarks>> {
+  const { layout, inUserNamespace } = state;
   const { parts, run, signal } = options;
   const pace = createPace(signal);
   const missing = groups.filter(({ existing }) => !existing?.isWhole || !existing.hasBlobs);
-  const unpacking = new Map(missing.map((group) => [group, unpackGroup(group, inUserNamespace, options)]));
+  const unpacking = new Map(missing.map((group) => [group, unpackGroup(group, state, options)]));
   for (const unpacked of unpacking.values()) unpacked.catch(() => undefined);
   /** The directories of the layers below, the uppermost first. */
   const below: string[] = [];
@@ -97,18 +98,18 @@ interface PlacedLayer extends UnpackedLayer {
 
 function unpackGroup(
   group: LayerGroup,
-  inUserNamespace: boolean,
+  { layout, inUserNamespace }: EngineState,
   options: UnpackOptions,
 ): Promise<PlacedLayer[]> {
   const { parts, image, room, report, onFailure } = options;
   const unpackVerified = async (layer: LayerFile, index: number) => {
-    const isContentThere = group.existing?.isWhole === true;
+    const existing = group.existing?.isWhole ? layerDirectory(layout, group.existing.id) : undefined;
     const failed = (isForged: boolean) => (error: unknown) => {
       onFailure?.(index, isForged);
       throw error;
     };
     const isMerged = group.to - group.from > 1;
-    const unpacking = unpackOne(layer, index, { inUserNamespace, isContentThere, isMerged }, options);
+    const unpacking = unpackOne(layer, index, { inUserNamespace, existing, isMerged }, options);
     const placed = await unpacking.catch(failed(false));
     try {
       requireSame(
@@ -136,7 +137,7 @@ function unpackGroup(
 async function unpackOne(
   { file, digest, source }: LayerFile,
   index: number,
-  group: Pick<LayerJob, "inUserNamespace" | "isContentThere" | "isMerged">,
+  group: Pick<LayerJob, "inUserNamespace" | "existing" | "isMerged">,
   { run, threads, early, room }: UnpackOptions,
 ): Promise<PlacedLayer> {
   const begun = early.take(digest);
@@ -248,7 +249,7 @@ export class EarlyLayers {
     const place = join(directory, `early-${this.#started++}`);
     const file = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
     const job = { name: path, file, digest, copyTo: undefined, directory: place, inUserNamespace, room };
-    const unpacked = threads.unpack({ ...job, isContentThere: false, isMerged: false });
+    const unpacked = threads.unpack({ ...job, existing: undefined, isMerged: false });
     unpacked.catch(() => undefined);
     this.#layers.set(digest, { place, unpacked });
   }
