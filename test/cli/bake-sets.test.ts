@@ -505,6 +505,7 @@ describe("a matrix of a file", () => {
     ["rows=a.txt", { "a.txt": "id,what\na,b\n" }, "(without a name in .csv or .jsonl it is read as JSON)"],
     ["other=a.json", { "a.json": "[]" }, "--var-file other=...: there is no variable other"],
     ["rows=a.json", { "a.json": '"text"' }, "matrix: row must be a list"],
+    ["rows=a.json", { "a.json": "[]" }, "the matrix of target env (docker-bake.hcl:3) has no rows"],
   ])("%s is refused: %j", async (option, files: Record<string, FileSpec>, message) => {
     expect(await argsWith(files, option)).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
   });

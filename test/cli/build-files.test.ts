@@ -91,13 +91,21 @@ test("the files are written after a successful build, and the metadata has every
   expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
 });
 
+test("a build may copy what an earlier one has written", async () => {
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY m.json /\nRUN make\n", "m.json": "{}" });
+  const { exitCode } = await build("--metadata-file", "m.json");
+  expect(exitCode).toBe(0);
+  expect(JSON.parse(readFileSync(join(context, "m.json"), "utf8")).uploaded).toEqual({ files: 1, bytes: 2 });
+});
+
 test("a COPY of the whole context leaves out what the two options write", async () => {
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /\nRUN make\n" });
   await build(...bothFiles);
   expect(JSON.parse(readFileSync(join(context, "m.json"), "utf8")).uploaded.files).toBe(2);
 });
 
-describe("files of an earlier build are removed after", () => {
+// As with docker build.
+describe("the id of an earlier build is removed, and its metadata stays, after", () => {
   test.each<[string, Record<string, FileSpec>, string[]]>([
     ["a RUN that fails", {}, []],
     ["a missing context", {}, ["nowhere"]],
@@ -113,7 +121,8 @@ describe("files of an earlier build are removed after", () => {
     writeFiles(context, { ...files, "m.json": "{}", id: "old" });
     outcome = { exitCode: 1 };
     expect((await build(...words, ...bothFiles)).exitCode).toBeGreaterThan(0);
-    expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a"]);
+    expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "m.json"]);
+    expect(readFileSync(join(context, "m.json"), "utf8")).toBe("{}");
   });
 });
 

@@ -1,7 +1,7 @@
 import type { BoughError } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { createProgress } from "../builds/progress.ts";
-import { findPlace, removeOld, requireWritable, writeAllOrNone } from "../command-line/result.ts";
+import { findPlace, requireWritable, writeAllOrNone } from "../command-line/result.ts";
 import { methodOf } from "./call.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
@@ -61,8 +61,6 @@ export async function buildTargets(
     refuseSameResults([...targets.values()], runtime.workingDirectory);
     refuseSameFile(lines, metadata);
     refuseSameStream(lines, [...targets.values()], invocation);
-    // After a failure, too, none may be taken for a file of this bake.
-    for (const place of metadata) removeOld(place);
     using opened = lines && openResults(lines, invocation);
     requireServices(targets, options);
     for (const target of targets.values()) warnOfCaches(target, runtime, progress.log);

@@ -63,6 +63,7 @@ export function combine(definitions: readonly Definition[]): Definition {
     targets: [...targets.values()],
     groups: [...groups.values()],
     variables: definitions.flatMap(({ variables }) => variables),
+    emptyMatrices: new Map(definitions.flatMap(({ emptyMatrices = [] }) => [...emptyMatrices])),
   };
 }
 
@@ -260,9 +261,19 @@ function cleanContext(context: string): string {
   return normal.length > 1 ? normal.replace(/\/$/, "") : normal;
 }
 
-function unknownTarget(name: string, needed: string | undefined, { groups, targets }: Definition) {
+function unknownTarget(
+  name: string,
+  needed: string | undefined,
+  { groups, targets, emptyMatrices }: Definition,
+) {
   const names = [...new Set([...targets, ...groups].map((each) => each.name))];
   const by = needed === undefined ? "" : `, which ${needed} needs`;
+  const emptyMatrix = emptyMatrices?.get(name);
+  if (emptyMatrix !== undefined)
+    return usageError(
+      `the matrix of target ${name}${by} (${emptyMatrix}) has no rows`,
+      "One of its lists is empty, so that it makes no target.",
+    );
   const meant = nearest(name, names);
   const hint = groups.some((group) => group.name === name)
     ? `The group ${name} has no targets, or is in a group that it contains.`

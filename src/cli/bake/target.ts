@@ -23,6 +23,8 @@ export interface Definition {
   groups: readonly Group[];
   targets: readonly Target[];
   variables: readonly ShownVariable[];
+  /** The places of targets with a matrix that makes none of them, by name. */
+  emptyMatrices?: ReadonlyMap<string, string>;
 }
 
 /** A variable as `--list=variables` shows it. */

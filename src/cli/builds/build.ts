@@ -1,10 +1,11 @@
 import { usageError } from "../../errors.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { Command, Invocation, Surroundings } from "../command-line/command.ts";
 import { readOptions } from "../command-line/options.ts";
 import { placeholderKey, withKey } from "./keys/key-in-tags.ts";
 import { callOf, inputDefinitions, parseCall, parseCheck } from "./options/input-definitions.ts";
 import { resultDefinitions } from "./options/result-definitions.ts";
-import type { BuildInvocation } from "./request.ts";
+import type { BuildInvocation, BuildRequest } from "./request.ts";
 
 export const build: Command = {
   definition: {
@@ -68,8 +69,7 @@ function refuseTogether({ options, globals: { report } }: BuildInvocation): void
 
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck({ values, ...surroundings }: Invocation): Promise<number> {
-  const { readBuildRequest } = await import("./options/build-parsers.ts");
-  const invocation: BuildInvocation = { ...surroundings, ...readBuildRequest(values, surroundings.runtime) };
+  const invocation: BuildInvocation = { ...surroundings, ...(await readRequest(values, surroundings)) };
   const { options } = invocation;
   refuseTogether(invocation);
   const call = callOf(options);
@@ -88,4 +88,18 @@ async function buildOrCheck({ values, ...surroundings }: Invocation): Promise<nu
   const own = withKey({ ...invocation, globals: shown }, placeholderKey);
   if (method === "check") return (await import("./check.ts")).runCheckCommand(call, own);
   return (await import("./describe-dockerfile.ts")).describeDockerfile({ ...call, method }, own);
+}
+
+/** Reads the command line. As with docker, no file of `--iidfile` is left after an invalid option. */
+async function readRequest(values: Values, surroundings: Surroundings): Promise<BuildRequest> {
+  const { readBuildRequest } = await import("./options/build-parsers.ts");
+  try {
+    return readBuildRequest(values, surroundings.runtime);
+  } catch (error) {
+    const { prepareResultFiles } = await import("./result-files.ts");
+    const [context = "."] = values.positionals;
+    const options = { dockerfile: values.text("dockerfile"), iidfile: values.text("iidfile") };
+    prepareResultFiles({ ...surroundings, context, options });
+    throw error;
+  }
 }

@@ -32,8 +32,8 @@ export interface ResultFiles {
 }
 
 /**
- * Removes the files of an earlier build, so that none exists after a failure (as with docker build). Removes nothing if one of
- * the paths is unusable.
+ * Removes the file of `--iidfile` that an earlier build has written: as with docker build, none exists after a failure. The build may
+ * copy the other files: they are replaced when there is something to write. Removes nothing if one of the paths is unusable.
  *
  * @throws BoughError of kind `usage` if no file can be written at a path
  */
@@ -41,10 +41,11 @@ export function prepareResultFiles(invocation: BuildInvocation): ResultFiles {
   const { files, traces, reports } = findResultFiles(invocation);
   const all = [...files, ...traces, ...reports];
   for (const place of all) requireWritable(place);
-  for (const place of all) removeOld(place);
+  for (const place of files) if (place.name === "iidfile") removeOld(place);
   return {
+    // The metadata last: that of an earlier build stays if another file can't be written.
     write: (result, buildx) =>
-      writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result, buildx) }))),
+      writeAllOrNone(files.toReversed().map((file) => ({ ...file, text: file.textOf(result, buildx) }))),
     writeDigest: (text) =>
       writeAllOrNone(files.flatMap((file) => (file.name === "digest-file" ? [{ ...file, text }] : []))),
     writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),

@@ -19,7 +19,7 @@ import { dockerIdOf, prepareResultFiles, type ResultFiles } from "./result-files
 export async function runBuildCommand(given: BuildInvocation, show = showBuild): Promise<number> {
   await checkOnError(given);
   const progress = await show(given).catch((error: unknown) => {
-    // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
+    // Removes the file of an earlier build: after this failure, too, it must not be taken for one of this build.
     prepareResultFiles(given);
     throw error;
   });

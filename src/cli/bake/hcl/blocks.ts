@@ -10,7 +10,15 @@ import { listOf, mapOf, stringType } from "../../../hcl/values/types.ts";
 import { type HclValue, nullOf, objectValue, stringList, stringValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
 import { lineOfRange } from "../excerpt.ts";
-import { type Fields, fieldNames, type Group, isFieldName, kindOfField, type Target } from "../target.ts";
+import {
+  type Definition,
+  type Fields,
+  fieldNames,
+  type Group,
+  isFieldName,
+  kindOfField,
+  type Target,
+} from "../target.ts";
 import type { NamedBlock } from "./bodies.ts";
 import { fieldsOf, textsOf, warnOfUnknown } from "./fields.ts";
 import { type Instance, instancesOf } from "./instances.ts";
@@ -22,7 +30,7 @@ type Reference = Extract<Expression, { kind: "variable" }>;
 interface Blocks {
   /** Returns what `target` or `group` is in an expression: of the block and field that this names. */
   lookUp(reference: Pick<Reference, "name" | "steps" | "range">): HclValue | undefined;
-  readAll(): { targets: Target[]; groups: Group[] };
+  readAll(): Pick<Definition, "targets" | "groups" | "emptyMatrices">;
 }
 
 /** Fields of newer versions of buildx that no build may go without. */
@@ -96,7 +104,7 @@ export function createBlocks(
       if (value !== undefined && value.kind !== "null")
         inherits = located(expression.range, () => textsOf(value));
     }
-    return { name, origin: lineOfRange(block.labels[0]?.range ?? block.typeRange), inherits, fields };
+    return { name, origin: placeOf(block), inherits, fields };
   }
 
   function readGroup(instance: Instance): Group {
@@ -133,9 +141,18 @@ export function createBlocks(
       const made = [...renamed]
         .filter(([name, names]) => names.size > 1 || !names.has(name))
         .map(([name, names]): Group => ({ name, targets: [...names] }));
-      return { targets, groups: [...made, ...groups] };
+      const emptyMatrices = new Map(
+        blocks
+          .filter(({ type, name }) => type === "target" && !renamed.has(name))
+          .map((block) => [block.name, placeOf(block)]),
+      );
+      return { targets, groups: [...made, ...groups], emptyMatrices };
     },
   };
+}
+
+function placeOf({ labels, typeRange }: NamedBlock): string {
+  return lineOfRange(labels[0]?.range ?? typeRange);
 }
 
 /** Returns the targets and groups that blocks make. A matrix makes several of one. */
