@@ -1,5 +1,5 @@
 import { layerHeader } from "../../src/image/layer-header.ts";
-import { endBytes, padding, secondsOf } from "../../src/image/tar-header.ts";
+import { endBytes, epochSeconds, padding } from "../../src/image/tar-header.ts";
 import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
 
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
@@ -15,7 +15,7 @@ export function writeTar(entries: readonly ArchiveEntry[], date: Date): Uint8Arr
       uid: entry.uid ?? 0,
       gid: entry.gid ?? 0,
       size: content.byteLength,
-      modified: secondsOf(date),
+      modified: epochSeconds(date),
       target: Buffer.from(entry.type === "symlink" ? entry.target : ""),
       attributes: entry.type === "file" ? (entry.attributes ?? []) : [],
     });

@@ -12,7 +12,7 @@ export function accountOf(state: EngineState) {
     maxTimeoutSeconds: maxTimeout,
     /** Not in the API: the platform that `FROM --platform` and TARGETARCH refer to. */
     platform: machinePlatform(),
-    /** Not in the API either. */
+    /** Not in the API: names of what the engine can do beyond it. */
     extensions: [
       ...extensions,
       ...(canMakeDevices(state) ? ["devices"] : []),
@@ -33,7 +33,7 @@ const permissions = {
 
 /** Names of the engine's extensions of the public API. */
 const extensions: readonly string[] = [
-  // `GET /v1/images` lists every image, also by UUID: an image that is not listed is gone.
+  // `GET /v1/images` lists every image, also by UUID: an image that is not listed does not exist.
   "image-list",
   // `copies` and an empty `command` in `POST /v1/instances`, and `POST /v1/inspect/{image}/digest`.
   "copies",
@@ -59,9 +59,9 @@ const extensions: readonly string[] = [
   "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
-  // `shm_bytes` there: the size of `/dev/shm`.
+  // `shm_bytes` in `resources_limits`: the size of `/dev/shm`.
   "shm-size",
-  // `ulimits` there: limits of setrlimit(2).
+  // `ulimits` in `resources_limits`: limits of setrlimit(2).
   "ulimits",
   // `oci_config` in an image's record, if the list is filtered by its `uuid` or `tag`: its whole configuration.
   "config",
@@ -105,7 +105,7 @@ const localExtensions = [
   "cache-archives",
 ];
 
-/** Returns whether entries of the type `special` may be devices. */
+/** Returns true if entries of the type `special` may be devices. */
 function canMakeDevices({ layout, inUserNamespace }: EngineState): boolean {
   if (inUserNamespace) return false;
   const path = join(layout.scratch, `device-${crypto.randomUUID()}`);

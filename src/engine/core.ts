@@ -1,11 +1,11 @@
 import type { Packer } from "./export/pack-layer.ts";
 import type { EngineState } from "./state.ts";
 
-/** An open engine, without the ways to it: requests, and calls of this process. */
+/** An open engine, on which both requests over HTTP and calls of this process work. */
 export interface EngineCore {
   state: EngineState;
   /** Cleans up after killed processes, once, before the first call that changes something. */
   prepare(): Promise<void>;
-  /** Returns the one packer of layers, which is loaded only if something is packed. */
+  /** Returns the engine's packer of layers. Its code is loaded only when something is packed. */
   openPacker(): Promise<Packer>;
 }

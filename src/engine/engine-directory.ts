@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { resolve } from "node:path";
 import { isDamaged, openDatabase } from "../database.ts";
-import { describeUnusable } from "./faults.ts";
+import { unusableDirectoryError } from "./faults.ts";
 import { closeLayout, type Layout, makeLayout } from "./layout.ts";
 
 /** Opens an engine's directory while `use` runs. Other processes may use it meanwhile. */
@@ -14,14 +14,14 @@ export async function withEngineDirectory<T>(
     return await use(database, layout);
   } catch (error) {
     // Some damage appears only when records are read.
-    throw isDamaged(error) ? describeUnusable(error, directory) : error;
+    throw isDamaged(error) ? unusableDirectoryError(error, directory) : error;
   } finally {
     database.close();
     await closeLayout(layout);
   }
 }
 
-/** Opens an engine's records; makes what is missing of its directory. */
+/** Opens an engine's records. Makes the parts of its directory that are missing. */
 export function openEngineDirectory(given: string): { layout: Layout; database: Database } {
   const directory = resolve(given);
   let layout: Layout | undefined;
@@ -29,9 +29,9 @@ export function openEngineDirectory(given: string): { layout: Layout; database: 
     layout = makeLayout(directory);
     return { layout, database: openDatabase(layout.database, migrations) };
   } catch (error) {
-    // Its scratch directory is empty, so this waits for nothing.
+    // Its scratch directory is empty, so this is done at once.
     if (layout !== undefined) void closeLayout(layout);
-    throw describeUnusable(error, directory);
+    throw unusableDirectoryError(error, directory);
   }
 }
 
@@ -84,9 +84,9 @@ export const migrations: readonly string[] = [
   // Version 0.1.0 did not verify imports: new imports must not reuse them.
   `UPDATE images SET config_digest = NULL;
    UPDATE layers SET content = NULL;`,
-  // Set by the first `engine check` of the layer.
+  // The fingerprint is set by the first `engine check` of the layer.
   "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
-  // An image's configuration in OCI's format. Fields that older versions left out come with the next import.
+  // An image's configuration in OCI's format. RequestFields that older versions left out come with the next import.
   `UPDATE images SET config = json_patch('{}', json_object(
      'Env', json((SELECT json_group_array(key || '=' || value) FROM json_each(config, '$.env') WHERE type = 'text')),
      'WorkingDir', config ->> 'workingDirectory',
@@ -94,7 +94,7 @@ export const migrations: readonly string[] = [
      'OnBuild', config -> 'onbuild',
      'Shell', config -> 'shell'
    )) WHERE CASE WHEN json_valid(config) THEN json_type(config) = 'object' ELSE FALSE END;`,
-  // 1 if it shares hard-linked files with another layer.
+  // `has_links` is 1 if the layer shares hard-linked files with another one.
   "ALTER TABLE layers ADD COLUMN has_links INTEGER NOT NULL DEFAULT 0;",
   // The directories of cache mounts, and the commands that use them.
   `CREATE TABLE caches (
@@ -114,15 +114,15 @@ export const migrations: readonly string[] = [
      layer INTEGER PRIMARY KEY REFERENCES layers (id) ON DELETE CASCADE,
      boot TEXT NOT NULL
    ) STRICT;`,
-  // Bytes on disk; measured on first use.
+  // The bytes of a layer on disk, which are measured on first use.
   "ALTER TABLE layers ADD COLUMN size INTEGER;",
   // An image's author and history, in OCI's format.
   "ALTER TABLE images ADD COLUMN origin TEXT;",
   // The time of the cache's last use.
   "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
-  // Every start of an engine needs the unfinished ones, and must not read all finished ones with their requests and results.
+  // Every start of an engine needs the unfinished operations, and must not read all finished ones with their requests and results.
   "CREATE INDEX unfinished_operations ON operations (uuid) WHERE finished_at IS NULL;",
-  // 1 if a sync to the disk has failed since the operation began.
+  // `sync_failed` is 1 if a sync to the disk has failed since the operation began.
   "ALTER TABLE operations ADD COLUMN sync_failed INTEGER NOT NULL DEFAULT 0;",
   // The syncs to the disk that have failed.
   `CREATE TABLE failed_syncs (

@@ -14,7 +14,7 @@ import { keepReserve } from "./prune/room.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
-import { UnreachablePlaces } from "./records/records.ts";
+import { UnreachableSources } from "./records/records.ts";
 import { recover } from "./recovery.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState, OpenBlobSource } from "./state.ts";
@@ -30,7 +30,7 @@ export interface EngineOptions {
    * client in the same process.
    */
   isServer?: boolean;
-  /** True if such clients may make it fetch from its own loopback and link-local addresses. Default: false. */
+  /** True if clients on other machines may make it fetch from its own loopback and link-local addresses. Default: false. */
   allowsLocalFetch?: boolean;
   /** Opens the sources that absent layers are fetched from. Default: `openBlobSource`. */
   openBlobSource?: OpenBlobSource;
@@ -46,7 +46,7 @@ export interface Engine {
   readonly hasChanged: boolean;
   /** The number of operations that this process runs. */
   readonly running: number;
-  /** What requests (`routes/handler.ts`) and calls of this process (`service/engine-service.ts`) work on. */
+  /** The part that serves requests (`routes/handler.ts`) and calls of this process (`service/engine-service.ts`). */
   readonly core: EngineCore;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
@@ -132,7 +132,7 @@ function openState(
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
     layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
-    unreachable: new UnreachablePlaces(clock),
+    unreachable: new UnreachableSources(clock),
     fetches: new Map(),
     trees: new Map(),
     listings: createSingleFlight(),
@@ -144,7 +144,7 @@ function openState(
   };
 }
 
-/** Loads the client of registries only when something is fetched. */
+/** Opens a store of blobs. Loads the client of registries only when something is fetched. */
 const openStore: OpenBlobSource = async (address, dependencies) => {
   const { openBlobSource } = await import("../registry/open-blob-store.ts");
   return openBlobSource(address, dependencies);

@@ -12,18 +12,18 @@ export interface ImportLimits {
 
 export const defaultImportLimits: ImportLimits = { bytes: maxUnpackedBytes, entries: 20_000_000 };
 
-/** Bytes of an image's manifest, index and configuration: the limit of registries and skopeo (containers/image, iolimits). */
-export const maxJsonBytes = 4 * 1024 ** 2;
-/** Layers of one image. Docker makes no more than 127. */
+/** The maximum size of an image's manifest, index and configuration, as in registries and skopeo (containers/image, iolimits). */
+export const maxImageJsonBytes = 4 * 1024 ** 2;
+/** The maximum number of an image's layers. Docker makes no more than 127. */
 export const maxLayers = 1_000;
-/** Entries of an archive: blobs, configurations, and the extra files that old formats have for each layer. */
+/** The maximum number of an archive's entries: blobs, configurations, and the extra files that old formats have for each layer. */
 export const maxArchiveEntries = 50_000;
 
 /** The space that an import has used so far: bytes and entries unpacked, and other bytes `written`. */
 type ImportUsage = Partial<ImportLimits & { written: number }>;
 
 /** The space that an import may use. */
-export interface Budget {
+export interface ImportBudget {
   /** Throws if an image unpacks to more than the limits, or if that and the bytes written need more space than is free. */
   check(used: ImportUsage): void;
 }
@@ -45,7 +45,7 @@ export function measureRoom(image: string, directory: string, limits: ImportLimi
   return { image, directory, limits, freeBytes: bavail * bsize, freeEntries };
 }
 
-/** The check of `Budget`, for a given room. */
+/** Does what `ImportBudget.check` does, for a given room. */
 export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: ImportUsage): void {
   const { image, limits, freeBytes, freeEntries, directory } = room;
   if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
@@ -56,7 +56,7 @@ export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: I
     throw noRoom(image, `the ${freeEntries} files that the file system can still hold`, directory);
 }
 
-export function createBudget(image: string, directory: string, limits: ImportLimits): Budget {
+export function createBudget(image: string, directory: string, limits: ImportLimits): ImportBudget {
   const room = measureRoom(image, directory, limits);
   return { check: (used) => checkRoom(room, used) };
 }
@@ -65,7 +65,7 @@ function tooLarge(image: string, what: string): BoughError {
   return new BoughError(`${image} is not imported: it unpacks to ${what}`);
 }
 
-/** An image does not fit on this machine's disk. The client adds how to free space, as for every import that runs out of it. */
+/** Thrown for an image that does not fit on this machine's disk. The client adds how to free space. */
 export class NoRoomError extends BoughError {}
 
 function noRoom(image: string, what: string, directory: string): NoRoomError {

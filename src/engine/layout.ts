@@ -24,7 +24,7 @@ export interface Layout {
   database: string;
   /** `<layer name>/`: one overlay directory per layer. Every mount has this as its working directory, to keep names short. */
   layers: string;
-  /** `<layer name>/`: what a layer has whose files are not here; see `records/layer-listings.ts`. */
+  /** `<layer name>/`: the listing of an absent layer; see `records/layer-listings.ts`. */
   listings: string;
   /** `<layer name>/`: the blobs of an imported layer, or what they are made of again; see `records/imported-blobs.ts`. */
   blobs: string;
@@ -42,9 +42,9 @@ export interface Layout {
   runtimeTrial: string;
   /** `<owner>`: a lock file of each open engine. */
   locks: string;
-  /** The name of this engine in all that it notes as its own: the boot ID, and an ID of its own. */
+  /** The name under which this engine records what belongs to it: the boot ID, and an ID of its own. */
   owner: string;
-  /** Locks the file of that name in `locks`, until the engine closes. */
+  /** The lock on the file with the owner's name in `locks`, held until the engine closes. */
   lock: Disposable;
   /** `<owner>/`: the files that each open engine is writing or deleting. */
   scratches: string;
@@ -89,16 +89,16 @@ export function makeLayout(directory: string): Layout {
   makeSkeleton(folders.skeleton);
   const lock = lockFile(join(folders.locks, owner));
   const scratch = join(folders.scratches, owner);
-  // Only now: without the lock, another engine would remove it.
+  // The lock comes first: without it, another engine would remove the directory.
   mkdirSync(scratch, { mode: 0o700 });
   const files = { database, runtimeTrial: join(real, "runtime.json") };
   return { directory, realDirectory: real, ...files, ...folders, owner, lock, scratch };
 }
 
-/** Removes the engine's own files. Others take over what can't be removed now. */
+/** Removes the engine's own files. A later engine removes what can't be removed now. */
 export async function closeLayout({ scratch, lock }: Pick<Layout, "scratch" | "lock">): Promise<void> {
   try {
-    // It is nearly always empty, and handing that to another thread would take longer.
+    // It is nearly always empty, and removing it in another thread would take longer.
     rmdirSync(scratch);
   } catch {
     await rm(scratch, { recursive: true, force: true }).catch(() => undefined);
@@ -106,13 +106,13 @@ export async function closeLayout({ scratch, lock }: Pick<Layout, "scratch" | "l
   lock[Symbol.dispose]();
 }
 
-/** True if the engine that has noted something under the name `owner` is open: it has not been closed, and its process is alive. */
+/** Returns true if the engine of this name is open: it has not been closed, and its process is alive. */
 export function isOpen(layout: Pick<Layout, "locks" | "owner">, owner: string): boolean {
   // A name from an edited record must not lead elsewhere.
   return owner === layout.owner || (/^[\w-]+\.[\w-]+$/.test(owner) && isLocked(join(layout.locks, owner)));
 }
 
-/** True if another engine has the same directory open. */
+/** Returns true if another engine has the same directory open. */
 export function hasOtherEngine(layout: Pick<Layout, "locks" | "owner">): boolean {
   return readdirSync(layout.locks).some((owner) => owner !== layout.owner && isOpen(layout, owner));
 }

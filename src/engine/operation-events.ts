@@ -15,7 +15,7 @@ export async function* followEvents(
     if (event !== undefined) yield event;
 }
 
-/** Yields `undefined` for each time without events of `idleMilliseconds`. */
+/** Yields an operation's events, and `undefined` whenever there was none for `idleMilliseconds`. */
 export function readEvents(
   state: EngineState,
   operation: string,

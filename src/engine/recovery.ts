@@ -2,12 +2,12 @@ import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { takeOverLock } from "../lock-file.ts";
-import { RequestError } from "./http/answers.ts";
+import { RequestError } from "./http/responses.ts";
 import { isOpen } from "./layout.ts";
 import {
   dropLostCaches,
-  loseInterruptedCaches,
-  loseUnsyncedCaches,
+  markInterruptedCachesLost,
+  markUnsyncedCachesLost,
   removeOrphanedCaches,
 } from "./records/caches.ts";
 import { removeOrphanedLayers } from "./records/layers.ts";
@@ -25,24 +25,24 @@ import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
 
 /**
- * Cleans up after killed processes: operations, containers, unfinished layers and temporary files. An engine does so before the
- * first request that changes something: one that only reads leaves everything as it is.
+ * Cleans up after killed processes: operations, containers, unfinished layers and temporary files. An engine calls it before the
+ * first request that changes something. An engine that only reads leaves everything as it is.
  */
 export async function recover(state: EngineState, warn: (message: string) => void): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
-  loseInterruptedCaches(state.database, state.layout, state.boot);
-  await dropLost(state, warn);
+  markInterruptedCachesLost(state.database, state.layout, state.boot);
+  await dropLostLayers(state, warn);
   dropLostCaches(state.database, state.layout);
   await removeAbandoned(state);
 }
 
 /** Drops layers that were not completely on the disk when the machine stopped, or when a sync failed. */
-async function dropLost(
+async function dropLostLayers(
   { database, layout, clock }: EngineState,
   warn: (message: string) => void,
 ): Promise<void> {
   if (lostLayers({ database, layout }).length === 0) return;
-  loseUnsyncedCaches(database, clock.now());
+  markUnsyncedCachesLost(database, clock.now());
   const { dropLayers } = await import("./repair.ts");
   const cause =
     layersOfFailedSyncs(database).length > 0 ? "writing to the disk failed" : "the machine stopped";
@@ -100,10 +100,10 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   for (const owner of readdirSync(layout.locks)) takeOverLock(join(layout.locks, owner))?.[Symbol.dispose]();
 }
 
-/** Milliseconds. Opening the engine must not wait for a slow disk; a container that remains stays noted. */
+/** Opening the engine must not wait longer for a slow disk. A container that is still there stays on record. */
 const shortWaitMilliseconds = 500;
 
-/** A container is named after its operation, or after its engine with a further ID: that of a trial. */
+/** Removes containers without a process. A container is named after its operation, or, in a trial, after its engine and a further ID. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));

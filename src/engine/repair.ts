@@ -12,8 +12,8 @@ import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
 
 /**
- * Drops what `checkEngine` has found damaged, with its records. Files count as never uploaded, images as never made. Images that
- * a running operation uses stay. Returns the damage that remains.
+ * Removes what `checkEngine` has found damaged, with its records, as if the files had never been uploaded and the images never been
+ * made. Images that a running operation uses stay. Returns the damage that remains.
  */
 export function repairEngine(directory: string, damage: readonly Damage[]): Promise<Damage[]> {
   if (damage.some(({ kind }) => kind === "database")) return Promise.resolve([...damage]);
@@ -66,11 +66,11 @@ function dropImages(
   own: ReadonlySet<string>,
   inUse: ReadonlySet<string>,
 ): { layers: number[]; kept: Set<string> } {
-  const standsOnDamage = (layer: number) => layerChain(database, layer).some((id) => damaged.has(id));
+  const isBuiltOnDamage = (layer: number) => layerChain(database, layer).some((id) => damaged.has(id));
   const images = database.query<{ uuid: string; layer: number }, []>("SELECT uuid, layer FROM images").all();
-  const doomed = images.filter(({ uuid, layer }) => own.has(uuid) || standsOnDamage(layer));
-  const kept = doomed.filter(({ uuid }) => inUse.has(uuid));
-  for (const { uuid } of doomed) {
+  const damagedImages = images.filter(({ uuid, layer }) => own.has(uuid) || isBuiltOnDamage(layer));
+  const kept = damagedImages.filter(({ uuid }) => inUse.has(uuid));
+  for (const { uuid } of damagedImages) {
     if (inUse.has(uuid)) continue;
     removeTags(database, uuid, undefined);
     remove(database, "images", "uuid", uuid);
@@ -80,12 +80,12 @@ function dropImages(
     .query<{ id: number }, []>("SELECT id FROM layers")
     .all()
     .map(({ id }) => id)
-    .filter((id) => !needed.has(id) && standsOnDamage(id));
+    .filter((id) => !needed.has(id) && isBuiltOnDamage(id));
   for (const id of layers) remove(database, "layers", "id", id);
   return { layers, kept: new Set(kept.map(({ uuid }) => uuid)) };
 }
 
-/** Removes a tag whose image is missing. It may name images for other platforms that are not. */
+/** Removes a tag from images that are missing. It may also name images for other platforms, which stay. */
 function removeLostTag(database: Database, tag: string): void {
   for (const table of tagTables)
     database.query(`DELETE FROM ${table} WHERE tag = ? AND image NOT IN (SELECT uuid FROM images)`).run(tag);

@@ -1,14 +1,14 @@
 import { diskFailing } from "../service/wire/operation.ts";
 import { describeFault, findDiskError, isDiskFull, meansUnwritable } from "./faults.ts";
-import { errorResponse, RequestError } from "./http/answers.ts";
+import { errorResponse, RequestError } from "./http/responses.ts";
 import type { EngineState } from "./state.ts";
 import { MissingProgramError } from "./system/programs.ts";
 
-/** Values of a path's open segments, by name. */
+/** The values of a path's parameters, by name. */
 export type Parameters = Readonly<Record<string, string>>;
 
 /** A request that was matched to a route. */
-export interface Call {
+export interface RoutedRequest {
   state: EngineState;
   request: Request;
   url: URL;
@@ -17,10 +17,10 @@ export interface Call {
 
 export interface Route {
   method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** `:name` stands for one segment. */
+  /** `:name` is a parameter: it matches one segment. */
   path: string;
   /** It also handles `HEAD`, whose response has no body. */
-  answer: (call: Call) => Promise<Response> | Response;
+  respond: (call: RoutedRequest) => Promise<Response> | Response;
 }
 
 /**
@@ -54,17 +54,17 @@ export function makeRouter(
       // Nothing is read from a layer, or built on one, whose loss can't be recorded.
       state.layerSync.recordFailures();
       if (method !== "GET") await prepare();
-      const response = await match.route.answer({ state, request, url, parameters: match.parameters });
+      const response = await match.route.respond({ state, request, url, parameters: match.parameters });
       if (request.method !== "HEAD") return response;
       await response.body?.cancel();
       return new Response(null, { status: response.status, headers: response.headers });
     } catch (error) {
-      return answerFault(error, state);
+      return respondToError(error, state);
     }
   };
 }
 
-function answerFault(error: unknown, state: EngineState): Response {
+function respondToError(error: unknown, state: EngineState): Response {
   const { layout } = state;
   const fault = findDiskError(error, layout);
   const message = describeFault(fault, layout);
@@ -86,7 +86,7 @@ function matchPath(expected: readonly string[], actual: readonly string[]): Para
   return parameters;
 }
 
-/** Returns a UUID or hash in small letters: some clients write them in capitals. Returns other text unchanged. */
+/** Returns a UUID or hash in lower case, since some clients write them in upper case, and other text unchanged. */
 function normalizeId(text: string): string {
   return /^(?:[\da-f-]{36}|[\da-f]{64})$/i.test(text) ? text.toLowerCase() : text;
 }

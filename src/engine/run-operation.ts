@@ -8,18 +8,18 @@ import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault, findDiskError, isDiskFull } from "./faults.ts";
 import { NoRoomError } from "./import-limits.ts";
 import type { Layout } from "./layout.ts";
-import { findImage, requireRecord } from "./records/images.ts";
+import { findImage, requireImageRecord } from "./records/images.ts";
 import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   addOperation,
   describeCompletion,
-  type Failure,
+  type FailedOutcome,
   findOperation,
   finishOperation,
   type Operation,
-  type Outcome,
+  type RecordedOutcome,
   requestCancel,
-  type Success,
+  type SuccessfulOutcome,
 } from "./records/operations.ts";
 import { requireNoFailedSync } from "./records/unsynced-layers.ts";
 import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
@@ -29,7 +29,7 @@ import { stopHelper } from "./system/helper-process.ts";
 interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
-  /** True if it runs a command; `perform` then calls `begin` with the runtime. */
+  /** True if the operation runs a command. `perform` then calls `begin` with the runtime. */
   hasCommand?: boolean;
   /** An image that can't be removed until the operation ends. */
   startImage?: string;
@@ -39,7 +39,7 @@ interface OperationWork {
    * Does the work, in the operation's own `directory`. The function that it returns is called in the transaction that ends the
    * operation, so that its results and its success are recorded together.
    */
-  perform: (run: OperationRun) => Promise<() => Success>;
+  perform: (run: OperationRun) => Promise<() => SuccessfulOutcome>;
 }
 
 export interface OperationRun {
@@ -48,8 +48,7 @@ export interface OperationRun {
   /** Aborted when the operation is cancelled. */
   signal: AbortSignal;
   /**
-   * Writes the start event once the runtime is known. It is the first one, unless layers are fetched before. Only the first call
-   * has an effect.
+   * Writes the start event, once the runtime is known. Only events about fetched layers come before it. Further calls have no effect.
    */
   begin(runtime: ContainerRuntime["name"]): void;
 }
@@ -60,8 +59,8 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   const { perform: _, hasCommand: __, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
   inTransaction(database, () => {
-    if (work.startImage !== undefined) requireRecord(database, work.startImage);
-    for (const image of otherImages) requireRecord(database, image);
+    if (work.startImage !== undefined) requireImageRecord(database, work.startImage);
+    for (const image of otherImages) requireImageRecord(database, image);
     addOperation(database, { ...record, uuid, owner: state.layout.owner, createdAt: clock.now() });
   });
   const cancellation = new AbortController();
@@ -94,7 +93,7 @@ async function run(
     const start = describeStart(startedAt, runtime, work.metadata.hostname);
     state.events.append(uuid, sandboxSpid, "init", start);
   };
-  let outcome: Outcome;
+  let outcome: RecordedOutcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
     if (work.hasCommand === true) state.events.create(uuid);
@@ -102,8 +101,8 @@ async function run(
     const finish = await work.perform({ uuid, directory, signal, begin });
     state.layerSync.recordFailures();
     outcome = inTransaction(database, () => {
-      const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
-      // An image that exists may be that of a command that changed nothing.
+      const result: RecordedOutcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
+      // A result that existed before is that of a command that changed nothing: it is on the disk.
       if (
         result.status === "SUCCESS" &&
         result.image !== undefined &&
@@ -117,7 +116,7 @@ async function run(
     // The directory goes first, since its contents may have filled the disk.
     await removeDirectory();
     await removeOrphanedLayers(state).catch(() => {});
-    const failure: Failure = wasCancelled(state, uuid, signal)
+    const failure: FailedOutcome = wasCancelled(state, uuid, signal)
       ? cancelled
       : failureOf(findDiskError(error, layout), layout);
     recordFailure(state, uuid, failure);
@@ -131,14 +130,14 @@ async function run(
   await removeDirectory();
 }
 
-function failureOf(fault: unknown, layout: Layout): Failure {
+function failureOf(fault: unknown, layout: Layout): FailedOutcome {
   const isFull = isDiskFull(fault) || causeOf(fault, NoRoomError) !== undefined;
   return { status: "FAILED", error: describeFault(fault, layout), isDiskFull: isFull };
 }
 
-const cancelled: Failure = { status: "CANCELLED", error: null };
+const cancelled: FailedOutcome = { status: "CANCELLED", error: null };
 
-/** Returns only what a command in the sandbox can see of its machine anyway: no host path, no host process ID. */
+/** Returns the data of the start event: only what a command in the sandbox can see of its machine anyway, no path or process ID of it. */
 function describeStart(startedAt: number, runtime: string, hostname: unknown): Record<string, unknown> {
   return {
     started_at: new Date(startedAt).toISOString(),
@@ -152,7 +151,7 @@ function describeStart(startedAt: number, runtime: string, hostname: unknown): R
   };
 }
 
-function appendShutdownEvent(state: EngineState, uuid: string, status: Outcome["status"]): void {
+function appendShutdownEvent(state: EngineState, uuid: string, status: RecordedOutcome["status"]): void {
   const stoppedAt = new Date(state.clock.now()).toISOString();
   state.events.append(uuid, sandboxSpid, "shutdown", {
     stopped_at: stoppedAt,
@@ -171,13 +170,13 @@ function attempt(write: () => void): void {
 
 const shutdownReasons = { SUCCESS: "completed", FAILED: "failed", CANCELLED: "cancelled" } as const;
 
-/** True if this process cancelled the operation, or another one did, by a mark in the database and a kill. */
+/** Returns true if this process has cancelled the operation, or another one has, with a flag in the database and a kill. */
 function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): boolean {
   return signal.aborted || findOperation(state.database, uuid)?.cancelRequested === true;
 }
 
 /** Records a failure. If even that can't be written, this process keeps the outcome in memory. */
-function recordFailure(state: EngineState, uuid: string, failure: Failure): void {
+function recordFailure(state: EngineState, uuid: string, failure: FailedOutcome): void {
   try {
     finishOperation(state.database, uuid, failure, state.clock.now());
   } catch {
@@ -190,12 +189,12 @@ export function cancelOperation(state: EngineState, operation: Operation): void 
   requestCancel(state.database, operation.uuid);
   const own = state.running.get(operation.uuid);
   if (own !== undefined) own.cancel();
-  // At once, unless that process is in another PID namespace.
+  // This ends it at once, unless its process is in another PID namespace.
   else stopHelper(join(state.layout.operations, operation.uuid));
 }
 
-/** Milliseconds between two looks at the record of an operation. */
-const interval = 500;
+/** The time between two reads of an operation's record. */
+const pollMilliseconds = 500;
 
 /** Calls `cancel` once another process has asked for the end of an operation that this one runs, until `ended` is aborted. */
 async function awaitCancelRequest(
@@ -205,7 +204,7 @@ async function awaitCancelRequest(
   cancel: () => void,
 ): Promise<void> {
   try {
-    do await clock.sleep(interval, ended);
+    do await clock.sleep(pollMilliseconds, ended);
     while (findOperation(database, uuid)?.cancelRequested === false);
     cancel();
   } catch {

@@ -7,8 +7,8 @@ import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
-import type { Failure } from "./records/operations.ts";
-import type { UnreachablePlaces } from "./records/records.ts";
+import type { FailedOutcome } from "./records/operations.ts";
+import type { UnreachableSources } from "./records/records.ts";
 import type { LayerTree } from "./sandbox/root/layer-tree.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
@@ -23,10 +23,10 @@ export interface EngineState extends SandboxHost {
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
-  unreachable: UnreachablePlaces;
-  /** Trees of images, by their uppermost layers; the one used last comes last. */
+  unreachable: UnreachableSources;
+  /** Trees of images, by their uppermost layers, the least recently used first. */
   trees: Map<number, LayerTree>;
-  /** The layers that are being fetched, each with the fetch that brings it. */
+  /** The fetch of each layer that is being fetched. */
   fetches: Map<number, LayerFetch>;
   /** Listings that are being made, by layer. */
   listings: SingleFlight<boolean>;
@@ -41,22 +41,22 @@ export interface EngineState extends SandboxHost {
   /** The processes of the instances among them. */
   instances: Map<string, InstanceProcesses>;
   /** Outcomes of operations that could not be recorded, for example on a full disk. */
-  unrecorded: Map<string, Failure>;
+  unrecorded: Map<string, FailedOutcome>;
   /** Aborted when the engine is closed. */
   closing: AbortSignal;
 }
 
-/** Somebody who waits for absent layers. */
+/** An operation or request that waits for absent layers. */
 export interface FetchWaiter {
   signal: AbortSignal;
   report: (message: string) => void;
 }
 
-/** A fetch of absent layers; it goes on while somebody waits for it. */
+/** A fetch of absent layers, which continues as long as something waits for it. */
 export interface LayerFetch {
   /**
-   * Returns "not fetched" if some of the layers are unreachable, which is noted, or if it was about to end. Rejects for other
-   * failures.
+   * Resolves to "not fetched" if some of the layers are unreachable, which is then recorded, or if the fetch was about to end.
+   * Rejects for other failures.
    */
   join(waiter: FetchWaiter): Promise<"fetched" | "not fetched">;
 }

@@ -139,7 +139,7 @@ export function detectLayerCompression(beginning: Uint8Array, name: string): Com
 }
 
 /** Returns the first bytes of a stream, by which its compression is detected, and the whole stream. */
-export async function peek(
+export async function peekBeginning(
   content: AsyncIterable<Uint8Array>,
 ): Promise<{ bytes: AsyncIterable<Uint8Array>; beginning: Uint8Array }> {
   const chunks = content[Symbol.asyncIterator]();

@@ -194,7 +194,7 @@ export function fileHeader(
   { path, link, size, ...owned }: { path: string; link?: string | undefined; size: number } & FileAttributes,
   date: Date,
 ): Uint8Array<ArrayBuffer> {
-  const file = { name: cut(path), ...owned, modified: secondsOf(date) };
+  const file = { name: cut(path), ...owned, modified: epochSeconds(date) };
   return new Uint8Array(
     Buffer.concat([
       longName("L", path, date),
@@ -218,7 +218,7 @@ function longName(flag: "L" | "K", name: string, date: Date): Uint8Array {
   const size = bytes.byteLength;
   if (size <= maxNameBytes + 1) return bytes.subarray(0, 0);
   const owned = { mode: 0o644, uid: 0, gid: 0 };
-  const header = { name: Buffer.from("././@LongLink"), flag, ...owned, size, modified: secondsOf(date) };
+  const header = { name: Buffer.from("././@LongLink"), flag, ...owned, size, modified: epochSeconds(date) };
   return Buffer.concat([writeHeader(header), bytes, new Uint8Array(padding(size))]);
 }
 
@@ -231,6 +231,6 @@ function cut(name: string): Uint8Array {
 /** The number of bytes after the last entry that end an archive. */
 export const endBytes = 2 * blockBytes;
 
-export function secondsOf(date: Date): number {
+export function epochSeconds(date: Date): number {
   return Math.max(0, Math.floor(date.getTime() / 1000));
 }

@@ -7,7 +7,7 @@ import { openDatabase } from "../../src/database.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
 import { migrations } from "../../src/engine/engine-directory.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
-import { lostLayers, noteFailedSync, noteSynced } from "../../src/engine/records/unsynced-layers.ts";
+import { lostLayers, recordFailedSync, recordSynced } from "../../src/engine/records/unsynced-layers.ts";
 import { HostFiles } from "../../src/service/wire/file.ts";
 import { openInput } from "../support/engine.ts";
 import { failFirst, lost, manySmall, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
@@ -23,7 +23,7 @@ const dropped =
 
 test("a lost layer that could not be removed is damage, and the next engine drops it", async () => {
   const { engine, base, image } = await engines.openWithLayer();
-  engines.inDatabase((database) => noteFailedSync(database, { layers: [], startedAt: Date.now() }));
+  engines.inDatabase((database) => recordFailedSync(database, { layers: [], startedAt: Date.now() }));
   await engine.close();
   const { damage } = await checkEngine(engines.directory, {
     signal: new AbortController().signal,
@@ -142,9 +142,9 @@ test("layers that another process noted as synced since the error are lost", () 
   add(1, 100);
   add(2, 100);
   add(3, 200);
-  noteFailedSync(database, { layers: [2], startedAt: 150 });
+  recordFailedSync(database, { layers: [2], startedAt: 150 });
   expect(lostLayers({ database, layout })).toEqual([2, 3]);
-  noteSynced(database, [2, 3], "this boot");
+  recordSynced(database, [2, 3], "this boot");
   expect(lostLayers({ database, layout })).toEqual([2, 3]);
   database.close();
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "b
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeFault, describeUnusable, findDiskError } from "../../src/engine/faults.ts";
+import { describeFault, findDiskError, unusableDirectoryError } from "../../src/engine/faults.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { makeRouter } from "../../src/engine/router.ts";
 import type { EngineState } from "../../src/engine/state.ts";
@@ -56,17 +56,17 @@ describe.each<[string, Error, string, number]>([
 ])("a disk that is %s", (_, error, message, status) => {
   test("is named", async () => {
     expect(describeFault(error, place)).toBe(message);
-    const unusable = describeUnusable(error, "/e");
+    const unusable = unusableDirectoryError(error, "/e");
     expect(unusable.message).toBe(`the engine's directory /e cannot be used: ${message}`);
     expect(unusable.hint === undefined).toBe(message.includes(advice) && !message.includes("read-only"));
   });
 
   test("has a status with which a client does not repeat what can't work, and a reason if it is not full", async () => {
-    const answer = () => {
+    const respond = () => {
       throw error;
     };
     const state = { layout: place, layerSync: { recordFailures: () => {} } } as EngineState;
-    const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }], async () => {});
+    const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", respond }], async () => {});
     const response = await ask(new Request("http://engine/v1/x"));
     // The directory does not exist, which says nothing about the disk.
     const reason = message.includes(advice) ? { reason: "disk_failing" } : {};

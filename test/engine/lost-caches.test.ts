@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { noteFailedSync } from "../../src/engine/records/unsynced-layers.ts";
+import { recordFailedSync } from "../../src/engine/records/unsynced-layers.ts";
 import type { InstanceMount } from "../../src/service/wire/mount.ts";
 import { openInput, type TestEngine } from "../support/engine.ts";
 import { failFirst, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
@@ -28,7 +28,7 @@ test("a cache used since the last layer on the disk starts anew after a failed s
   const { image = "" } = await engine.run(base, "echo > /kept");
   expect(await engine.engine.settle?.(image)).toBe(true);
   await fill(engine, base, "new", "exit 3");
-  engines.inDatabase((database) => noteFailedSync(database, { layers: [], startedAt: Date.now() + 1 }));
+  engines.inDatabase((database) => recordFailedSync(database, { layers: [], startedAt: Date.now() + 1 }));
   expect(await read(engine, base, "old")).toBe("old\n");
   expect(await read(engine, base, "new")).toEqual(gone);
   await engine.engine.close();

@@ -7,11 +7,11 @@ import { migrations } from "../../src/engine/engine-directory.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { linkKnownBlobs } from "../../src/engine/records/imported-blobs.ts";
 import { addOperation } from "../../src/engine/records/operations.ts";
-import { noteFailedSync } from "../../src/engine/records/unsynced-layers.ts";
+import { recordFailedSync } from "../../src/engine/records/unsynced-layers.ts";
 import { createLayerCheck } from "../../src/engine/records/whole-layers.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { keepLayers } from "../../src/engine/unpack/import-image.ts";
-import { placesOf } from "../../src/engine/unpack/unpack-layers.ts";
+import { unpackedPaths } from "../../src/engine/unpack/unpack-layers.ts";
 import { bootId } from "../../src/lock-file.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 import { failFirst, lost, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
@@ -128,13 +128,14 @@ test("an import that began before a failed sync does not restore another import'
     return { uuid, directory: join(layout.operations, uuid), marks: new Map() };
   };
   const keep = (run: ReturnType<typeof begin>) => {
-    for (const place of Object.values(placesOf(run.directory, group))) mkdirSync(place, { recursive: true });
+    for (const place of Object.values(unpackedPaths(run.directory, group)))
+      mkdirSync(place, { recursive: true });
     return keepLayers(state, [group], run, 0);
   };
   const slow = begin();
   const layer = keep(begin());
   expect(createLayerCheck(state)(layer)).toBe(true);
-  noteFailedSync(database, { layers: [], startedAt: 0 });
+  recordFailedSync(database, { layers: [], startedAt: 0 });
   expect(keep(slow)).toBe(layer);
   expect(createLayerCheck(state)(layer)).toBe(false);
   expect(keep(begin())).toBe(layer);
@@ -153,7 +154,7 @@ test("the blobs of a lost base are fetched again", async () => {
     return readdirSync(directory).length;
   };
   expect(linked()).toBe(1);
-  noteFailedSync(database, { layers: [], startedAt: 0 });
+  recordFailedSync(database, { layers: [], startedAt: 0 });
   expect(linked()).toBe(0);
   database.close();
 });

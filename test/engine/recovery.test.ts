@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
-import { noteContainer } from "../../src/engine/sandbox/containers.ts";
+import { recordContainer } from "../../src/engine/sandbox/containers.ts";
 import { containerParent, ownHierarchies } from "../../src/engine/sandbox/limits/controllers.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
@@ -167,7 +167,7 @@ test.each([
   // The directory makes the group as busy as a process in it that waits for the disk.
   mkdirSync(join(group, "held"), { recursive: true });
   const layout = makeLayout(directory);
-  noteContainer(layout, name, { pids: group });
+  recordContainer(layout, name, { pids: group });
   slept = 0;
   const engine = await open();
   // Each command that changes something waits for this removal, so the wait is limited.

@@ -1,5 +1,10 @@
 /** Reads a layer's archive: a hash of it, and one of each file. */
-import { type Compression, decompress, detectLayerCompression, peek } from "../../image/compression.ts";
+import {
+  type Compression,
+  decompress,
+  detectLayerCompression,
+  peekBeginning,
+} from "../../image/compression.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
 import type { HashedFile } from "./shared-files.ts";
@@ -61,7 +66,7 @@ async function hashOf(entry: TarEntry): Promise<Pick<HashedFile, "high" | "low">
 }
 
 async function plainOf(content: AsyncIterable<Uint8Array>, name: string): Promise<AsyncIterable<Uint8Array>> {
-  const { beginning, bytes } = await peek(content);
+  const { beginning, bytes } = await peekBeginning(content);
   const compression: Compression = detectLayerCompression(beginning, name);
   return decompress(bytes, compression, name);
 }

@@ -6,7 +6,7 @@ import type { Layout } from "../layout.ts";
 import { layerChain } from "../records/layers.ts";
 import { parseObject } from "../records/records.ts";
 import {
-  add,
+  addDamage,
   type CheckRun,
   checkFiles,
   checkLayers,
@@ -14,8 +14,8 @@ import {
   emptyReport,
   findFileProblem,
   findPlaceProblem,
-  listFiles,
-  listLayers,
+  recordedFiles,
+  recordedLayers,
 } from "./contents.ts";
 
 interface EngineCheckOptions {
@@ -38,7 +38,7 @@ export async function checkEngine(
     const damage = damageOf(error);
     if (damage === undefined) throw error;
     const report = emptyReport();
-    add({ report }, { kind: "database", name: "engine.db", problem: damage.message });
+    addDamage({ report }, { kind: "database", name: "engine.db", problem: damage.message });
     return report;
   }
 }
@@ -48,15 +48,15 @@ export function checkQuickly(directory: string): Promise<EngineCheckReport> {
   return withEngineDirectory(directory, (database, layout) => {
     const report = emptyReport();
     const run = { database, layout, report };
-    for (const file of listFiles(database)) {
+    for (const file of recordedFiles(database)) {
       report.files++;
       const problem = findFileProblem(layout, file);
-      if (problem !== undefined) add(run, { kind: "file", name: file.sha256, problem });
+      if (problem !== undefined) addDamage(run, { kind: "file", name: file.sha256, problem });
     }
-    for (const layer of listLayers(database)) {
+    for (const layer of recordedLayers(database)) {
       report.layers++;
       const problem = findPlaceProblem(run, layer, { countsUnknown: false });
-      if (problem !== undefined) add(run, { kind: "layer", name: layer.id.toString(36), problem });
+      if (problem !== undefined) addDamage(run, { kind: "layer", name: layer.id.toString(36), problem });
     }
     checkImages(run);
     return report;
@@ -83,7 +83,7 @@ async function checkAll(
 function checkDatabase(run: CheckRun): void {
   const rows = run.database.query<{ integrity_check: string }, []>("PRAGMA integrity_check(10)").all();
   for (const { integrity_check: problem } of rows)
-    if (problem !== "ok") add(run, { kind: "database", name: "engine.db", problem });
+    if (problem !== "ok") addDamage(run, { kind: "database", name: "engine.db", problem });
 }
 
 /** Checks the records of images and tags, and adds to each damaged layer the images that are built on it. */
@@ -106,7 +106,7 @@ function checkImages(run: Omit<CheckRun, "pace">): void {
     const found = chain.map((id) => layers.get(id)).filter((damage) => damage !== undefined);
     if (chain.length === 0 || parseObject(config) === undefined) {
       const problem = chain.length === 0 ? "its layer has no record" : "its record is damaged";
-      found.push(add(run, { kind: "image", name: uuid, problem }));
+      found.push(addDamage(run, { kind: "image", name: uuid, problem }));
     }
     for (const damage of found) {
       damage.images.push(uuid);
@@ -119,5 +119,5 @@ function checkImages(run: Omit<CheckRun, "pace">): void {
     )
     .all();
   for (const { tag, image } of lost)
-    add(run, { kind: "tag", name: tag, problem: `there is no image ${image}` }).tags.push(tag);
+    addDamage(run, { kind: "tag", name: tag, problem: `there is no image ${image}` }).tags.push(tag);
 }

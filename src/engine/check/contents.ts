@@ -21,7 +21,7 @@ interface LayerRow extends CheckedLayer {
   fingerprint: string | null;
 }
 
-export function listLayers(database: Database): LayerRow[] {
+export function recordedLayers(database: Database): LayerRow[] {
   return database
     .query<LayerRow, []>("SELECT id, parent, depth, marks, fingerprint FROM layers ORDER BY id")
     .all();
@@ -44,14 +44,14 @@ export function findPlaceProblem(
 export async function checkLayers(run: CheckRun): Promise<void> {
   const { database, report } = run;
   const lost = new Set(lostLayers(run));
-  for (const layer of listLayers(database)) {
+  for (const layer of recordedLayers(database)) {
     report.layers++;
     const problem =
       findPlaceProblem(run, layer, { countsUnknown: true }) ??
       (lost.has(layer.id) ? "it was not completely written to the disk" : undefined) ??
       (isAbsent(database, layer.id) ? undefined : await findContentProblem(run, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)
-      add(run, { kind: "layer", name: layer.id.toString(36), problem });
+      addDamage(run, { kind: "layer", name: layer.id.toString(36), problem });
     await checkBlobs(run, layer);
   }
 }
@@ -67,7 +67,7 @@ async function checkBlobs(run: CheckRun, { id }: CheckedLayer): Promise<void> {
         ? await findByteProblem(run, path, hexOf(digest))
         : await findSplitProblem(run, path, layerDirectory(layout, id), digest);
   if (problem !== undefined && findLayer(database, id) !== undefined)
-    add(run, { kind: "blob", name: id.toString(36), problem });
+    addDamage(run, { kind: "blob", name: id.toString(36), problem });
 }
 
 async function findSplitProblem(
@@ -154,7 +154,7 @@ interface FileRow {
   size: number;
 }
 
-export function listFiles(database: Database): FileRow[] {
+export function recordedFiles(database: Database): FileRow[] {
   return database.query<FileRow, []>("SELECT sha256, size FROM files").all();
 }
 
@@ -171,14 +171,14 @@ export async function checkFiles(run: CheckRun): Promise<void> {
   const isRecorded = database.query<{ found: number }, [string]>(
     "SELECT 1 AS found FROM files WHERE sha256 = ?",
   );
-  for (const file of listFiles(database)) {
+  for (const file of recordedFiles(database)) {
     report.files++;
     const problem =
       findFileProblem(layout, file) ??
       (await findByteProblem(run, filePath(layout, file.sha256), file.sha256));
     // The file may have been pruned meanwhile.
     if (problem !== undefined && isRecorded.get(file.sha256) !== null)
-      add(run, { kind: "file", name: file.sha256, problem });
+      addDamage(run, { kind: "file", name: file.sha256, problem });
   }
 }
 
@@ -215,7 +215,7 @@ export interface EngineCheckReport {
   damage: Damage[];
 }
 
-/** What a check of an engine needs, and the report that it adds to. */
+/** The data of an engine that is checked, and the report to which a check adds. */
 export interface CheckRun {
   database: Database;
   layout: Layout;
@@ -228,7 +228,7 @@ export function emptyReport(): EngineCheckReport {
 }
 
 /** Adds damage to the report, and returns it. */
-export function add(
+export function addDamage(
   { report }: Pick<CheckRun, "report">,
   { kind, name, problem }: Pick<Damage, "kind" | "name" | "problem">,
 ): Damage {

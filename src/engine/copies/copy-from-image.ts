@@ -5,10 +5,10 @@ import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
 import { namesOf } from "../../paths/path-resolution.ts";
-import type { EarlySync } from "../records/layer-sync.ts";
+import type { BackgroundSync } from "../records/layer-sync.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "../sandbox/root/layer-tree.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
-import { joinPath, type Path, typeOf } from "../system/path.ts";
+import { entryType, joinPath, type Path } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { type SelectedSource, textOf } from "./copy-spec.ts";
 import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
@@ -66,7 +66,7 @@ export async function copyFromImage(
   const parts = namesOf(source.path);
   const found = from.find(from.enterPath(parts.slice(0, -1).join("/")), parts.at(-1) ?? "");
   if (found === undefined) throw new BoughError(`${JSON.stringify(source.path)}: not found`);
-  const entry = { ...found, name, type: typeOf(found.stats) };
+  const entry = { ...found, name, type: entryType(found.stats) };
   const directory = makeParents(to, path.slice(0, -1), made);
   await copier.copyEntry(entry, { directory, isNew: false });
   await copier.finish();
@@ -77,12 +77,12 @@ function makeParents(to: UpperTree, names: readonly string[], made: MadeDirector
 }
 
 /** Returns the type of the entry at resolved names, `undefined` if there is none. */
-function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof typeOf> | undefined {
+function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof entryType> | undefined {
   let directory = to.root;
   for (const [index, name] of names.entries()) {
     const found = to.find(directory, name);
     if (found === undefined) return undefined;
-    if (index === names.length - 1) return typeOf(found.stats);
+    if (index === names.length - 1) return entryType(found.stats);
     if (!found.stats.isDirectory()) return undefined;
     directory = to.enter(directory, name);
   }
@@ -108,7 +108,7 @@ interface ImageCopyJob {
   /** Without it, each file is copied. */
   links?: { policy: LinkPolicy; linker: Linker };
   pace: Pace;
-  early?: EarlySync;
+  early?: BackgroundSync;
 }
 
 /** So many directories' metadata is kept in memory at once. */
@@ -120,7 +120,7 @@ class ImageCopier {
   readonly #to: UpperTree;
   readonly #links: ImageCopyJob["links"];
   readonly #pace: Pace;
-  readonly #early: EarlySync | undefined;
+  readonly #early: BackgroundSync | undefined;
   readonly #owner: Ids | undefined;
   readonly #changeMode: ModeChange | undefined;
   /** Copies of hard-linked files, by the original's inode. */

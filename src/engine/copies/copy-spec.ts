@@ -6,18 +6,18 @@ import type { Rule } from "../../context/patterns/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageTree, type ResolvedSource, resolveCopySources } from "../../image/copy-sources.ts";
 import { createdDirectoryMode, type ModeChange, parseMode } from "../../image/file-mode.ts";
-import { RequestError } from "../http/answers.ts";
 import {
   asFields,
-  type Fields,
   optionalBoolean,
   optionalString,
   optionalStrings,
+  type RequestFields,
   readString,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../http/fields.ts";
-import { readId, refuseNul } from "../processes/exec-spec.ts";
+import { RequestError } from "../http/responses.ts";
+import { optionalId, refuseNul } from "../processes/exec-spec.ts";
 import type { Path } from "../system/path.ts";
 import type { Ids } from "./upper-tree.ts";
 
@@ -32,7 +32,7 @@ export interface ImageCopySpec extends Selection {
   /** The mode of directories that the copy makes; `undefined`: the usual one. */
   directoryMode: number | undefined;
   /** The request's own fields, for the operation's record. */
-  request: Fields;
+  request: RequestFields;
 }
 
 const selectionFields = ["sources", "parents", "exclude"] as const;
@@ -46,15 +46,15 @@ export function readCopies(value: unknown): ImageCopySpec[] {
   );
 }
 
-function readCopy(fields: Fields, name: string): ImageCopySpec {
+function readCopy(fields: RequestFields, name: string): ImageCopySpec {
   const known = [...selectionFields, "image", "destination", "uid", "gid", "chmod"];
-  refuseUnknown(fields, known, name);
+  refuseUnknownFields(fields, known, name);
   return within(name, () => {
     const destination = readString(fields, "destination");
     if (!destination.startsWith("/")) refuse("destination", "must be an absolute path");
     refuseNul("destination", [destination]);
-    const uid = readId(fields, "uid");
-    const gid = readId(fields, "gid");
+    const uid = optionalId(fields, "uid");
+    const gid = optionalId(fields, "gid");
     const chmod = optionalString(fields, "chmod");
     return {
       ...readSelection(fields),
@@ -70,13 +70,13 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
 }
 
 /** Reads the body of `POST /v1/inspect/{image}/digest`. */
-export function readSelectionBody(fields: Fields): Selection {
-  refuseUnknown(fields, selectionFields);
+export function readSelectionBody(fields: RequestFields): Selection {
+  refuseUnknownFields(fields, selectionFields);
   return within("", () => readSelection(fields));
 }
 
 /** Checks what `POST /v1/inspect/{image}/digest` and a copy select. */
-function readSelection(fields: Fields): Selection {
+function readSelection(fields: RequestFields): Selection {
   const sources = optionalStrings(fields, "sources") ?? refuse("sources", "is missing");
   if (sources.length === 0) refuse("sources", "must not be empty");
   const exclude = optionalStrings(fields, "exclude") ?? [];

@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { namesOf } from "../../paths/path-resolution.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Image } from "../records/images.ts";
 import {
   imageTreeOf,
@@ -13,7 +13,7 @@ import {
   type MergedEntry,
 } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
-import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "../system/path.ts";
+import { entryType, joinPath, type Path, pathBytes, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import { type Selection, selectSources, textOf } from "./copy-spec.ts";
 import { openLayerTree } from "./fill-upper.ts";
@@ -34,7 +34,7 @@ async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace
     if (type === "directory")
       await withinPathLimit(path, () => digest.addChildren(tree.enterPath(path), "", filters));
     else if (found !== undefined)
-      await digest.addEntry({ ...found, name, type: typeOf(found.stats) }, name, found.stats);
+      await digest.addEntry({ ...found, name, type: entryType(found.stats) }, name, found.stats);
   }
   return digest.end();
 }
@@ -79,7 +79,7 @@ class SelectionDigest {
   async addChildren(directory: MergedDirectory, path: Path, filters: readonly Filter[]): Promise<void> {
     const entries = this.#tree
       .list(directory)
-      .sort((one, other) => Buffer.compare(bytesOf(one.name), bytesOf(other.name)));
+      .sort((one, other) => Buffer.compare(pathBytes(one.name), pathBytes(other.name)));
     for (const entry of entries) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
@@ -98,7 +98,7 @@ class SelectionDigest {
     const attributes = readAttributes(path)
       .map((attribute) => [attribute.name, attribute.value.toString("hex")])
       .sort(([one = ""], [other = ""]) => (one < other ? -1 : 1));
-    const row = [bytesOf(name).toString("latin1"), stats.mode, stats.uid, stats.gid, attributes];
+    const row = [pathBytes(name).toString("latin1"), stats.mode, stats.uid, stats.gid, attributes];
     if (type === "symlink") this.#row([...row, readlinkSync(path, "buffer").toString("latin1")]);
     else if (type === "other") this.#row([...row, stats.rdev]);
     else if (type === "directory") this.#row(row);
@@ -106,7 +106,7 @@ class SelectionDigest {
       const known = stats.nlink > 1 ? this.#named.get(stats.ino) : undefined;
       if (stats.nlink > 1 && known === undefined) this.#named.set(stats.ino, name);
       const isLink = known !== undefined;
-      this.#row([...row, isLink ? ["link", bytesOf(known).toString("latin1")] : stats.size]);
+      this.#row([...row, isLink ? ["link", pathBytes(known).toString("latin1")] : stats.size]);
       if (!isLink) await this.#addContent(path);
     }
   }

@@ -1,10 +1,17 @@
 import type { Database } from "bun:sqlite";
 import { createPace } from "../../pace.ts";
 import type { ExtendedAttributes, HostFile, SpecialKind } from "../../service/wire/file.ts";
-import { RequestError } from "../http/answers.ts";
-import { asFields, type Fields, optionalBoolean, readString, refuse, refuseUnknown } from "../http/fields.ts";
+import {
+  asFields,
+  optionalBoolean,
+  type RequestFields,
+  readString,
+  refuse,
+  refuseUnknownFields,
+} from "../http/fields.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Layout } from "../layout.ts";
-import { readId, refuseNul } from "../processes/exec-spec.ts";
+import { optionalId, refuseNul } from "../processes/exec-spec.ts";
 import { filePath, findFile } from "../records/files.ts";
 import { deviceNumber } from "../system/xattrs.ts";
 
@@ -20,7 +27,11 @@ export function* placedFiles(files: Iterable<HostFile>, layout: Layout): Generat
 }
 
 /** Reads the field `files` of a request: the files that are copied before its command starts. */
-export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<PlacedUpload[]> {
+export async function readFiles(
+  fields: RequestFields,
+  database: Database,
+  layout: Layout,
+): Promise<PlacedUpload[]> {
   // A large context has very many files, and each needs a disk access.
   const pace = createPace(undefined);
   const files: PlacedUpload[] = [];
@@ -35,7 +46,7 @@ function readFile(destination: string, value: unknown, database: Database, layou
   const name = `files[${JSON.stringify(destination)}]`;
   requireFilePath(destination, name);
   const file = asFields(value, name);
-  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime", "links", "attributes", "replaces"], name);
+  refuseUnknownFields(file, ["uuid", "uid", "gid", "mode", "mtime", "links", "attributes", "replaces"], name);
   const uuid = readString(file, "uuid");
   const stored = findFile(database, layout, "uuid", uuid);
   if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
@@ -45,8 +56,8 @@ function readFile(destination: string, value: unknown, database: Database, layou
     path: filePath(layout, stored.sha256),
     sha256: stored.sha256,
     size: stored.size,
-    uid: readId(file, "uid") ?? 0,
-    gid: readId(file, "gid") ?? 0,
+    uid: optionalId(file, "uid") ?? 0,
+    gid: optionalId(file, "gid") ?? 0,
     mode: readMode(file.mode ?? "0644", name),
     mtime: undefined,
     ...readAttributeFields(file, name),
@@ -102,7 +113,7 @@ export interface PlacedAttributes {
   replaces?: true | undefined;
 }
 
-function readAttributeFields(fields: Fields, name: string): PlacedAttributes {
+function readAttributeFields(fields: RequestFields, name: string): PlacedAttributes {
   const mtime = readTime(fields.mtime ?? undefined, name);
   return {
     ...(mtime !== undefined && { mtime }),
@@ -133,7 +144,7 @@ export type PlacedEntry = { path: string; uid: number; gid: number } & PlacedAtt
   );
 
 /** Reads the field `entries` of a request. Sorts by path, so that a directory comes before its contents. */
-export function readEntries(fields: Fields): PlacedEntry[] {
+export function readEntries(fields: RequestFields): PlacedEntry[] {
   return Object.entries(fields)
     .map(([path, value]) => readEntry(path, value))
     .sort((one, other) => (one.path < other.path ? -1 : 1));
@@ -147,11 +158,11 @@ function readEntry(path: string, value: unknown): PlacedEntry {
   refuseNul(name, [path]);
   const fields = asFields(value, name);
   const known = ["type", "uid", "gid", "mode", "target", "mtime", "attributes", "replaces"];
-  refuseUnknown(fields, [...known, "kind", "major", "minor"], name);
+  refuseUnknownFields(fields, [...known, "kind", "major", "minor"], name);
   const owned = {
     path,
-    uid: readId(fields, "uid") ?? 0,
-    gid: readId(fields, "gid") ?? 0,
+    uid: optionalId(fields, "uid") ?? 0,
+    gid: optionalId(fields, "gid") ?? 0,
     ...readAttributeFields(fields, name),
   };
   switch (fields.type) {
@@ -171,7 +182,7 @@ function readEntry(path: string, value: unknown): PlacedEntry {
   }
 }
 
-function readKind(fields: Fields, name: string): SpecialKind {
+function readKind(fields: RequestFields, name: string): SpecialKind {
   const { kind, major, minor } = fields;
   if (kind === "pipe") return { kind };
   if (kind !== "character-device" && kind !== "block-device")

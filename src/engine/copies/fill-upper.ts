@@ -4,7 +4,7 @@ import { absentLayersOf } from "../records/absent-layers.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import type { LayerFileDigests } from "../records/layer-file-digests.ts";
 import { lookupDirectory } from "../records/layer-listings.ts";
-import { EarlySync } from "../records/layer-sync.ts";
+import { BackgroundSync } from "../records/layer-sync.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { imageTreeOf, LayerTree } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
@@ -52,7 +52,7 @@ export async function fillUpper(
   const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
   const setTimes = await placeEntries(to, spec.entries, pace);
-  const early = new EarlySync(state.layerSync);
+  const early = new BackgroundSync(state.layerSync);
   await placeFiles(to, spec.files, pace, { early });
   const layers = base.root.map(({ layer }) => layer);
   // Other files, and a command, could replace what has been placed.

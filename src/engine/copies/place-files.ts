@@ -4,7 +4,7 @@ import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
-import type { EarlySync } from "../records/layer-sync.ts";
+import type { BackgroundSync } from "../records/layer-sync.ts";
 import type { Path } from "../system/path.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
@@ -35,7 +35,7 @@ export async function placeFiles(
   to: UpperTree,
   files: Iterable<PlacedFile>,
   pace: Pace,
-  { early, reuse }: { early?: EarlySync; reuse?: FileReuse | undefined } = {},
+  { early, reuse }: { early?: BackgroundSync; reuse?: FileReuse | undefined } = {},
 ): Promise<void> {
   let directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
@@ -169,7 +169,7 @@ const minBatchFiles = 32;
 function createFileCopier(
   pace: Pace,
   report: (file: PlacedFile, problem: CopyProblem) => void,
-  early?: EarlySync,
+  early?: BackgroundSync,
 ): FileCopier {
   const sharing = createBatchSharing<CopyJob, CopyProblem>(pace, {
     program: "./engine/copies/copy-thread.ts",

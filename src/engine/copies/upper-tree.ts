@@ -15,7 +15,7 @@ import { directoryMode } from "../../image/file-mode.ts";
 import type { LayerTree, MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import { lookUp, resolutionInImage } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
-import { joinPath, keyOf, type Path } from "../system/path.ts";
+import { joinPath, type Path, pathKey } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
 
@@ -70,7 +70,7 @@ export class UpperTree {
 
   /** Returns an existing directory. */
   enter(directory: UpperDirectory, name: Path): UpperDirectory {
-    const key = keyOf(name);
+    const key = pathKey(name);
     const known = directory.children.get(key);
     if (known !== undefined) return known;
     const path = joinPath(directory.path, name);
@@ -85,7 +85,7 @@ export class UpperTree {
     const path = joinPath(directory.path, name);
     mkdirSync(path);
     const place = { parent: directory, path, inside: insideOf(directory, name), lower: [], isUpper: true };
-    return remember(place, keyOf(name));
+    return remember(place, pathKey(name));
   }
 
   /** Makes `directory` in the upper directory, with the attributes that it has in the layers. */
@@ -109,7 +109,7 @@ export class UpperTree {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
     if (lookUp(path) !== undefined) rmSync(path, { recursive: true });
-    directory.children.delete(keyOf(name));
+    directory.children.delete(pathKey(name));
     return path;
   }
 

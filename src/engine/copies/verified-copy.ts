@@ -5,7 +5,7 @@ import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
-import { bytesOf, type Path } from "../system/path.ts";
+import { type Path, pathBytes } from "../system/path.ts";
 import type { Problems } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
@@ -155,7 +155,7 @@ const buffer = Buffer.allocUnsafe(maxBufferedBytes);
 /** Copies bytes to a new file. A large one shares its blocks with the original if the file system can do that. */
 export function copyContent(from: Path, to: Path, size: number): Promise<void> | undefined {
   if (size > maxBufferedBytes)
-    return copyFile(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    return copyFile(pathBytes(from), pathBytes(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   const target = openSync(to, creating, 0o600);
   if (size === 0) {
     closeSync(target);

@@ -3,9 +3,9 @@ import { hexOf } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
 import { streamOf } from "../../streams.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { contentDigestOf } from "../import/image-config.ts";
-import { absentBlobs, noteForged, placesOf } from "../records/absent-layers.ts";
+import { absentBlobs, blobSources, recordForged } from "../records/absent-layers.ts";
 import { findImage, requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
@@ -79,7 +79,7 @@ async function streamRemote(
   const { openSource } = await import("../import/fetch-blobs.ts");
   const { checkContent, ForgedBlobError } = await import("../unpack/checked-blob.ts");
   const { digest = "", size = 0, diff_id: diffId = "" } = blob ?? {};
-  const others = placesOf(state.database, number)
+  const others = blobSources(state.database, number)
     .flat()
     .flatMap((place) => (place.digest === digest && place.source !== first ? [place.source] : []));
   let failure: RequestError | undefined;
@@ -91,8 +91,8 @@ async function streamRemote(
       const reason = messageOf(opened.reasonOf(messageOf(error)) ?? error);
       const text = `layer ${digest} cannot be fetched from ${source}: ${reason}`;
       // What lists the layers again is told of another place.
-      if (!signal.aborted) state.unreachable.noteBlob({ source, digest }, text);
-      if (error instanceof ForgedBlobError) noteForged(state.database, { digest, diffId });
+      if (!signal.aborted) state.unreachable.recordBlob({ source, digest }, text);
+      if (error instanceof ForgedBlobError) recordForged(state.database, { digest, diffId });
       return new RequestError(424, text);
     };
     try {

@@ -3,7 +3,7 @@ import { isWhiteoutName, whiteoutNameError, whiteoutPrefix } from "../../image/a
 import { type LayerEntry, layerHeader, opaqueWhiteout } from "../../image/layer-header.ts";
 import { endBytes, padding } from "../../image/tar-header.ts";
 import { contentBlocks, inChunks } from "../records/archive-chunks.ts";
-import { bytesOf, joinPath, listDirectory, type Path } from "../system/path.ts";
+import { joinPath, listDirectory, type Path, pathBytes } from "../system/path.ts";
 import { deviceOf, isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
@@ -38,7 +38,7 @@ function* layerBlocks(directory: string, options: LayerArchiveOptions): Generato
     const stats = lstatSync(place.path);
     yield* entryBlocks(place, stats, linked, options);
     if (!stats.isDirectory()) continue;
-    const names = listDirectory(place.path).map(({ name }) => bytesOf(name));
+    const names = listDirectory(place.path).map(({ name }) => pathBytes(name));
     // The last name pushed is taken first.
     for (const name of names.sort(Buffer.compare).reverse()) {
       waiting.push({ path: joinPath(place.path, name), inside: below(place.inside, name) });

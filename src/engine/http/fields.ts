@@ -1,11 +1,11 @@
 import { parseScopeAddress } from "../../registry/github/scope-address.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { RequestError } from "./answers.ts";
+import { RequestError } from "./responses.ts";
 
-/** A JSON object of a request, not validated yet. Each reader throws a 400 error with the field's name. */
-export type Fields = Record<string, unknown>;
+/** A JSON object of a request that has not been checked. The functions that read a field throw an error (400) with its name. */
+export type RequestFields = Record<string, unknown>;
 
-export async function readBody(request: Request): Promise<Fields> {
+export async function readBody(request: Request): Promise<RequestFields> {
   let value: unknown;
   try {
     value = await request.json();
@@ -15,47 +15,47 @@ export async function readBody(request: Request): Promise<Fields> {
   return asFields(value, "the body");
 }
 
-export function asFields(value: unknown, name: string): Fields {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+export function asFields(value: unknown, name: string): RequestFields {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as RequestFields;
   throw new RequestError(400, `${name} must be an object`);
 }
 
-export function readString(fields: Fields, name: string): string {
+export function readString(fields: RequestFields, name: string): string {
   return optionalString(fields, name) ?? refuse(name, "is missing");
 }
 
-export function optionalString(fields: Fields, name: string): string | undefined {
+export function optionalString(fields: RequestFields, name: string): string | undefined {
   const value = fields[name] ?? undefined;
   return value === undefined || typeof value === "string" ? value : refuse(name, "must be a string");
 }
 
-export function optionalBoolean(fields: Fields, name: string): boolean | undefined {
+export function optionalBoolean(fields: RequestFields, name: string): boolean | undefined {
   const value = fields[name] ?? undefined;
   return value === undefined || typeof value === "boolean" ? value : refuse(name, "must be true or false");
 }
 
 /** Returns an integer of at least `min`. */
-export function optionalNumber(fields: Fields, name: string, min: number): number | undefined {
+export function optionalNumber(fields: RequestFields, name: string, min: number): number | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= min) return value;
   return refuse(name, `must be a whole number of at least ${min}`);
 }
 
-export function optionalStrings(fields: Fields, name: string): string[] | undefined {
+export function optionalStrings(fields: RequestFields, name: string): string[] | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
   if (Array.isArray(value) && value.every((item): item is string => typeof item === "string")) return value;
   return refuse(name, "must be a list of strings");
 }
 
-export function optionalFields(fields: Fields, name: string): Fields | undefined {
+export function optionalFields(fields: RequestFields, name: string): RequestFields | undefined {
   const value = fields[name] ?? undefined;
   return value === undefined ? undefined : asFields(value, name);
 }
 
-/** Throws for an unknown field: a client that misspells one would not get what it asked for. */
-export function refuseUnknown(fields: Fields, known: readonly string[], within?: string): void {
+/** Throws for an unknown field: a misspelt one would have no effect without any notice. */
+export function refuseUnknownFields(fields: RequestFields, known: readonly string[], within?: string): void {
   const unknown = Object.keys(fields).find((name) => !known.includes(name));
   if (unknown !== undefined)
     refuse(within === undefined ? unknown : `${within}.${unknown}`, "is not a known field");
@@ -65,16 +65,16 @@ export function refuse(name: string, problem: string): never {
   throw new RequestError(400, `${name} ${problem}`);
 }
 
-/** Checks the address of a store of blobs. A server takes only registries: a path would be one on its own machine, and a token its own. */
+/** Checks the address of a blob store. A server accepts only registries, since a path would be one of its own machine. */
 export function requireStoreAddress(source: string, { isServer }: { isServer: boolean }): void {
-  // Only this process may have what opens a scope of GitHub's cache.
+  // A client of a server must not use this process's token for GitHub's cache.
   const isLocal = /^dir:\/[^\0]*$/.test(source) || parseScopeAddress(source) !== undefined;
   if (!isLocal && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
     refuse("source", "must be docker://HOST/NAME, dir:/PATH or gha:SCOPE@URL");
   if (isLocal && isServer) refuse("source", "must be docker://HOST/NAME on a server");
 }
 
-/** Throws unless the text can be an image's tag. */
+/** Throws unless the text is a valid tag. */
 export function requireTag(tag: string): void {
   if (isTag(tag)) return;
   throw new RequestError(
@@ -83,7 +83,7 @@ export function requireTag(tag: string): void {
   );
 }
 
-/** What all lists can be limited to. Times are milliseconds since the epoch, both inclusive. */
+/** The filter and the page of a list. Times are milliseconds since the epoch, both inclusive. */
 export interface ListFilter {
   since: number | undefined;
   until: number | undefined;
@@ -96,8 +96,8 @@ export function readListFilter(url: URL, now: number): ListFilter {
   return {
     since: readTime(url, "since", now),
     until: readTime(url, "until", now),
-    limit: readNumber(url, "limit", 1, 1000) ?? 1000,
-    offset: readNumber(url, "offset", 0, 2 ** 53) ?? 0,
+    limit: queryNumber(url, "limit", 1, 1000) ?? 1000,
+    offset: queryNumber(url, "offset", 0, 2 ** 53) ?? 0,
   };
 }
 
@@ -123,20 +123,20 @@ function unitSeconds(unit: string): number {
   return { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }[unit] ?? 1;
 }
 
-export function readText(url: URL, name: string): string | undefined {
+export function queryText(url: URL, name: string): string | undefined {
   return url.searchParams.get(name) || undefined;
 }
 
-export function readFlag(url: URL, name: string): boolean {
+export function queryFlag(url: URL, name: string): boolean {
   return ["1", "true", "yes"].includes((url.searchParams.get(name) ?? "").toLowerCase());
 }
 
-export function readChoice<Choice extends string>(
+export function queryChoice<Choice extends string>(
   url: URL,
   name: string,
   choices: readonly Choice[],
 ): Choice | undefined {
-  const text = readText(url, name);
+  const text = queryText(url, name);
   if (text === undefined) return undefined;
   const choice = choices.find((candidate) => candidate === text);
   if (choice === undefined) throw new RequestError(400, `${name} must be one of ${choices.join(", ")}`);
@@ -144,12 +144,12 @@ export function readChoice<Choice extends string>(
 }
 
 /** Returns all values of a parameter that may be repeated. */
-export function readTexts(url: URL, name: string): string[] {
+export function queryTexts(url: URL, name: string): string[] {
   return url.searchParams.getAll(name).filter((text) => text !== "");
 }
 
-export function readNumber(url: URL, name: string, least: number, most: number): number | undefined {
-  const text = readText(url, name);
+export function queryNumber(url: URL, name: string, least: number, most: number): number | undefined {
+  const text = queryText(url, name);
   if (text === undefined) return undefined;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;

@@ -10,11 +10,11 @@ const minBytes = 1024;
 export function withGzip(handler: Handler): Handler {
   return async (request) => {
     const response = await handler(request);
-    if (!canBePacked(response)) return response;
+    if (!isCompressible(response)) return response;
     response.headers.append("Vary", "Accept-Encoding");
-    const isPacked = acceptsGzip(request.headers.get("Accept-Encoding") ?? "");
-    if (request.method === "HEAD") return describeBody(response, isPacked);
-    return isPacked ? packBody(response) : response;
+    const isCompressed = acceptsGzip(request.headers.get("Accept-Encoding") ?? "");
+    if (request.method === "HEAD") return describeBody(response, isCompressed);
+    return isCompressed ? compressBody(response) : response;
   };
 }
 
@@ -30,24 +30,24 @@ export function acceptsGzip(header: string): boolean {
   return (weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0) > 0;
 }
 
-function canBePacked({ status, headers }: Response): boolean {
+function isCompressible({ status, headers }: Response): boolean {
   const type = headers.get("Content-Type") ?? "";
   const hasBody = status >= 200 && status !== 204 && status !== 304 && type !== "";
   return hasBody && !type.startsWith("text/event-stream") && !headers.has("Content-Encoding");
 }
 
 /** Returns a HEAD response that describes the body of GET: with a length only if it is known for the body that GET would send. */
-function describeBody(response: Response, isPacked: boolean): Response {
+function describeBody(response: Response, isCompressed: boolean): Response {
   const { status, headers } = response;
   const length = headers.get("Content-Length");
-  if (length !== null && !(isPacked && Number(length) >= minBytes)) return response;
-  const described = length === null ? new Headers(headers) : packedHeaders(response);
+  if (length !== null && !(isCompressed && Number(length) >= minBytes)) return response;
+  const described = length === null ? new Headers(headers) : compressedHeaders(response);
   // Bun would send a length of 0.
   described.set("Transfer-Encoding", "chunked");
   return new Response(null, { status, headers: described });
 }
 
-async function packBody(response: Response): Promise<Response> {
+async function compressBody(response: Response): Promise<Response> {
   if (response.body === null) return response;
   const reader = response.body.getReader();
   const { status, headers } = response;
@@ -67,11 +67,11 @@ async function packBody(response: Response): Promise<Response> {
     },
     cancel: (reason) => reader.cancel(reason),
   });
-  const packed = body.pipeThrough(new CompressionStream("gzip"));
-  return new Response(packed, { status, headers: packedHeaders(response) });
+  const compressed = body.pipeThrough(new CompressionStream("gzip"));
+  return new Response(compressed, { status, headers: compressedHeaders(response) });
 }
 
-function packedHeaders(response: Response): Headers {
+function compressedHeaders(response: Response): Headers {
   const headers = new Headers(response.headers);
   headers.delete("Content-Length");
   headers.set("Content-Encoding", "gzip");

@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Compression, decompress, detectLayerCompression } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
-import { type Budget, maxArchiveEntries } from "../import-limits.ts";
+import { type ImportBudget, maxArchiveEntries } from "../import-limits.ts";
 import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
 
 /** The decompressed archive, in the operation's directory. */
@@ -20,7 +20,7 @@ type Member = { offset: number; size: number } | { target: string } | { unreadab
 export async function openArchiveFiles(
   path: string,
   directory: string,
-  budget: Budget,
+  budget: ImportBudget,
   signal: AbortSignal,
 ): Promise<ImportFiles> {
   const plain = await decompressArchive(path, directory, budget, signal);
@@ -78,7 +78,7 @@ function memberName(name: string): string {
 async function decompressArchive(
   path: string,
   directory: string,
-  budget: Budget,
+  budget: ImportBudget,
   signal: AbortSignal,
 ): Promise<string> {
   const compression = await compressionOf(path);

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, read, realpathSyn
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
-import { maxJsonBytes } from "../import-limits.ts";
+import { maxImageJsonBytes } from "../import-limits.ts";
 
 /** The files of an image on disk, by name, such as `index.json`. The image is a directory or an archive. */
 export interface ImportFiles {
@@ -122,7 +122,7 @@ export type Json = Record<string, unknown>;
 
 /** Reads a small file of an image. */
 export async function readSmall(file: ImportFile): Promise<Uint8Array> {
-  if (file.size > maxJsonBytes) {
+  if (file.size > maxImageJsonBytes) {
     throw new BoughError(`${file.name} is too large for a manifest: ${file.size} bytes`);
   }
   return Buffer.concat(await Array.fromAsync(readPart(file.place)));

@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
-import { defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "../import-limits.ts";
+import { defaultImportLimits, maxArchiveEntries, maxImageJsonBytes } from "../import-limits.ts";
 import { compressionOf, readWhole } from "./archive-files.ts";
 import {
   asObject,
@@ -93,7 +93,8 @@ async function memberOf(path: string, name: string, signal: AbortSignal): Promis
 }
 
 async function contentOf({ size, pieces }: TarEntry, path: string): Promise<Uint8Array> {
-  if (size > maxJsonBytes) throw new BoughError(`the list of images in ${path} is too large: ${size} bytes`);
+  if (size > maxImageJsonBytes)
+    throw new BoughError(`the list of images in ${path} is too large: ${size} bytes`);
   const parts: Uint8Array[] = [];
   for await (const { bytes } of pieces()) parts.push(bytes.slice());
   return Buffer.concat(parts);

@@ -4,7 +4,7 @@ import { digestOf } from "../../image/digest.ts";
 import type { Platform } from "../../image/platform.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
-import type { Budget } from "../import-limits.ts";
+import type { ImportBudget } from "../import-limits.ts";
 import { openArchiveFiles } from "./archive-files.ts";
 import {
   asObjects,
@@ -31,7 +31,7 @@ export async function openLocalImage(
   source: LocalSource,
   platform: Platform | undefined,
   directory: string,
-  budget: Budget,
+  budget: ImportBudget,
   signal: AbortSignal,
 ): Promise<ImageParts> {
   const { path, reference, name } = source;

@@ -7,7 +7,7 @@ import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts
 import { archiveOptions, findWrongProgram } from "../system/program-trials.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 
-/** The time tar may take between two writes: it sorts a directory of a million names before it writes the first one. */
+/** The maximum time between two writes of tar: it sorts a directory of a million names before it writes the first one. */
 const maxSilentSeconds = 300;
 
 /**
@@ -60,6 +60,6 @@ export function streamArchive(
   });
 }
 
-function incomplete(said: string): BoughError {
-  return new BoughError(`the archive is incomplete: ${said}`);
+function incomplete(reason: string): BoughError {
+  return new BoughError(`the archive is incomplete: ${reason}`);
 }

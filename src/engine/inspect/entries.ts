@@ -4,10 +4,10 @@ import { isDate } from "../../clock.ts";
 import { formatMode } from "../../image/file-mode.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
 import type { MergedEntry } from "../sandbox/root/layer-tree.ts";
-import { bytesOf, type Path, typeOf } from "../system/path.ts";
-import type { FoundPath, UnmountedView } from "./image-path.ts";
+import { entryType, type Path, pathBytes } from "../system/path.ts";
+import type { ExistingPath, UnmountedView } from "./image-path.ts";
 
-/** One item of `GET /v1/inspect/{uuid}/list`. */
+/** An item of the response of `GET /v1/inspect/{uuid}/list`. */
 export interface FileItem {
   path: string;
   size: number;
@@ -31,20 +31,20 @@ export interface FileItem {
 
 export type NamedEntry = Pick<MergedEntry, "name" | "path" | "type">;
 
-/** Returns a directory's entries, in no particular order, or else the file itself. */
+/** Returns a directory's entries, in no particular order; for any other file, that file alone. */
 export function entriesAt(
   { tree }: Pick<UnmountedView, "tree">,
-  { inside, path, stats }: Pick<FoundPath, "inside" | "path" | "stats">,
+  { inside, path, stats }: Pick<ExistingPath, "inside" | "path" | "stats">,
 ): NamedEntry[] {
   if (stats.isDirectory()) return tree.list(tree.enterPath(inside));
-  return [{ name: basename(inside), path, type: typeOf(stats) }];
+  return [{ name: basename(inside), path, type: entryType(stats) }];
 }
 
-/** Describes a directory's entries, sorted by their names' bytes. Describes anything else itself. */
-export function describeEntries(view: UnmountedView, found: FoundPath): FileItem[] {
+/** Describes a directory's entries, sorted by their names' bytes; for any other file, that file alone. */
+export function describeEntries(view: UnmountedView, found: ExistingPath): FileItem[] {
   const names = accountNames(view.root, view.locate);
   return entriesAt(view, found)
-    .map((entry) => ({ name: bytesOf(entry.name), path: entry.path }))
+    .map((entry) => ({ name: pathBytes(entry.name), path: entry.path }))
     .sort((one, other) => Buffer.compare(one.name, other.name))
     .map((entry) => describeEntry(entry.name, entry.path, names));
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.ts";
 import type { Environment } from "../../home-directory.ts";
 import { beforeDeadline, type Deadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { readLines } from "../../streams.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 
 interface GrepQuery {

@@ -6,7 +6,7 @@ import { layerDirectory } from "../records/layers.ts";
 import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
 import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
-import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";
+import { type EntryType, entryType, joinPath, listDirectory, type Path, pathKey } from "../system/path.ts";
 import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /** A layer of the engine, by its number. */
@@ -16,7 +16,7 @@ interface NumberedLayer {
 
 type Totals = Pick<ImageLayerChanges, "added" | "changed" | "deleted" | "hidden">;
 
-/** Sums up what each layer adds, changes, deletes, and what later layers hide of it. `layers`: all, the lowest first. */
+/** Sums up what each layer adds, changes and deletes, and how much of it later layers hide. `layers` are all, the lowest first. */
 export async function summarizeChanges<Layer extends NumberedLayer>(
   layers: readonly Layer[],
   state: EngineState,
@@ -55,10 +55,10 @@ export async function changesOf(
   return listChanges(unpackedLayers(state, image), index, limit, state);
 }
 
-/** The number of changes in one answer, which is held in memory as a whole. */
+/** The maximum number of changes in one response, which is held in memory as a whole. */
 export const maxListedChanges = 100_000;
 
-/** Lists the changes of one layer, the largest first; `limit` of them. */
+/** Lists up to `limit` changes of one layer, the largest first. */
 async function listChanges(
   layers: readonly NumberedLayer[],
   index: number,
@@ -134,8 +134,8 @@ function* walkChanges(
   { inUserNamespace, hiddenLinks }: { inUserNamespace: boolean; hiddenLinks: Links },
 ): Generator<Change | undefined> {
   const linked: Links = new Set();
-  const waiting: Place[] = [{ path: directory, inside: "", below: below.root, isOpaque: false }];
-  function* changeOf(place: Place, name: Path): Generator<Change | undefined> {
+  const waiting: LayerSubdirectory[] = [{ path: directory, inside: "", below: below.root, isOpaque: false }];
+  function* changeOf(place: LayerSubdirectory, name: Path): Generator<Change | undefined> {
     const [path, inside] = [joinPath(place.path, name), joinPath(place.inside, name)];
     const stats = lstatSync(path);
     const before = below.find(place.below, name);
@@ -161,12 +161,12 @@ function* walkChanges(
     const names = new Set<string>();
     for (const { name } of listDirectory(place.path).sort(byName)) {
       yield undefined;
-      names.add(keyOf(name));
+      names.add(pathKey(name));
       yield* changeOf(place, name);
     }
     if (!place.isOpaque) continue;
     for (const { name } of below.list(place.below)) {
-      const before = names.has(keyOf(name)) ? undefined : below.find(place.below, name);
+      const before = names.has(pathKey(name)) ? undefined : below.find(place.below, name);
       if (before === undefined) continue;
       const path = joinPath(place.inside, name);
       yield* deletion({ path, name, before, parent: place.below }, below, hiddenLinks);
@@ -174,7 +174,8 @@ function* walkChanges(
   }
 }
 
-interface Place {
+/** A directory of the layer whose changes are listed. */
+interface LayerSubdirectory {
   path: Path;
   /** The path in the image. */
   inside: Path;
@@ -237,9 +238,9 @@ function sizeOf(stats: Stats, links: Links, layer?: number): number {
 }
 
 function described(stats: Stats): Pick<Change, "type" | "mode"> {
-  return { type: typeOf(stats), mode: stats.mode & 0o7777 };
+  return { type: entryType(stats), mode: stats.mode & 0o7777 };
 }
 
 function byName({ name: one }: { name: Path }, { name: other }: { name: Path }): number {
-  return keyOf(one) < keyOf(other) ? -1 : 1;
+  return pathKey(one) < pathKey(other) ? -1 : 1;
 }

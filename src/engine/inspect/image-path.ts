@@ -2,7 +2,7 @@ import { rmSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { lookupDirectory } from "../records/layer-listings.ts";
 import { layerDirectory } from "../records/layers.ts";
@@ -18,7 +18,7 @@ import type { EngineState } from "../state.ts";
 
 type Viewed = Pick<ImageView, "image" | "root"> & { locate?: Locate };
 
-export interface FoundPath extends ResolvedPath {
+export interface ExistingPath extends ResolvedPath {
   stats: Stats;
 }
 
@@ -31,7 +31,7 @@ export interface UnmountedView extends Pick<ImageView, "image" | "root"> {
   locate: Locate;
 }
 
-/** The layers of the image have to be here; to look up paths, their listings. */
+/** Opens a view of an image whose layers, or for looking up paths their listings, are here. */
 export function viewLayers(state: EngineState, image: Image): UnmountedView {
   const tree = openLayerTree(state, image);
   const root = lookupDirectory(state, layersOf(state.database, image)[0]);
@@ -45,7 +45,7 @@ export function viewLayers(state: EngineState, image: Image): UnmountedView {
 }
 
 /** Resolves an absolute path. Links are followed inside the image. */
-export function findInView(view: Viewed, path: string): FoundPath {
+export function findInView(view: Viewed, path: string): ExistingPath {
   if (!path.startsWith("/") || path.includes("\0")) throw new RequestError(400, "path must be absolute");
   const found = resolveInView(view, path);
   const { stats } = found;
@@ -53,17 +53,17 @@ export function findInView(view: Viewed, path: string): FoundPath {
   return { ...found, stats };
 }
 
-/** Looks a path of an image up, of which all layers are here. Throws a RequestError (404) if there is nothing. */
+/** Looks up a path of an image whose layers are here. Throws a RequestError (404) if it does not exist. */
 export function findInImage(
   state: EngineState,
   image: Image,
   path: string,
-): { view: UnmountedView; found: FoundPath } {
+): { view: UnmountedView; found: ExistingPath } {
   const view = viewLayers(state, image);
   return { view, found: findInView(view, path) };
 }
 
-/** Resolves a path, and responds with 404 if nothing can be there: a client would retry after a 500. */
+/** Resolves a path. Throws a RequestError (404) if nothing can be there, since a client would retry after a 500. */
 function resolveInView({ root, locate }: Viewed, path: string): ResolvedPath {
   try {
     return resolveInRoot(root, path, { followLast: true, locate });

@@ -4,20 +4,20 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 import type { TreeEntry } from "../../image/tree-entry.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { absentLayersOf } from "../records/absent-layers.ts";
 import { findImage } from "../records/images.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
-import { bytesOf, type Path } from "../system/path.ts";
+import { type Path, pathBytes } from "../system/path.ts";
 import { deviceOf, readAttributes } from "../system/xattrs.ts";
 import { findInView, viewLayers } from "./image-path.ts";
 
 /**
- * Reads a directory of an image from the directories of its layers: without a mount, and without an archive that all contents would
- * pass through. Returns `undefined` if that is impossible. A request for the archive then says why, or fetches absent layers.
+ * Reads a directory of an image from the directories of its layers: without a mount, and without an archive of all contents. Returns
+ * `undefined` if that is impossible. A request for the archive then has the error, or fetches absent layers.
  */
-export function openTree(
+export function openImageTree(
   state: EngineState,
   uuid: string,
   path: string,
@@ -35,7 +35,7 @@ export function openTree(
   }
 }
 
-/** Yields entries in the order of an archive with sorted names. Does without recursion: a tree may be too deep for the stack. */
+/** Yields entries in the order of an archive with sorted names. It is not recursive, since a tree may be too deep for the stack. */
 async function* readTree(
   tree: LayerTree,
   root: MergedDirectory,
@@ -47,7 +47,7 @@ async function* readTree(
   const childrenOf = (directory: MergedDirectory, prefix: string) =>
     tree
       .list(directory)
-      .sort((one, other) => Buffer.compare(bytesOf(other.name), bytesOf(one.name)))
+      .sort((one, other) => Buffer.compare(pathBytes(other.name), pathBytes(one.name)))
       .map((entry) => ({ entry, directory, name: `${prefix}${entry.name.toString()}` }));
   const waiting = childrenOf(root, "");
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -9,14 +9,14 @@ import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service
 import type { Filled } from "../copies/fill-upper.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import type { MountRequest } from "../mounts/requested-mount.ts";
-import { commandLine, signalOf } from "../processes/exec-spec.ts";
+import { argvOf, signalOf } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import type { EventData } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { lookupDirectory } from "../records/layer-listings.ts";
-import { findOperation, type Success } from "../records/operations.ts";
+import { findOperation, type SuccessfulOutcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownHierarchies, ownMemoryLimit } from "../sandbox/limits/controllers.ts";
 import { limitsFor } from "../sandbox/limits/limits.ts";
@@ -29,18 +29,18 @@ import { makeUpper } from "../system/owner-and-mode.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { ensureImages } from "../unpack/ensure-layers.ts";
 import { ensureListed } from "../unpack/ensure-listed.ts";
-import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
-import { type Instance, workingDirectoryOf } from "./spec.ts";
+import { commitChanges, requireLayerWithinLimit } from "./commit-changes.ts";
+import { type ResolvedInstance, workingDirectoryOf } from "./spec.ts";
 
-/** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
+/** Loads the code that copies files only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");
 
 /** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
 export async function performInstance(
   state: EngineState,
-  instance: Instance,
+  instance: ResolvedInstance,
   run: OperationRun,
-): Promise<() => Success> {
+): Promise<() => SuccessfulOutcome> {
   const append = (spid: number, type: string, data: EventData) =>
     state.events.append(run.uuid, spid, type, data);
   const report = (message: string) => append(sandboxSpid, "progress", { message });
@@ -59,23 +59,26 @@ export async function performInstance(
 }
 
 /** Returns the images whose files the instance needs. To add files to one, a listing of it is enough. */
-async function imagesOf(state: EngineState, { image, spec, copies, mounts }: Instance): Promise<Image[]> {
+async function imagesOf(
+  state: EngineState,
+  { image, spec, copies, mounts }: ResolvedInstance,
+): Promise<Image[]> {
   const others = [...copies, ...mounts].flatMap((other) => other.image ?? []);
   return spec.command === "" && (await ensureListed(state, image)) ? others : [image, ...others];
 }
 
 async function runCommand(
   state: EngineState,
-  instance: Instance,
+  instance: ResolvedInstance,
   run: OperationRun,
   processes: InstanceProcesses,
-): Promise<() => Success> {
+): Promise<() => SuccessfulOutcome> {
   const { image, spec, copies } = instance;
   const env = environmentOf(spec.ignoresConfig ? {} : image.config, spec);
-  requireStartable(env);
+  requireVariableCount(env);
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state.database, image);
-  // The first network of this process takes as long to make as everything else before its first command.
+  // Making the first network of this process takes as long as everything else before its first command: it starts early.
   state.networks.start(spec.network);
   const runtime = await state.runtime.take(state, layers, {
     hasTerminal,
@@ -86,7 +89,7 @@ async function runCommand(
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
-  const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
+  const mounts = await prepareMounts(state, instance.mounts, spec.timeoutSeconds, run);
   const sandbox: SandboxRequest = {
     runtime,
     id: run.uuid,
@@ -102,7 +105,7 @@ async function runCommand(
     process(root) {
       processes.accounts = readAccounts(root);
       return {
-        args: commandLine(spec),
+        args: argvOf(spec),
         env,
         secretEnv: mounts.secretEnv,
         cwd: workingDirectoryOf(spec, image),
@@ -130,28 +133,28 @@ async function runCommand(
     onEnd: () => processes.end(),
     signal: run.signal,
   };
-  const outcome = await inTurn(run.signal, () => {
-    // A client counts the command's time from here: caches that are fetched may take long.
+  const outcome = await oneAtATime(run.signal, () => {
+    // The command's time begins here: fetching caches before may take long.
     run.begin(runtime.name);
     return runInSandbox(state, sandbox);
   })
-    .catch((error: unknown) => forgetDamaged(state, error))
+    .catch((error: unknown) => dropDamaged(state, error))
     .finally(() => mounts.close());
 
   const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
   run.signal.throwIfAborted();
-  await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
-  const keep = await keepChanges(state, image, { ...spec, env, exitCode: outcome.exitCode }, run);
+  await requireLayerWithinLimit(state, run, limits.layerBytes, outcome.limitsHit);
+  const keep = await commitChanges(state, image, { ...spec, env, exitCode: outcome.exitCode }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** Taken by the command that runs where commands share this machine's `/proc`. */
-const turn = createSemaphore(1);
+/** Held by the command that runs, where commands share this machine's `/proc`. */
+const commandSemaphore = createSemaphore(1);
 
 /** Runs commands one at a time if they would see each other's processes, and through these the variables, files and secrets. */
-async function inTurn<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+async function oneAtATime<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   if (mountableViews().proc) return work();
-  const release = await turn.acquire(signal);
+  const release = await commandSemaphore.acquire(signal);
   try {
     return await work();
   } finally {
@@ -159,10 +162,10 @@ async function inTurn<Result>(signal: AbortSignal, work: () => Promise<Result>):
   }
 }
 
-/** The time that a runtime needs grows with the square of this number: a second or two here, hours for a million. */
+/** A runtime's time grows with the square of the number of variables: it is a second or two for this number, hours for a million. */
 const maxVariables = 20_000;
 
-function requireStartable(env: Readonly<Record<string, string>>): void {
+function requireVariableCount(env: Readonly<Record<string, string>>): void {
   const count = Object.keys(env).length;
   if (count > maxVariables)
     throw new BoughError(
@@ -171,7 +174,11 @@ function requireStartable(env: Readonly<Record<string, string>>): void {
 }
 
 /** Makes an image with its files and copies, for a request without a command. Starts no process. */
-async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Success> {
+async function makeImage(
+  state: EngineState,
+  instance: ResolvedInstance,
+  run: OperationRun,
+): Promise<() => SuccessfulOutcome> {
   const { image, spec } = instance;
   const startedAt = steadyTime(state.clock);
   const upper = join(run.directory, "upper");
@@ -183,13 +190,13 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
     const { fillUpper } = await loadCopies();
     filled = await fillUpper(state, upper, instance, { runsCommand: false, signal });
   } catch (error) {
-    return forgetDamaged(state, error);
+    return dropDamaged(state, error);
   } finally {
     deadline.end();
   }
-  await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
+  await requireLayerWithinLimit(state, run, spec.limits.max_layer_bytes, []);
   const env = environmentOf(image.config, spec);
-  const keep = await keepChanges(state, image, { ...spec, env, filled, exitCode: undefined }, run);
+  const keep = await commitChanges(state, image, { ...spec, env, filled, exitCode: undefined }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
     state: { exit_code: 0, signal: -1, timed_out: false },
@@ -201,20 +208,20 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
 }
 
 /** Waits for locked caches no longer than the command's timeout, in which the time to fetch their contents does not count. */
-async function prepareInTime(
+async function prepareMounts(
   state: EngineState,
   mounts: readonly MountRequest[],
   seconds: number,
   run: OperationRun,
 ): Promise<PreparedMounts> {
-  const late = new AbortController();
+  const expiry = new AbortController();
   const start = () => {
     const { signal, end } = startDeadline(state.clock, seconds, "the mounts were not in place");
-    signal.addEventListener("abort", () => late.abort(signal.reason), { once: true });
+    signal.addEventListener("abort", () => expiry.abort(signal.reason), { once: true });
     return { end };
   };
   let deadline = start();
-  const signal = AbortSignal.any([run.signal, late.signal]);
+  const signal = AbortSignal.any([run.signal, expiry.signal]);
   const { prepareRequestedMounts } = await import("../mounts/prepare-mounts.ts");
   return prepareRequestedMounts(state, mounts, { ...run, signal }, async (contents, directory) => {
     deadline.end();
@@ -226,15 +233,15 @@ async function prepareInTime(
       deadline = start();
     }
   })
-    .catch((error: unknown) => forgetDamaged(state, error))
+    .catch((error: unknown) => dropDamaged(state, error))
     .finally(() => deadline.end());
 }
 
-function forgetDamaged({ database, layout }: EngineState, error: unknown): never {
+function dropDamaged({ database, layout }: EngineState, error: unknown): never {
   if (error instanceof DamagedFilesError) dropDamagedFiles(database, layout, error.damaged);
   throw error;
 }
 
-function environmentOf(config: ImageConfig, { env }: Instance["spec"]): Record<string, string> {
+function environmentOf(config: ImageConfig, { env }: ResolvedInstance["spec"]): Record<string, string> {
   return { ...Object.fromEntries(withDefaultPath(variablesIn(config))), ...env };
 }

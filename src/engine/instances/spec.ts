@@ -6,17 +6,17 @@ import { HostFiles } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, readEntries, readFiles } from "../copies/file-spec.ts";
-import { RequestError } from "../http/answers.ts";
 import {
-  type Fields,
   optionalBoolean,
   optionalFields,
   optionalNumber,
   optionalString,
+  type RequestFields,
   readString,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../http/fields.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Layout } from "../layout.ts";
 import { type MountRequest, type RequestedMount, readRequestedMounts } from "../mounts/requested-mount.ts";
 import { readExtraHosts } from "../network/networks.ts";
@@ -32,7 +32,7 @@ export interface InstanceSpec extends ExecSpec {
   files: PlacedUpload[];
   /** Files of this machine, of a client in the same process, placed after the files. */
   hostFiles: HostFiles;
-  /** An image with earlier versions of them. */
+  /** An image with earlier versions of the host files. */
   earlier?: string | undefined;
   /** Extension `entries`: directories and links, placed before the files. */
   entries: PlacedEntry[];
@@ -59,7 +59,7 @@ export interface InstanceSpec extends ExecSpec {
 }
 
 /** A request's body, with the images and files that it refers to. */
-export interface Instance {
+export interface ResolvedInstance {
   image: Image;
   spec: InstanceSpec;
   copies: readonly { spec: ImageCopySpec; image: Image }[];
@@ -86,16 +86,16 @@ const instanceFields = [
   "history",
 ] as const;
 
-/** Reads a request: a body, or what a client in this process asks for, whose bytes are not encoded. */
+/** Reads a request: the body of `POST /v1/instances`, or the request of a client in this process, whose bytes are not encoded. */
 export async function readInstanceSpec(
-  { host_files: hostFiles = HostFiles.none, earlier_image: earlier, ...body }: Fields,
+  { host_files: hostFiles = HostFiles.none, earlier_image: earlier, ...body }: RequestFields,
   database: Database,
   layout: Layout,
 ): Promise<InstanceSpec> {
   if (!(hostFiles instanceof HostFiles)) refuse("host_files", "is not a known field");
   if (earlier !== undefined && (typeof earlier !== "string" || hostFiles === HostFiles.none))
     refuse("earlier_image", "is not a known field");
-  refuseUnknown(body, instanceFields);
+  refuseUnknownFields(body, instanceFields);
   const image = readString(body, "image");
   const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined || body.entries !== undefined });
   if (exec.command === "" && Array.isArray(body.mounts) && body.mounts.length > 0)
@@ -128,20 +128,20 @@ export async function readInstanceSpec(
   };
 }
 
-function readHistory({ history }: Fields): readonly HistoryLine[] {
+function readHistory({ history }: RequestFields): readonly HistoryLine[] {
   const lines = history == null ? [{ comment: "bough run" }] : parseHistory(history, refuseHistory);
   if (lines?.filter(hasLayer).length === 1) return lines;
   return refuse("history", "must have exactly one entry with a layer");
 }
 
-/** The problem begins with the field's name. */
+/** Throws with a problem that begins with the field's name. */
 function refuseHistory(problem: string): never {
   throw new RequestError(400, problem);
 }
 
 /** `{"enabled": false}` is part of the API; `mode`, as in `docker run --network`, is an extension: see `GET /v1/whoami`. */
-function readNetwork(fields: Fields): NetworkMode {
-  refuseUnknown(fields, ["enabled", "mode"], "networking");
+function readNetwork(fields: RequestFields): NetworkMode {
+  refuseUnknownFields(fields, ["enabled", "mode"], "networking");
   const mode = optionalString(fields, "mode") ?? "default";
   if (mode !== "default" && mode !== "none" && mode !== "host")
     refuse("networking.mode", "must be default, none or host");

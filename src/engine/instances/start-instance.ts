@@ -1,4 +1,4 @@
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { imageOf } from "../mounts/requested-mount.ts";
 import { type Image, requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";

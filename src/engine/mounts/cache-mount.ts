@@ -15,7 +15,7 @@ import type { EngineState } from "../state.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import type { CacheMount, RequestedMount } from "./requested-mount.ts";
 
-/** Returns the key that tells caches apart, by BuildKit's rules. */
+/** Returns the key that identifies a cache, by BuildKit's rules. */
 export function cacheKey(
   { id, uid, gid, mode, source, realm }: CacheMount,
   image: Image | undefined,
@@ -24,7 +24,7 @@ export function cacheKey(
   return sha256Of(JSON.stringify([id, image.layer, source, ...(realm === undefined ? [] : [realm])]));
 }
 
-/** An operation that takes a cache. */
+/** The use of a cache by an operation. */
 interface CacheUse {
   key: string;
   image: Image | undefined;
@@ -42,15 +42,15 @@ export type UnpackContents = (
   signal: AbortSignal,
 ) => Promise<void>;
 
-/** Milliseconds between two attempts to take a cache that another command is using. */
-const wait = 100;
+/** The time between two attempts to take a cache that another command is using. */
+const retryMilliseconds = 100;
 
 /**
  * Takes a cache for an operation, fills it if it is new, and returns its directory. The operation keeps it until `releaseCaches`.
  *
  * @throws the abort reason of `signal`, also while another command holds a locked cache
  */
-export async function openCache(
+export async function prepareCache(
   state: EngineState,
   mount: CacheMount & Pick<RequestedMount, "target">,
   use: CacheUse,
@@ -62,7 +62,7 @@ export async function openCache(
     takeCache({ database, layout }, { key, sharing, generation, operation, now: clock.now() });
   let name = take();
   for (; name === undefined; name = take()) {
-    await clock.sleep(wait, signal).catch((cause: unknown) => {
+    await clock.sleep(retryMilliseconds, signal).catch((cause: unknown) => {
       const reason = `the cache ${JSON.stringify(mount.id)} is locked by another command`;
       throw new BoughError(`${reason}: ${messageOf(cause)}`, { cause });
     });
@@ -71,7 +71,7 @@ export async function openCache(
   if (!existsSync(directory)) {
     const made = join(layout.scratch, crypto.randomUUID());
     try {
-      if (!(await unpackContents(mount, made, use))) await fillCache(state, mount, made, use);
+      if (!(await restoreContents(mount, made, use))) await fillCache(state, mount, made, use);
       placeCache(database, layout, name, made);
     } catch (error) {
       forgetCache(database, name, operation);
@@ -83,8 +83,8 @@ export async function openCache(
   return directory;
 }
 
-/** Fills a cache with what it contained elsewhere. Returns false if there is no such content, or if it can't be had. */
-async function unpackContents(
+/** Fills a cache with the contents that were saved of it elsewhere. Returns false if there are none, or if fetching them fails. */
+async function restoreContents(
   { id, contents }: CacheMount,
   directory: string,
   { image, signal, report, warn, unpack }: CacheUse,

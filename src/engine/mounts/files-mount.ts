@@ -15,27 +15,27 @@ import type { FilesMount } from "./requested-mount.ts";
 export class MountFiles {
   readonly #mount: FilesMount & { target: string };
   readonly #hostFiles: () => Iterable<PlacedFile>;
-  readonly #lone: PlacedFile | undefined;
+  readonly #singleFile: PlacedFile | undefined;
 
   constructor({ layout }: Pick<EngineState, "layout">, mount: FilesMount & { target: string }) {
     this.#mount = mount;
     this.#hostFiles = () => placedFiles(mount.hostFiles, layout);
-    this.#lone = mount.lone ?? loneFile(this.#hostFiles());
+    this.#singleFile = mount.singleFile ?? findSingleFile(this.#hostFiles());
   }
 
-  /** The bytes that they take in memory. */
+  /** Returns the bytes that the files take in memory. */
   size(): number {
     let bytes = pageBytes * (1 + this.#mount.entries.length);
     for (const { size } of this.#files()) bytes += Math.ceil(size / pageBytes) * pageBytes + inodeBytes;
     return bytes;
   }
 
-  /** Returns the path to mount, once they are made in `directory`. */
+  /** Returns the path to mount, once the files are in `directory`. */
   pathIn(directory: string): string {
-    return join(directory, "files", this.#lone?.destination ?? "");
+    return join(directory, "files", this.#singleFile?.destination ?? "");
   }
 
-  /** Makes them in `directory`. */
+  /** Makes the files in `directory`. */
   async make(directory: string, signal: AbortSignal): Promise<void> {
     const place = join(directory, "files");
     makeDirectory(place);
@@ -50,15 +50,15 @@ export class MountFiles {
       throw new ChangedFileError(error.path, `cannot mount at ${this.#mount.target}`);
     }
     setTimes();
-    if (this.#lone !== undefined) return;
+    if (this.#singleFile !== undefined) return;
     const { root } = this.#mount;
     setOwnerAndModeAt(place, root, root);
     if (root.mtime !== undefined) utimesSync(place, fileTime(root.mtime), fileTime(root.mtime));
   }
 
   *#files(): Generator<PlacedFile, undefined> {
-    if (this.#lone !== undefined) {
-      yield this.#lone;
+    if (this.#singleFile !== undefined) {
+      yield this.#singleFile;
       return;
     }
     yield* this.#mount.files;
@@ -67,11 +67,11 @@ export class MountFiles {
 }
 
 const pageBytes = 4096;
-/** About what Linux needs for a file in memory besides its content. */
+/** The approximate memory that Linux needs for a file on a tmpfs besides its content. */
 const inodeBytes = 1024;
 
-/** Returns the file that is the mount itself; `undefined` for a directory. */
-function loneFile(files: Iterable<PlacedFile>): PlacedFile | undefined {
+/** Returns the file if it is itself the target of the mount; `undefined` for a directory. */
+function findSingleFile(files: Iterable<PlacedFile>): PlacedFile | undefined {
   for (const file of files) return file.destination === "/" ? { ...file, destination: "/file" } : undefined;
   return undefined;
 }

@@ -16,7 +16,7 @@ import type { RequestedMount, SecretMount } from "./requested-mount.ts";
 /** A mount whose contents exist as soon as the sandbox's mount namespace does. */
 export interface PreparedMount {
   spec: RequestedMount;
-  /** The path of its contents in the mount namespace; `undefined`: it has none. */
+  /** The path of its contents in the mount namespace; `undefined` if it has none. */
   contents: string | undefined;
   /** The part of the contents to mount: a path in an image, whose links are followed below `contents`. */
   source?: string;
@@ -70,7 +70,7 @@ function findContents(
   return { path: join(contents, inside), stats };
 }
 
-/** The type in Linux's statfs(2). */
+/** The type of a tmpfs in Linux's statfs(2). */
 const tmpfsMagic = 0x01021994;
 
 function writeSecret(
@@ -149,7 +149,7 @@ function describeMount(
   }
 }
 
-/** A secret can be executed if its mode says so, as in Docker. */
+/** As in Docker, a secret can be executed if its mode allows it. */
 function executionOf({ mode }: { mode: number }): string[] {
   return (mode & 0o111) === 0 ? ["noexec"] : [];
 }
@@ -162,7 +162,7 @@ function bind(source = "", destination: string, options: readonly string[]): San
 interface Mounted {
   /** The mount's path as the image sees it, without links. */
   at: string;
-  /** The path of its contents on this machine; `undefined`: they don't exist before the sandbox runs. */
+  /** The path of its contents on this machine; `undefined` if they don't exist before the sandbox runs. */
   contents: string | undefined;
   /** True if only this operation has the contents, and discards them: mount points may be made there. */
   isOwn: boolean;
@@ -206,7 +206,7 @@ class MountedTree {
     );
   };
 
-  /** Returns the latest mount that covers `path`; `undefined`: the root is visible there. */
+  /** Returns the latest mount that covers `path`; `undefined` if the root file system is visible there. */
   covering(path: string): Mounted | undefined {
     return this.#mounted.findLast(({ at }) => path === at || path.startsWith(`${at}/`));
   }

@@ -13,7 +13,7 @@ import type { RequestMounts } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
-import { cacheKey, openCache, type UnpackContents } from "./cache-mount.ts";
+import { cacheKey, prepareCache, type UnpackContents } from "./cache-mount.ts";
 import { MountFiles } from "./files-mount.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
 import type { FilesMount, MountRequest, RequestedMount, SshMount } from "./requested-mount.ts";
@@ -33,7 +33,7 @@ export async function prepareRequestedMounts(
   run: OperationRun,
   unpack: UnpackContents,
 ): Promise<PreparedMounts> {
-  const preparation = new Preparation(state, run, unpack);
+  const preparation = new MountPreparation(state, run, unpack);
   try {
     const caches = await preparation.takeCaches(mounts);
     const prepared: PreparedMount[] = [];
@@ -61,10 +61,11 @@ function variableOf(spec: RequestedMount): [string, string][] {
     : [];
 }
 
-/** The part of this machine's memory that the files of a command's mounts may take. */
+/** The share of this machine's memory that the files of a command's mounts may take. */
 const maxMemoryShare = 1 / 16;
 
-class Preparation {
+/** Makes the contents of one request's mounts. */
+class MountPreparation {
   readonly inNamespace: NamespaceMount[] = [];
   memory: string | undefined;
   readonly #fills: ((machine: string) => Promise<void>)[] = [];
@@ -83,7 +84,7 @@ class Preparation {
     this.#unpack = unpack;
   }
 
-  /** All operations take caches in the same order, so that no two wait for each other's cache forever. */
+  /** Takes caches in the order of their keys, so that no two operations wait for each other's cache forever. */
   async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<RequestedMount, string>> {
     const { uuid: operation, signal } = this.#run;
     const { database, clock, events } = this.#state;
@@ -101,7 +102,7 @@ class Preparation {
       if (!byKey.has(key))
         byKey.set(
           key,
-          await openCache(this.#state, spec, { key, image, operation, signal, report, warn, unpack }),
+          await prepareCache(this.#state, spec, { key, image, operation, signal, report, warn, unpack }),
         );
     return new Map(wanted.map(({ spec, key }) => [spec, byKey.get(key) ?? ""]));
   }
@@ -183,7 +184,7 @@ class Preparation {
 
   /**
    * Makes files in memory if they are few bytes: a file system on a disk takes much longer for them, and longer still if it has just
-   * removed as many. A command could write any number of bytes to a mount that is not read-only.
+   * removed as many. A writable mount is on the disk, since a command could fill the memory.
    */
   async #makeFiles(spec: FilesMount & { target: string }, name: string): Promise<string> {
     const files = new MountFiles(this.#state, spec);
@@ -252,7 +253,7 @@ export async function openAgentSocket(
     }
   });
   const path = join(directory, "agent");
-  // A socket's path is limited to 107 bytes. The path through a descriptor is short.
+  // A socket's path is limited to 107 bytes: the directory's may be longer, but not its path through a descriptor.
   const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await new Promise<void>((resolve, reject) => {

@@ -7,17 +7,17 @@ import type { CacheContents } from "../../service/wire/mount.ts";
 import { type PlacedEntry, type PlacedFile, readEntries, readFiles, readMode } from "../copies/file-spec.ts";
 import {
   asFields,
-  type Fields,
   optionalBoolean,
   optionalFields,
   optionalNumber,
   optionalString,
+  type RequestFields,
   readString,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
   requireStoreAddress,
 } from "../http/fields.ts";
-import { readId, refuseNul } from "../processes/exec-spec.ts";
+import { optionalId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { Records } from "../records/records.ts";
@@ -33,7 +33,7 @@ interface Access {
 export type RequestedMount = {
   target: string;
   /** The request's fields without secret and potentially long ones, for the operation's record. */
-  request: Fields;
+  request: RequestFields;
 } & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount | HostMount);
 
 /** A mount, and the image that its contents come from. */
@@ -51,12 +51,12 @@ interface ImageMount {
 
 export interface FilesMount {
   type: "files";
-  /** Their destinations are relative to the target. */
+  /** The files, with destinations relative to the target. */
   files: readonly PlacedFile[];
   entries: readonly PlacedEntry[];
   /** Set if the target itself is this file. */
-  lone: PlacedFile | undefined;
-  /** Files of this machine, of a client in the same process, instead of `files` and `lone`. */
+  singleFile: PlacedFile | undefined;
+  /** Files of this machine, of a client in the same process, instead of `files` and `singleFile`. */
   hostFiles: HostFiles;
   /** Owner and mode of the target itself. */
   root: Access & { mtime: number | undefined };
@@ -71,9 +71,9 @@ export interface CacheMount extends Access {
   /** The image whose directory `source` is the initial content of a new cache. */
   image: string | undefined;
   source: string;
-  /** Extension `cache-generations`: only caches that were made for it count. */
+  /** Extension `cache-generations`: only a cache that was made for this generation is used. */
   generation: string | undefined;
-  /** Of the same extension: caches of one id also differ by it. */
+  /** Extension `cache-generations`: caches of the same id with different realms are different caches. */
   realm: string | undefined;
   /** Extension `cache-archives`: the initial content of a new cache without an image. */
   contents: CacheContents | undefined;
@@ -103,7 +103,7 @@ interface HostMount {
   readonly: boolean;
 }
 
-/** Each takes a look at the whole tree, and up to ten system calls. */
+/** Each mount takes a look at the whole tree, and up to ten system calls. */
 const maxMounts = 1000;
 
 /** Reads the field `mounts` of a request. */
@@ -119,15 +119,15 @@ export async function readRequestedMounts(value: unknown, records: Records): Pro
   return mounts;
 }
 
-async function readMount(fields: Fields, name: string, records: Records): Promise<RequestedMount> {
+async function readMount(fields: RequestFields, name: string, records: Records): Promise<RequestedMount> {
   const target = readPath(fields, "target", name);
   if (normalize(target) === "/") refuse(`${name}.target`, "must not be the root directory");
   const type = readString(fields, "type");
-  const known = (...names: string[]) => refuseUnknown(fields, ["type", "target", ...names], name);
+  const known = (...names: string[]) => refuseUnknownFields(fields, ["type", "target", ...names], name);
   const access = (mode: number): Access => ({
     mode: fields.mode === undefined ? mode : readMode(fields.mode, name),
-    uid: readId(fields, "uid") ?? 0,
-    gid: readId(fields, "gid") ?? 0,
+    uid: optionalId(fields, "uid") ?? 0,
+    gid: optionalId(fields, "gid") ?? 0,
   });
   switch (type) {
     case "bind": {
@@ -198,21 +198,21 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
   }
 }
 
-/** Paths are relative to the target, as if it were a root directory. */
+/** Reads the files of a mount. Paths are relative to the target, as if it were a root directory. */
 async function readContents(
-  fields: Fields,
+  fields: RequestFields,
   name: string,
   { database, layout }: Records,
 ): Promise<Omit<FilesMount, "readonly">> {
   const files = optionalFields(fields, "files") ?? {};
   const entries = optionalFields(fields, "entries") ?? {};
-  const { "": lone, ...others } = files;
+  const { "": singleFile, ...others } = files;
   const { "": root, ...below } = entries;
-  const rooted = (paths: Fields) =>
+  const rooted = (paths: RequestFields) =>
     Object.fromEntries(Object.entries(paths).map(([path, value]) => [`/${path}`, value]));
-  if (lone !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
+  if (singleFile !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
     refuse(`${name}.files`, 'has the path "", which is allowed only as the only path');
-  const [file] = lone === undefined ? [] : await readFiles({ "/file": lone }, database, layout);
+  const [file] = singleFile === undefined ? [] : await readFiles({ "/file": singleFile }, database, layout);
   const [directory] = root === undefined ? [] : readEntries({ "/root": root });
   if (directory !== undefined && directory.type !== "directory")
     refuse(`${name}.entries`, 'must only have a directory with the path ""');
@@ -220,7 +220,7 @@ async function readContents(
     type: "files",
     files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
-    lone: file,
+    singleFile: file,
     hostFiles: fields.host_files instanceof HostFiles ? fields.host_files : HostFiles.none,
     root: {
       uid: directory?.uid ?? 0,
@@ -231,11 +231,11 @@ async function readContents(
   };
 }
 
-function readCacheContents(fields: Fields, within: string): CacheContents | undefined {
+function readCacheContents(fields: RequestFields, within: string): CacheContents | undefined {
   const contents = optionalFields(fields, "contents");
   if (contents === undefined) return undefined;
   const name = `${within}.contents`;
-  refuseUnknown(contents, ["source", "digest", "size"], name);
+  refuseUnknownFields(contents, ["source", "digest", "size"], name);
   const { digest } = contents;
   if (!isDigest(digest)) return refuse(`${name}.digest`, "is not a digest of SHA-256");
   const size = optionalNumber(contents, "size", 0) ?? refuse(`${name}.size`, "is missing");
@@ -245,15 +245,15 @@ function readCacheContents(fields: Fields, within: string): CacheContents | unde
   return { source, digest, size };
 }
 
-function readPath(fields: Fields, name: string, within: string): string {
+function readPath(fields: RequestFields, name: string, within: string): string {
   const path = readString(fields, name);
   if (!path.startsWith("/")) refuse(`${within}.${name}`, "must be an absolute path");
   refuseNul(`${within}.${name}`, [path]);
   return path;
 }
 
-/** Its content must never be in a message. */
-function readSecret(fields: Fields, name: string): Secret {
+/** Reads a secret, whose value must never be in a message. */
+function readSecret(fields: RequestFields, name: string): Secret {
   const text = readString(fields, "value");
   const bytes = Buffer.from(text, "base64");
   if (bytes.toString("base64") !== text) refuse(`${name}.value`, "must be base64");
@@ -268,7 +268,7 @@ function requireVariable(env: string, value: Uint8Array, name: string): void {
     refuse(`${name}.value`, "must be UTF-8 text without a NUL character if it is passed as a variable");
 }
 
-/** Returns the image that a mount's contents come from: it is kept until the operation's end. */
+/** Returns the image that a mount's contents come from: it must not be removed before the operation's end. */
 export function imageOf(mount: RequestedMount): string | undefined {
   return mount.type === "image" || mount.type === "cache" ? mount.image : undefined;
 }

@@ -26,7 +26,7 @@ export interface PrivateAddresses {
 /** The first is slirp4netns's default, 10.0.3.0 is next to it, and the others are seldom in use. */
 const candidates = ["10.0.2", "10.0.3", "172.29.251", "172.29.252", "192.168.251", "192.168.252"];
 
-/** Returns "" if there is none. */
+/** Returns the machine's `/etc/resolv.conf`; empty if there is none. */
 export function readResolvConf(): string {
   return readOptional("/etc/resolv.conf");
 }
@@ -45,7 +45,7 @@ export function readHostNetwork(): HostNetwork {
   };
 }
 
-/** Returns addresses that hide no network which the machine reaches. Throws if sandboxes there would reach no name server. */
+/** Returns addresses that hide no network that the machine reaches. Throws if no name server would be reachable from them. */
 export function findAddresses(machine: HostNetwork): PrivateAddresses {
   const routes = parseRoutes(machine.routes);
   const isFree = (network: string) => !routes.some((route) => !isDefault(route) && overlaps(route, network));
@@ -105,7 +105,7 @@ function overlaps({ destination, mask }: Route, network: string): boolean {
   return ((address ^ destination) & shared) === 0;
 }
 
-/** Returns true if a table like `/proc/net/ipv6_route` has one. Unreachable networks are routes on the loopback interface. */
+/** Returns true if a table like `/proc/net/ipv6_route` has a default route. Routes on the loopback interface are for unreachable networks. */
 function hasDefaultRoute(ipv6Routes: string): boolean {
   return ipv6Routes.split("\n").some((line) => /^0{32} 00 /.test(line) && !/\slo$/.test(line));
 }

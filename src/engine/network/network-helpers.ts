@@ -16,7 +16,7 @@ import { findWrongProgram } from "../system/program-trials.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 import { openForeign } from "./foreign-descriptor.ts";
 
-/** A network is ready in some 10 milliseconds. */
+/** Normally a network is ready in some 10 milliseconds. */
 const maxSeconds = 10;
 
 /** A process of a network. It ends with this process in any case, since its standard input is then closed. */
@@ -48,13 +48,14 @@ export class NetworkHelpers {
     this.#helpers.push(helper);
     helper.exited.then(() => this.#firstEnd.resolve());
     const deadline = { clock, seconds: maxSeconds, failure: "was not ready" };
-    const said = helper.stdout[Symbol.asyncIterator]();
-    const complaint = new Response(helper.stderr).text();
+    const reports = helper.stdout[Symbol.asyncIterator]();
+    const errorOutput = new Response(helper.stderr).text();
     return {
       pid: helper.pid,
       async next() {
-        const { done } = await beforeDeadline(helper, ["slirp4netns"], said.next(), deadline);
-        if (done === true) throw (await findWrongProgram(environment, clock)) ?? explain(await complaint);
+        const { done } = await beforeDeadline(helper, ["slirp4netns"], reports.next(), deadline);
+        if (done === true)
+          throw (await findWrongProgram(environment, clock)) ?? firstError(await errorOutput);
       },
       proceed: () => sendLine(helper),
     };
@@ -66,8 +67,8 @@ export class NetworkHelpers {
   }
 
   /** Lets the processes end quickly. Call it when the network is no longer used. */
-  leaveDevices(): void {
-    for (const helper of this.#helpers) if (isRunning(helper)) leaveDevices(helper.pid);
+  makeDevicesPersistent(): void {
+    for (const helper of this.#helpers) if (isRunning(helper)) makeDevicesPersistent(helper.pid);
   }
 
   async close(): Promise<void> {
@@ -76,13 +77,13 @@ export class NetworkHelpers {
   }
 }
 
-/** Nobody else is in such a network, so its devices need not wait until their IPv6 addresses are known to be unique. */
+/** Nothing else is in such a network, so its devices need not wait until their IPv6 addresses are known to be unique. */
 const holder = `for setting in accept_dad router_solicitation_delay; do
   echo 0 > /proc/sys/net/ipv6/conf/default/$setting
 done 2>/dev/null
 echo && read -r go && exec "$@"`;
 
-/** Returns the command line of a process in its own network namespace: reports it, waits for a line, becomes `command`. */
+/** Returns the command line of a process in a new network namespace, which reports that, waits for a line, and then becomes `command`. */
 export function namespaceHolder(
   environment: Environment,
   command: readonly string[] = [],
@@ -106,7 +107,7 @@ export function slirp(
   const isSandboxed = !hasNameServer || isResolvConfInSandbox();
   return [
     ...(isRoot ? [findProgram("unshare", environment), "--mount", "--propagation", "private"] : []),
-    // It prints more than that to its standard output.
+    // Its readiness goes to descriptor 3, since it prints other lines to its standard output.
     ...[
       findProgram("sh", environment),
       "-c",
@@ -124,8 +125,8 @@ export function slirp(
 }
 
 /**
- * True if slirp4netns can read the name server's address in its sandbox, which contains only /etc and /run: it reads it repeatedly.
- * WSL's file is a link to /mnt/wsl.
+ * Returns true if slirp4netns, which reads the name server's address repeatedly, can do so in its sandbox, which contains only /etc and
+ * /run. On WSL the file is a link to /mnt/wsl.
  */
 function isResolvConfInSandbox(): boolean {
   try {
@@ -136,12 +137,12 @@ function isResolvConfInSandbox(): boolean {
   }
 }
 
-/** Matches what slirp4netns also prints without an error: warnings about experimental options, and how it passes on the device. */
-const remark = /^(WARNING|sent tapfd|received tapfd)/;
+/** Lines that slirp4netns prints without an error: warnings about experimental options, and how it passes on the device. */
+const harmlessLine = /^(WARNING|sent tapfd|received tapfd)/;
 
-/** Returns an error with the first error message. */
-function explain(said: string): BoughError {
-  const lines = said.split("\n").filter((line) => line.trim() !== "" && !remark.test(line));
+/** Returns an error with the first error message of slirp4netns. */
+function firstError(output: string): BoughError {
+  const lines = output.split("\n").filter((line) => line.trim() !== "" && !harmlessLine.test(line));
   return new BoughError(lines[0] ?? "slirp4netns exited without an error message");
 }
 
@@ -153,7 +154,7 @@ const setPersistent = 0x400454cb;
  * ends with its process delays the process's end by some 15 ms, in which the kernel makes sure that the device is unused. If the
  * kernel does not allow the change, the delay remains.
  */
-function leaveDevices(pid: number): void {
+function makeDevicesPersistent(pid: number): void {
   try {
     for (const descriptor of tunDescriptors(pid)) makePersistent(pid, descriptor);
   } catch {
@@ -161,7 +162,7 @@ function leaveDevices(pid: number): void {
   }
 }
 
-/** slirp4netns's sandbox shows the device by another path, in a file system that is not mounted. */
+/** Returns the descriptors of `/dev/net/tun`. slirp4netns's sandbox shows it by another path, in a file system that is not mounted. */
 function tunDescriptors(pid: number): number[] {
   const directory = `/proc/${pid}/fd`;
   return readdirSync(directory)

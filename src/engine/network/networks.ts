@@ -7,7 +7,7 @@ import { wording } from "../../messages/wording.ts";
 import { readOptional } from "../../open-for-reading.ts";
 import { type ExtraHost, hostGateway, isHostName, type NetworkMode } from "../../service/wire/instance.ts";
 import { errorCode } from "../../system-error.ts";
-import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
+import { asFields, type RequestFields, readString, refuse, refuseUnknownFields } from "../http/fields.ts";
 import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { NetworkPool } from "./network-pool.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
@@ -23,7 +23,7 @@ export type SandboxNetwork =
 
 /** A network that may not be ready yet. */
 export interface ProvidedNetwork {
-  /** A namespace to join; `undefined`: the machine's, or one that the runtime makes. */
+  /** The namespace to join; `undefined` for the machine's, or one that the runtime makes. */
   joined: PrivateNetwork | undefined;
   /**
    * Resolves to the machine's network, after one warning, if a private one can't be made. Rejects only if too many files are open;
@@ -74,7 +74,7 @@ export class Networks {
         return host;
       },
     );
-    // A sandbox that fails in another way doesn't wait for it.
+    // A sandbox that fails in another way never awaits it.
     ready.catch(() => undefined);
     return { joined: network, ready, release: ({ isEmpty }) => this.#pool.release(network, isEmpty) };
   }
@@ -109,13 +109,13 @@ function areTooManyFilesOpen(error: unknown): boolean {
 }
 
 /** Reads `extra_hosts` of a request. */
-export function readExtraHosts({ extra_hosts: given }: Fields): ExtraHost[] {
+export function readExtraHosts({ extra_hosts: given }: RequestFields): ExtraHost[] {
   if (given == null) return [];
   if (!Array.isArray(given)) return refuse("extra_hosts", "must be a list");
   return given.map((value: unknown, index) => {
     const place = `extra_hosts[${index}]`;
     const fields = asFields(value, place);
-    refuseUnknown(fields, ["host", "ip"], place);
+    refuseUnknownFields(fields, ["host", "ip"], place);
     const [host, ip] = [readString(fields, "host"), readString(fields, "ip")];
     if (!isHostName(host)) refuse(`${place}.host`, "must be letters, digits, dots, hyphens and underscores");
     if (ip !== hostGateway && (isIP(ip) === 0 || ip.includes("%")))
@@ -125,8 +125,8 @@ export function readExtraHosts({ extra_hosts: given }: Fields): ExtraHost[] {
 }
 
 /**
- * Returns a sandbox's `/etc/hosts`: the lines of docker build's file and those of the request. This machine's own names for others
- * must not have an effect on an image.
+ * Returns a sandbox's `/etc/hosts`: the lines of docker build's file and those of the request. This machine's own file must not affect
+ * an image.
  */
 export function hostsFile(
   hostname: string,
@@ -156,7 +156,7 @@ function gatewayOf({ kind }: Pick<SandboxNetwork, "kind">): string {
   );
 }
 
-/** Returns the IPv4 address of the interface that has the default route, else of another one. `routes`: `/proc/net/route`. */
+/** Returns the IPv4 address of the interface that has the default route in `routes` (`/proc/net/route`), or else of another one. */
 export function machineAddress(
   interfaces: ReturnType<typeof networkInterfaces>,
   routes: string,

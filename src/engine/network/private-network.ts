@@ -10,7 +10,7 @@ import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 export interface PrivateNetwork {
   /** An open directory in which `net` is the namespace, to be joined once it is ready; closed when the network ends. */
   namespaces: number;
-  /** See `PrivateAddresses`. */
+  /** The name servers of sandboxes in it; see `PrivateAddresses`. */
   nameServers: readonly string[];
   /** Rejects with slirp4netns' error message, or if it takes too long. */
   ready: Promise<void>;
@@ -22,7 +22,7 @@ export interface PrivateNetwork {
 /**
  * Makes a network namespace whose traffic slirp4netns carries. `--disable-host-loopback` only blocks slirp4netns' alias of the
  * machine's loopback. A packet to 127.0.0.1 that leaves a sandbox through its interface (SO_BINDTODEVICE needs no privilege) is
- * connected to 127.0.0.1 where slirp4netns runs. So there are two in a row: the first one runs in its own namespace, where
+ * connected to 127.0.0.1 where slirp4netns runs. So there are two in a row: the inner one runs in a namespace of its own, where
  * nothing listens on the loopback.
  */
 export function startPrivateNetwork(
@@ -75,7 +75,7 @@ function startOn(
     if (addresses.hasIpv6) await untilIpv6(clock, [sandboxes.pid, between.pid]);
   };
   const close = async () => {
-    helpers.leaveDevices();
+    helpers.makeDevicesPersistent();
     await helpers.close();
     await ended;
   };

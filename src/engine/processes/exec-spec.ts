@@ -1,15 +1,15 @@
 import { constants } from "node:os";
 import { bytesOf } from "../../service/wire/operation.ts";
 import {
-  type Fields,
   optionalBoolean,
   optionalFields,
   optionalNumber,
   optionalString,
   optionalStrings,
+  type RequestFields,
   readString,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../http/fields.ts";
 import type { InputSpec } from "../sandbox/process-input.ts";
 
@@ -19,9 +19,9 @@ export interface ExecSpec {
   args: string[];
   shell: boolean;
   env: Record<string, string>;
-  /** `undefined`: that of the image, or of the main process. */
+  /** `undefined` for that of the image, or of the main process. */
   cwd: string | undefined;
-  /** `undefined`: the main process's user; for the main process, root. */
+  /** `undefined` for the main process's user, and root for the main process itself. */
   uid: number | undefined;
   gid: number | undefined;
   stdin: InputSpec;
@@ -43,7 +43,7 @@ export const execFields = [
 const maxId = 0xffff_fffe;
 
 /** @param options.mayBeEmpty accepts an empty command, which runs nothing. */
-export function readExecSpec(body: Fields, options = { mayBeEmpty: false }): ExecSpec {
+export function readExecSpec(body: RequestFields, options = { mayBeEmpty: false }): ExecSpec {
   const command = readString(body, "command");
   const args = optionalStrings(body, "args") ?? [];
   const cwd = optionalString(body, "cwd") || undefined;
@@ -59,36 +59,37 @@ export function readExecSpec(body: Fields, options = { mayBeEmpty: false }): Exe
     shell: optionalBoolean(body, "shell") ?? false,
     env: readEnvironment(optionalFields(body, "env") ?? {}),
     cwd,
-    uid: readId(body, "uid"),
-    gid: readId(body, "gid"),
+    uid: optionalId(body, "uid"),
+    gid: optionalId(body, "gid"),
     stdin: stdin === undefined ? { bytes: new Uint8Array(), close: true } : readInput(stdin, "stdin", true),
     truncateOutputAt: optionalNumber(body, "truncate_output_at", 0) ?? 65_536,
   };
 }
 
 /** Returns the command line. A shell passes its `args` to the command, each as one word. */
-export function commandLine({
-  command,
-  args,
-  shell,
-}: Pick<ExecSpec, "command" | "args" | "shell">): string[] {
+export function argvOf({ command, args, shell }: Pick<ExecSpec, "command" | "args" | "shell">): string[] {
   if (!shell) return [command, ...args];
   return args.length === 0 ? ["/bin/sh", "-c", command] : ["/bin/sh", "-c", `${command} "$@"`, "sh", ...args];
 }
 
 /**
- * Line breaks, missing padding and the alphabet for URLs are accepted. Only one of the two parts can match a space: otherwise the
- * time for refusing many spaces grows with the square of their number.
+ * Base64, with line breaks, missing padding and the alphabet for URLs accepted. Only one of the two parts can match a space: otherwise
+ * the time for refusing many spaces would grow with the square of their number.
  */
 const base64 = /^[\w+/\s-]*(?:=[=\s]*)?$/;
 
-/** `within`: the name of the enclosing field; "" for the body itself. `close`: the default. */
-export function readInput(fields: Fields, within: string, close: boolean): InputSpec {
+/**
+ * Reads bytes for a process's standard input.
+ *
+ * @param within the name of the enclosing field; "" for the body itself
+ * @param close the default of the field `close`
+ */
+export function readInput(fields: RequestFields, within: string, close: boolean): InputSpec {
   const nameOf = (name: string) => (within === "" ? name : `${within}.${name}`);
   const closes = optionalBoolean(fields, "close") ?? close;
-  // Of a client in this process.
+  // A client in this process passes bytes.
   if (fields.bytes instanceof Uint8Array) return { bytes: fields.bytes, close: closes };
-  refuseUnknown(fields, ["value", "encoding", "close"], within || undefined);
+  refuseUnknownFields(fields, ["value", "encoding", "close"], within || undefined);
   const encoding = optionalString(fields, "encoding") ?? "ascii";
   if (!["ascii", "utf-8", "base64"].includes(encoding))
     refuse(nameOf("encoding"), "must be ascii, utf-8 or base64");
@@ -97,7 +98,7 @@ export function readInput(fields: Fields, within: string, close: boolean): Input
   return { bytes: bytesOf({ value, encoding }), close: closes };
 }
 
-export function readId(fields: Fields, name: string): number | undefined {
+export function optionalId(fields: RequestFields, name: string): number | undefined {
   const id = optionalNumber(fields, name, 0);
   return id !== undefined && id > maxId ? refuse(name, "is too large") : id;
 }
@@ -107,7 +108,7 @@ export function refuseNul(name: string, texts: readonly string[]): void {
   if (texts.some((text) => text.includes("\0"))) refuse(name, "must not contain a NUL character");
 }
 
-function readEnvironment(fields: Fields): Record<string, string> {
+function readEnvironment(fields: RequestFields): Record<string, string> {
   for (const [name, value] of Object.entries(fields)) {
     if (name === "" || name.includes("="))
       refuse("env", `has a variable with the name ${JSON.stringify(name)}`);
@@ -130,7 +131,7 @@ export function readSignal(text: string | undefined): number {
   );
 }
 
-/** Returns the signal in an exit code of 128 plus its number, as runc and shells have it; -1: none. */
+/** Returns the signal in an exit code of 128 plus its number, as runc and shells have it; -1 if there is none. */
 export function signalOf(exitCode: number): number {
   return exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : -1;
 }

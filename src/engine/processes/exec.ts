@@ -39,12 +39,12 @@ interface ExecOutcome {
   resources: EventResources;
 }
 
-/** Starting a process takes runc some milliseconds. */
+/** Normally runc starts a process in some milliseconds. */
 const maxStartSeconds = 60;
 
 /**
  * Starts a process in a running sandbox: in its namespaces and control groups, with its system call filter. Resolves when the
- * process has started or has failed to start; `undefined`: the sandbox is gone.
+ * process has started or has failed to start, and to `undefined` if the sandbox is gone.
  *
  * runc has to be in the PID namespace in which the recorded PIDs of the sandbox's processes are valid. So it ends with that
  * namespace, as does everything that it starts.
@@ -85,8 +85,8 @@ export async function startInSandbox(
     started();
     request.onOutput(stream, chunk);
   };
-  const isNoted = () => readPid(path("pid")) !== undefined;
-  const stderr = new StartupStderr(isNoted, (chunk) => output("stderr", chunk));
+  const hasPid = () => readPid(path("pid")) !== undefined;
+  const stderr = new StartupStderr(hasPid, (chunk) => output("stderr", chunk));
   const input = new ProcessInput();
   const hasEnded = () => !isRunning(helper);
 
@@ -111,7 +111,7 @@ export async function startInSandbox(
   }
 
   async function waitForStart(): Promise<void> {
-    for (let wait = 1; !isNoted() && !hasEnded(); wait = Math.min(wait * 2, 50)) await clock.sleep(wait);
+    for (let wait = 1; !hasPid() && !hasEnded(); wait = Math.min(wait * 2, 50)) await clock.sleep(wait);
     if (!hasEnded()) started();
   }
 
@@ -138,7 +138,7 @@ export async function startInSandbox(
   };
 }
 
-/** Stands in for a process that can't be started: it has ended, with the reason on its standard error. */
+/** Returns a process that can't be started: it has ended, with the reason on its standard error. */
 function refuse(request: ExecRequest, { exitCode, message }: RefusedCommand): ExecProcess {
   request.onStart(0);
   request.onOutput("stderr", Buffer.from(`${message}\n`));

@@ -1,7 +1,7 @@
 import type { TerminalSize } from "../../service/wire/instance.ts";
 import { mainProcessSpid } from "../../service/wire/operation.ts";
-import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
+import { RequestError } from "../http/responses.ts";
 import type { EventData } from "../records/event-files.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
@@ -11,17 +11,18 @@ import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { mountableViews } from "../system/user-namespace.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/pseudo-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
-import { commandLine, type ExecSpec, signalOf } from "./exec-spec.ts";
+import { argvOf, type ExecSpec, signalOf } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
 
-/** Maximum number of processes beside the main one. */
+/** The maximum number of processes beside the main one. */
 const maxProcesses = 32;
-/** Milliseconds to wait for a sandbox that is still being set up. */
+/** The time to wait for a sandbox that is still being set up. */
 const maxWaitMilliseconds = 10_000;
-/** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
+/** The time to wait for killed processes: they are gone within a few milliseconds, unless they wait for the disk. */
 const maxEndMilliseconds = 5_000;
 
-interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
+/** A process beside the main one. */
+interface RunningProcess extends Pick<ExecProcess, "input" | "signal" | "end"> {
   recorded: Promise<void>;
 }
 
@@ -32,7 +33,7 @@ export class InstanceProcesses {
   readonly #host: SandboxHost;
   readonly #append: AppendEvent;
   readonly #started = Promise.withResolvers<LiveSandbox | undefined>();
-  readonly #running = new Map<number, Running>();
+  readonly #running = new Map<number, RunningProcess>();
   readonly #starting = new Set<Promise<number>>();
   #nextSpid = mainProcessSpid + 1;
   #hasEnded = false;
@@ -59,12 +60,12 @@ export class InstanceProcesses {
     this.#hasEnded = true;
     this.#started.resolve(undefined);
     const over = new AbortController();
-    const patience = this.#host.clock.sleep(maxEndMilliseconds, over.signal).catch(() => {});
+    const deadline = this.#host.clock.sleep(maxEndMilliseconds, over.signal).catch(() => {});
     while (this.#running.size + this.#starting.size > 0) {
       const running = [...this.#running.values()];
       for (const { end } of running) end();
       const gone = Promise.allSettled([...this.#starting, ...running.map(({ recorded }) => recorded)]);
-      if ((await Promise.race([gone, patience])) === undefined) break;
+      if ((await Promise.race([gone, deadline])) === undefined) break;
     }
     over.abort();
   }
@@ -122,7 +123,7 @@ export class InstanceProcesses {
     notifyResize(live);
   }
 
-  /** Returns whether the process has been started here; it may have ended. */
+  /** Returns true if the process has been started here; it may have ended. */
   has(spid: number): boolean {
     return spid >= mainProcessSpid && spid < this.#nextSpid;
   }
@@ -162,7 +163,7 @@ export class InstanceProcesses {
     const account = isSameUser ? main : (this.accounts?.(spec.uid ?? main.uid, spec.gid) ?? main);
     const { uid, gid, additionalGids, home } = account;
     return {
-      args: commandLine(spec),
+      args: argvOf(spec),
       env: { ...main.env, ...spec.env },
       cwd: spec.cwd === undefined ? main.cwd : this.#resolveDirectory(live, spec.cwd),
       uid,

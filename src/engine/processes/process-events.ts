@@ -54,7 +54,7 @@ export class ProcessEvents {
     });
   }
 
-  /** Input may be secret: only its length is recorded. */
+  /** Records received input: only its length, since it may be secret. */
   received(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.#append("stdin", { value: "", encoding: "ascii", truncated: true, bytes: bytes.length });
@@ -112,7 +112,7 @@ export function hideSecrets(given: {
   };
 }
 
-/** Hides the whole value; of a URL that contains a password, only the password. */
+/** Hides a whole value, or only the password of a URL that contains one. */
 function maskValue(value: string, mask: (text: string) => string): string {
   const shown = mask(value);
   return shown === value ? "***" : shown;
@@ -146,7 +146,7 @@ export class CapturedStream {
     this.#keep(bytes.subarray(0, whole));
   }
 
-  /** Passes on what was held back: it was not the beginning of a character. */
+  /** Passes on bytes that were held back as the possible beginning of a character. */
   end(): void {
     this.#keep(this.#pending);
     this.#pending = new Uint8Array();

@@ -1,4 +1,4 @@
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Operation } from "../records/operations.ts";
 import type { InstanceProcesses } from "./instance-processes.ts";
 

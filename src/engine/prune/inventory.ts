@@ -17,7 +17,7 @@ export interface Inventory {
   hasRunning: boolean;
 }
 
-/** A thing that is removed by its name. */
+/** A file, operation or cache, which is removed by its name. */
 export interface PrunableItem {
   name: string;
   usedAt: number;

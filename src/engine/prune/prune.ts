@@ -17,23 +17,23 @@ import {
   eventPaths,
   filePaths,
   type PruneSelection,
-  pathsOf,
   type Selected,
   select,
+  selectedPaths,
 } from "./selection.ts";
 
-/** The things that a prune would remove, or has removed. Sizes are the bytes of files that this frees. */
+/** What a prune would remove, or has removed. Sizes are the bytes of files that this frees. */
 export interface PrunePlan {
   images: { uuid: string; tags: string[] }[];
-  layers: Amount;
-  files: Amount;
-  operations: Amount;
-  caches: Amount;
-  /** Blobs of imported layers that stay. */
-  archives: Amount;
+  layers: CountAndBytes;
+  files: CountAndBytes;
+  operations: CountAndBytes;
+  caches: CountAndBytes;
+  /** The blobs of imported layers that themselves stay. */
+  archives: CountAndBytes;
 }
 
-export interface Amount {
+export interface CountAndBytes {
   count: number;
   bytes: number;
 }
@@ -98,16 +98,16 @@ function pruneRecorded(
       return chosen;
     });
     // Files go after their records: a record without its file is damage, a file without a record is removed at the next start.
-    const paths = pathsOf(layout, selected);
+    const paths = selectedPaths(layout, selected);
     for (const path of [...paths.layers, ...paths.caches, ...paths.archives])
       await rm(path, { recursive: true, force: true });
     for (const path of paths.operations) rmSync(path, { force: true });
     inTransaction(database, () => {
       const kept = new Set(readInventory({ database, layout }).files.map(({ name }) => name));
-      const doomed = selected.files.filter((sha256) => !kept.has(sha256));
-      for (const path of filePaths(layout, doomed)) rmSync(path, { recursive: true, force: true });
+      const removed = selected.files.filter((sha256) => !kept.has(sha256));
+      for (const path of filePaths(layout, removed)) rmSync(path, { recursive: true, force: true });
     });
-    return { ...plan, leftoverBytes: await removeLeftovers({ database, layout }) };
+    return { ...plan, leftoverBytes: await removeOrphans({ database, layout }) };
   });
 }
 
@@ -118,7 +118,7 @@ function choose(
 ): { selected: Selected; plan: PrunePlan } {
   const inventory = readInventory({ database, layout });
   const selected = select(inventory, selection, createSizes({ database, layout }, inventory));
-  const paths = pathsOf(layout, selected);
+  const paths = selectedPaths(layout, selected);
   const tags = new Map(inventory.images.map((image) => [image.uuid, image.tags]));
   const amount = (count: number, freed: readonly string[]) => ({ count, bytes: freedBytes(freed) });
   const plan = {
@@ -132,17 +132,15 @@ function choose(
   return { selected, plan };
 }
 
-/**
- * Removes files that no record names: those of killed processes and of lost records. Returns the number of bytes removed.
- */
-async function removeLeftovers(records: Records): Promise<number> {
-  const doomed = takeUnrecorded(records, findLeftovers);
-  const bytes = diskUsage(doomed);
-  for (const path of doomed) await rm(path, { recursive: true, force: true });
+/** Removes files that no record names: those of killed processes and of lost records. Returns the number of bytes removed. */
+async function removeOrphans(records: Records): Promise<number> {
+  const orphans = takeUnrecorded(records, findOrphans);
+  const bytes = diskUsage(orphans);
+  for (const path of orphans) await rm(path, { recursive: true, force: true });
   return bytes;
 }
 
-function findLeftovers(records: Records): string[] {
+function findOrphans(records: Records): string[] {
   const { database, layout } = records;
   const column = (query: string) =>
     database

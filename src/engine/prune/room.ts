@@ -8,10 +8,10 @@ export interface Disk {
   freeBytes: number;
 }
 
-/** Shares of the disk, as BuildKit's: it stays this free, while the engine has more than it always keeps. */
+/** Shares of the disk, like BuildKit's `minFreeSpace` and `reservedSpace`: what stays free, and what the engine keeps in any case. */
 const [minFree, reserved] = [0.2, 0.1];
 
-/** True if a disk is so full that the engine makes room. */
+/** Returns true if a disk is so full that the engine makes room. */
 export function needsRoom({ bytes, freeBytes }: Disk): boolean {
   return freeBytes < bytes * minFree;
 }
@@ -26,12 +26,12 @@ export function diskOf(directory: string): Disk {
   return { bytes: blocks * bsize, freeBytes: bavail * bsize };
 }
 
-/** Opening bough's databases and removing their records takes less. */
+/** The size of the reserve: opening bough's databases and removing their records takes less. */
 const reservedBytes = 1024 * 1024;
-/** Minimum free space for making the reserve, which must not fill a small disk itself. */
+/** The minimum free space for making the reserve, which must not fill a small disk itself. */
 const minFreeBytes = 64 * 1024 * 1024;
 
-/** Sets space aside with which `engine prune` can begin on a full disk: its databases could not be opened without. */
+/** Reserves the space that `engine prune` needs to open databases on a full disk. */
 export function keepReserve(directory: string): void {
   const path = pathIn(directory);
   try {

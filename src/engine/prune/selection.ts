@@ -32,15 +32,15 @@ export interface PruneSelection {
   sessions: boolean;
   /** True to remove the blobs of imported layers that stay. */
   archives?: boolean | undefined;
-  /** Milliseconds since the epoch: things used later stay. */
+  /** Milliseconds since the epoch: what was used later stays. */
   usedBefore?: number | undefined;
-  /** The same for records of operations. */
+  /** Milliseconds since the epoch: records of operations that ended later stay. */
   logsBefore: number;
-  /** Bytes: files, caches and images of sessions go, the least recently used first, until no more than this is left. */
+  /** Files, caches and images of sessions are removed, the least recently used first, until no more than these bytes are left. */
   keepBytes?: number | undefined;
   /**
-   * Set if the prune only makes room. Then only the least recently used goes, needed or not, until no more than allowed is left.
-   * Images with a tag stay, those that no build could make again, and the results of recent builds.
+   * Set if the prune only makes room. Then only the least recently used is removed, needed or not, until no more than allowed is
+   * left. Images with a tag stay, and those that no build could make again, and the results of recent builds.
    */
   makeRoom?: RoomRequest | undefined;
 }
@@ -48,11 +48,11 @@ export interface PruneSelection {
 export interface RoomRequest {
   /** Returns how many of the bytes that the engine uses may stay. */
   bytesToKeep: (usedBytes: number) => number;
-  /** Milliseconds since the epoch: what builds have used last, since then, stays. Somebody may be about to run or push it. */
+  /** Milliseconds since the epoch: results that builds have used since then stay, since they may be about to be run or pushed. */
   keepsCurrentSince: number;
 }
 
-/** The names of the things to remove. */
+/** The names of what is removed. */
 export interface Selected {
   images: string[];
   /** The uppermost first. */
@@ -75,7 +75,7 @@ export interface Sizes {
   total(): number;
 }
 
-/** Selects the things to remove. */
+/** Selects what is removed. */
 export function select(inventory: Inventory, selection: PruneSelection, sizes: Sizes): Selected {
   const { uses, all, makeRoom, usedBefore = Number.POSITIVE_INFINITY } = selection;
   const isOld = ({ usedAt }: { usedAt: number }) => usedAt < usedBefore;
@@ -277,7 +277,7 @@ export function createSizes(records: Records, inventory: Inventory): Sizes {
 }
 
 /** Returns the paths of everything selected. Leaves out malformed names, which can't be on disk. */
-export function pathsOf(layout: Layout, { layers, files, operations, caches, archives }: Selected) {
+export function selectedPaths(layout: Layout, { layers, files, operations, caches, archives }: Selected) {
   return {
     // Layers' directories, and the blobs of imported ones.
     layers: layers.flatMap((id) => [layerDirectory(layout, id), blobsDirectory(layout, id)]),

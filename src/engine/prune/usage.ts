@@ -5,33 +5,33 @@ import { createFreedSizes, layersToMeasure, ownSize } from "../records/layer-siz
 import { layerDirectory } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
-import type { Amount } from "./prune.ts";
+import type { CountAndBytes } from "./prune.ts";
 import { createSizes, eventPaths, filePaths, type PruneSelection, select } from "./selection.ts";
 
 /** The contents of an engine's directory. Sizes are bytes of files. */
 export interface EngineUsage {
   images: { count: number; tagged: number };
-  layers: Held;
+  layers: StorageUsage;
   /** The same layers by owner; each layer has one owner. */
   owners: LayerOwner[];
   /** The blobs of imported layers. */
-  blobs: Held;
-  files: Held;
+  blobs: StorageUsage;
+  files: StorageUsage;
   /** Finished operations, with their event logs. */
-  operations: Held;
+  operations: StorageUsage;
   /** The directories of cache mounts. */
-  caches: Held;
+  caches: StorageUsage;
 }
 
-interface Held extends Amount {
+interface StorageUsage extends CountAndBytes {
   /** Bytes that a prune with this selection would free. */
   reclaimableBytes: number;
 }
 
-export interface LayerOwner extends Held {
+export interface LayerOwner extends StorageUsage {
   /** `tagged`: layers of images that have a tag, but no session here. */
   kind: "imported" | "session" | "tagged" | "unused";
-  /** The session's key; else empty. */
+  /** The session's key; empty for another kind. */
   name: string;
 }
 
@@ -54,12 +54,12 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
     const measureLinked = createDiskUsage();
     const sizeOfLayer = (id: number) =>
       linked.has(id) ? measureLinked(layerDirectory(layout, id)) : ownSize(records, id);
-    const doomed = new Set(selected.layers);
+    const removed = new Set(selected.layers);
     const layers = inventory.layers.map(({ id }) => {
       const bytes = sizeOfLayer(id);
-      const isDoomed = doomed.has(id);
-      const reclaimableBytes = !isDoomed ? 0 : linked.has(id) ? bytes : freed(id);
-      return { id, bytes, reclaimableBytes, isDoomed, blobs: diskUsage(blobsDirectory(layout, id)) };
+      const isRemoved = removed.has(id);
+      const reclaimableBytes = !isRemoved ? 0 : linked.has(id) ? bytes : freed(id);
+      return { id, bytes, reclaimableBytes, isRemoved, blobs: diskUsage(blobsDirectory(layout, id)) };
     });
     const withBlobs = layers.filter(({ blobs }) => blobs > 0);
     return {
@@ -67,7 +67,7 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
       layers: addUp(layers),
       owners: groupByOwner(layers, ownersOfLayers(inventory, selection)),
       blobs: addUp(
-        withBlobs.map(({ blobs, isDoomed }) => ({ bytes: blobs, reclaimableBytes: isDoomed ? blobs : 0 })),
+        withBlobs.map(({ blobs, isRemoved }) => ({ bytes: blobs, reclaimableBytes: isRemoved ? blobs : 0 })),
       ),
       files: {
         ...{ count: files.length, bytes: diskUsage(filePaths(layout, files)) },
@@ -90,7 +90,7 @@ interface MeasuredLayer {
   reclaimableBytes: number;
 }
 
-function addUp(layers: readonly MeasuredLayer[]): Held {
+function addUp(layers: readonly MeasuredLayer[]): StorageUsage {
   const sum = (field: keyof MeasuredLayer) => layers.reduce((total, layer) => total + layer[field], 0);
   return { count: layers.length, bytes: sum("bytes"), reclaimableBytes: sum("reclaimableBytes") };
 }

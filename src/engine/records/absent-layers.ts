@@ -1,56 +1,56 @@
-/** Layers whose files are not here yet: their records have the blobs from which they can be made, and the places that may have these. */
+/** Layers whose files are not here yet: their records have the blobs from which they can be made, and the sources of these blobs. */
 import type { Database } from "bun:sqlite";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { Records } from "./records.ts";
 
-/** A blob of an absent layer, in one place. `source`: the address of its store, see `openBlobStore`. */
+/** A blob of an absent layer in one of its sources. `source` is the address of the store that has it; see `openBlobStore`. */
 export interface AbsentBlob extends LayerBlob {
   source: string;
 }
 
 type Known = Pick<Records, "database" | "unreachable">;
 
-/** Places of one blob that are kept beside the first. */
-const maxOtherPlaces = 4;
+/** The maximum number of a blob's sources that are recorded beside the first. */
+const maxOtherSources = 4;
 
-/** Notes that a layer is absent, and its blobs, the lowest first. Replaces what was noted before. */
-export function noteAbsent(database: Database, layer: number, blobs: readonly AbsentBlob[]): void {
-  noteHere(database, layer);
+/** Records that a layer is absent, and its blobs, the lowest first. Replaces an earlier record. */
+export function recordAbsent(database: Database, layer: number, blobs: readonly AbsentBlob[]): void {
+  recordPresent(database, layer);
   for (const [position, blob] of blobs.entries()) setFirst(database, layer, position, blob);
 }
 
-/** Notes that a layer's files are here. */
-export function noteHere(database: Database, layer: number): void {
+/** Records that a layer's files are here. */
+export function recordPresent(database: Database, layer: number): void {
   database.query<undefined, [number]>("DELETE FROM absent_layers WHERE layer = ?").run(layer);
   database.query<undefined, [number]>("DELETE FROM other_places WHERE layer = ?").run(layer);
 }
 
 /**
- * Adds places to an absent layer, one for each of its blobs. `isFirst`: they are tried before those that are known already; otherwise
- * after them.
+ * Adds a source to each blob of an absent layer.
+ *
+ * @param options.isFirst true if it is tried before the sources on record, and not after them
  */
-export function addPlaces(
+export function addBlobSources(
   database: Database,
   layer: number,
   blobs: readonly AbsentBlob[],
   { isFirst }: { isFirst: boolean },
 ): void {
-  const known = placesOf(database, layer);
+  const known = blobSources(database, layer);
   for (const [position, blob] of blobs.entries()) {
-    const places = known[position] ?? [];
-    const [first, ...others] = places;
-    if (first !== undefined && isSamePlace(first, blob)) continue;
+    const [first, ...others] = known[position] ?? [];
+    if (first !== undefined && Bun.deepEquals(first, blob)) continue;
     if (isFirst || first === undefined) {
       setFirst(database, layer, position, blob);
       removeOther(database, layer, position, blob);
       if (first !== undefined) addOther(database, layer, position, first);
-    } else if (others.length < maxOtherPlaces && !others.some((place) => isSamePlace(place, blob)))
+    } else if (others.length < maxOtherSources && !others.some((other) => Bun.deepEquals(other, blob)))
       addOther(database, layer, position, blob);
   }
 }
 
-/** Notes that the content of a blob is not the layer's with this DiffID, which no later download can change. */
-export function noteForged(
+/** Records that a blob's content does not have this DiffID, which no later download can change. */
+export function recordForged(
   database: Database,
   { digest, diffId }: Pick<LayerBlob, "digest" | "diffId">,
 ): void {
@@ -68,26 +68,26 @@ export function isAbsent(database: Database, layer: number): boolean {
 }
 
 /**
- * Returns the blobs of an absent layer, the lowest first; none if its files are here. Each in the first place from which it may be
- * fetched, or in the first one if there is none.
+ * Returns the blobs of an absent layer, the lowest first; none if its files are here. Each has the first source from which it may be
+ * fetched, or the first of all if there is none.
  */
 export function absentBlobs(records: Known, layer: number): AbsentBlob[] {
-  return placesOf(records.database, layer).flatMap((places) => {
-    const usable = places.find((place) => faultOf(records, place) === undefined);
-    return usable ?? places[0] ?? [];
+  return blobSources(records.database, layer).flatMap((sources) => {
+    const usable = sources.find((source) => faultOf(records, source) === undefined);
+    return usable ?? sources[0] ?? [];
   });
 }
 
-/** Returns all places of each blob of an absent layer. */
-export function placesOf(database: Database, layer: number): AbsentBlob[][] {
+/** Returns all sources of each blob of an absent layer, the blobs the lowest first. */
+export function blobSources(database: Database, layer: number): AbsentBlob[][] {
   return group(
-    database.query<PlaceRow, [number]>(`${selectPlaces} WHERE layer = ? ${orderPlaces}`).all(layer),
-  ).flatMap(([, places]) => places);
+    database.query<SourceRow, [number]>(`${selectSources} WHERE layer = ? ${orderSources}`).all(layer),
+  ).flatMap(([, blobs]) => blobs);
 }
 
-/** Returns the absent ones of a layer and all layers below it, the lowest first. */
+/** Returns those of a layer and all layers below it that are absent, the lowest first. */
 export function absentLayersOf(database: Database, layer: number): number[] {
-  // Few engines have any, and then nothing needs to be looked at.
+  // Most engines have no absent layers at all, which this query finds much faster.
   if (database.query("SELECT 1 FROM absent_layers LIMIT 1").get() === null) return [];
   return database
     .query<{ id: number }, [number]>(
@@ -100,36 +100,36 @@ export function absentLayersOf(database: Database, layer: number): number[] {
     .map(({ id }) => id);
 }
 
-/** Returns why the first of these layers that can be fetched from nowhere can't be. */
+/** Returns why the first unreachable one of these layers can't be fetched. */
 export function unreachableReason(records: Known, layers: readonly number[]): string | undefined {
   if (!hasFaults(records)) return undefined;
   for (const layer of layers)
-    for (const places of placesOf(records.database, layer)) {
-      const reasons = places.map((place) => faultOf(records, place));
+    for (const sources of blobSources(records.database, layer)) {
+      const reasons = sources.map((source) => faultOf(records, source));
       if (reasons.length > 0 && !reasons.includes(undefined)) return reasons[0];
     }
   return undefined;
 }
 
-/** Returns the absent layers that can be fetched from nowhere. */
+/** Returns the absent layers that can't be fetched from any source. */
 export function unreachableLayers(records: Known): number[] {
   if (!hasFaults(records)) return [];
-  const rows = records.database.query<PlaceRow, []>(`${selectPlaces} ${orderPlaces}`).all();
+  const rows = records.database.query<SourceRow, []>(`${selectSources} ${orderSources}`).all();
   return group(rows)
     .filter(([, blobs]) =>
-      blobs.some((places) => places.every((place) => faultOf(records, place) !== undefined)),
+      blobs.some((sources) => sources.every((source) => faultOf(records, source) !== undefined)),
     )
     .map(([layer]) => layer);
 }
 
-/** False if every place of every blob is usable, as in nearly all cases. */
+/** Returns false if every source of every blob is usable, as in nearly all cases. */
 function hasFaults({ database, unreachable }: Known): boolean {
   return (
     unreachable?.isEmpty() === false || database.query("SELECT 1 FROM forged_blobs LIMIT 1").get() !== null
   );
 }
 
-/** Returns why a blob is not fetched from this place. */
+/** Returns why a blob is not fetched from this source. */
 function faultOf({ database, unreachable }: Known, blob: AbsentBlob): string | undefined {
   const isForged =
     database
@@ -142,42 +142,38 @@ function faultOf({ database, unreachable }: Known, blob: AbsentBlob): string | u
   return unreachable?.reasonOf(blob);
 }
 
-type PlaceRow = AbsentBlob & { layer: number; position: number };
+type SourceRow = AbsentBlob & { layer: number; position: number };
 
 const columns = "source, media_type AS mediaType, digest, size, diff_id AS diffId";
-const selectPlaces = `SELECT * FROM (
+const selectSources = `SELECT * FROM (
   SELECT layer, position, NULL AS other, ${columns} FROM absent_layers
   UNION ALL SELECT layer, position, id AS other, ${columns} FROM other_places)`;
-/** The first place first, then the newest. */
-const orderPlaces = "ORDER BY layer, position, other IS NOT NULL, other DESC";
+/** The first source comes first, then the newest. */
+const orderSources = "ORDER BY layer, position, other IS NOT NULL, other DESC";
 
-/** Returns the places of each blob of each layer. */
-function group(rows: readonly PlaceRow[]): [layer: number, places: AbsentBlob[][]][] {
+/** Returns the sources of each blob of each layer. */
+function group(rows: readonly SourceRow[]): [layer: number, blobs: AbsentBlob[][]][] {
   const layers = new Map<number, AbsentBlob[][]>();
   for (const { layer, position, source, mediaType, digest, size, diffId } of rows) {
     const blobs = layers.getOrInsertComputed(layer, () => []);
-    const places = blobs[position] ?? [];
-    blobs[position] = places;
-    places.push({ source, mediaType, digest, size, diffId });
+    const sources = blobs[position] ?? [];
+    blobs[position] = sources;
+    sources.push({ source, mediaType, digest, size, diffId });
   }
   return [...layers];
 }
 
-function isSamePlace(one: AbsentBlob, other: AbsentBlob): boolean {
-  return Bun.deepEquals(one, other);
-}
+type SourceValues = [number, number, string, string, string, number, string];
 
-type PlaceValues = [number, number, string, string, string, number, string];
-
-function valuesOf(layer: number, position: number, blob: AbsentBlob): PlaceValues {
+function valuesOf(layer: number, position: number, blob: AbsentBlob): SourceValues {
   const { source, mediaType, digest, size, diffId } = blob;
   return [layer, position, source, mediaType, digest, size, diffId];
 }
 
-/** What else is known of the layer stays. */
+/** Sets the first source of a blob. The rest of the layer's record stays. */
 function setFirst(database: Database, layer: number, position: number, blob: AbsentBlob): void {
   database
-    .query<undefined, PlaceValues>(
+    .query<undefined, SourceValues>(
       `INSERT INTO absent_layers (layer, position, source, media_type, digest, size, diff_id) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (layer, position) DO UPDATE SET source = excluded.source, media_type = excluded.media_type,
          digest = excluded.digest, size = excluded.size, diff_id = excluded.diff_id`,
@@ -185,11 +181,11 @@ function setFirst(database: Database, layer: number, position: number, blob: Abs
     .run(...valuesOf(layer, position, blob));
 }
 
-/** Adds a place, and removes the oldest beyond the limit. */
+/** Adds a source, and removes the oldest ones beyond the limit. */
 function addOther(database: Database, layer: number, position: number, blob: AbsentBlob): void {
   removeOther(database, layer, position, blob);
   database
-    .query<undefined, PlaceValues>(
+    .query<undefined, SourceValues>(
       "INSERT INTO other_places (layer, position, source, media_type, digest, size, diff_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )
     .run(...valuesOf(layer, position, blob));
@@ -198,7 +194,7 @@ function addOther(database: Database, layer: number, position: number, blob: Abs
       `DELETE FROM other_places WHERE id IN (
          SELECT id FROM other_places WHERE layer = ? AND position = ? ORDER BY id DESC LIMIT -1 OFFSET ?)`,
     )
-    .run(layer, position, maxOtherPlaces);
+    .run(layer, position, maxOtherSources);
 }
 
 function removeOther(database: Database, layer: number, position: number, blob: AbsentBlob): void {

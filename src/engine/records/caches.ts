@@ -9,19 +9,19 @@ import type { Records } from "./records.ts";
 /** The `sharing` of a cache mount: `shared` allows several commands at once, `locked` waits, `private` takes another cache. */
 export type Sharing = "shared" | "private" | "locked";
 
-/** What an operation asks of a cache. */
+/** An operation's request for a cache. */
 interface CacheRequest {
   key: string;
   sharing: Sharing;
-  /** Only caches that were made for it count; `undefined`: all. */
+  /** Only a cache that was made for this generation is used; any one if it is `undefined`. */
   generation?: string | undefined;
   operation: string;
   now: number;
 }
 
 /**
- * Takes a cache of `key` for an operation: a shared one, a free one, of which the newest that was made for a generation comes first, or
- * a new one. Returns its name, or `undefined` if the operation has to wait.
+ * Takes a cache of `key` for an operation: a shared one, a free one (preferably the newest that was made for a generation), or a new
+ * one. Returns its name, or `undefined` if the operation has to wait.
  */
 export function takeCache(records: Records, request: CacheRequest): string | undefined {
   const { database } = records;
@@ -52,7 +52,7 @@ export function takeCache(records: Records, request: CacheRequest): string | und
  * Takes the cache of `key` that was used last, to read it: no operation writes to it until `releaseCaches`. Returns "busy" if
  * commands are using all of them.
  */
-export function takeForReading(
+export function takeCacheForReading(
   records: Records,
   { key, operation, now }: { key: string; operation: string; now: number },
 ): { name: string } | "absent" | "busy" {
@@ -84,7 +84,7 @@ function addCache(database: Database, { key, generation, now }: CacheRequest): s
   return name;
 }
 
-/** So many free caches of one key stay when a build makes one of its own, which may run beside another such build. */
+/** The number of free caches of one key that stay when a build makes its own one. Two such builds may run at once. */
 const maxOldCaches = 2;
 
 function discardOldCaches(database: Database, key: string): void {
@@ -134,7 +134,7 @@ function forgetDeadUses({ database, layout }: Records, now: number): void {
   for (const { owner } of owners) if (!isOpen(layout, owner)) endUses(database, "owner", owner, now);
 }
 
-/** True for a valid cache name. Names become paths, and an edited record must not lead elsewhere. */
+/** Returns true for a valid cache name. Names become paths, and an edited record must not lead elsewhere. */
 function isCacheName(name: string): boolean {
   return /^[0-9a-f]{64}\.[0-9a-f]{8}$/.test(name);
 }
@@ -184,16 +184,17 @@ function usesOf(database: Database): { cache: string; owner: string }[] {
 }
 
 /**
- * Stands in place of the key of a lost cache, so that no command finds it: newer ones have taken its place, or its contents may have
- * holes, because the machine stopped or the disk failed to write them. Commands often trust what they find in a cache, so a hole would stay in it for ever.
+ * Replaces the key of a lost cache, so that no command finds it: newer ones have taken its place, or its contents may have holes,
+ * because the machine stopped or the disk failed to write them. Commands often trust what they find in a cache, so a hole would stay
+ * in it for ever.
  */
 const lostKey = "lost";
 
 /**
- * Marks the caches that may not have been on the disk at a time: those in use, and those used since the newest layer that a sync
- * has brought there. Call it inside a transaction.
+ * Marks the caches that may not have been on the disk at a time: those in use, and those used since the newest synced layer was made.
+ * Call it inside a transaction.
  */
-export function loseUnsyncedCaches(database: Database, now: number): void {
+export function markUnsyncedCachesLost(database: Database, now: number): void {
   database
     .query<undefined, [string, number]>(
       // Imported layers can be recorded after their sync. A time after `now` is that of a wrong clock.
@@ -205,17 +206,17 @@ export function loseUnsyncedCaches(database: Database, now: number): void {
 }
 
 /** Marks the caches that commands were using when the machine stopped. `boot` is the kernel's boot ID. */
-export function loseInterruptedCaches(database: Database, layout: Layout, boot: string): void {
+export function markInterruptedCachesLost(database: Database, layout: Layout, boot: string): void {
   const lose = database.query<undefined, [string, string]>("UPDATE caches SET key = ? WHERE name = ?");
   for (const { cache, owner } of usesOf(database)) {
-    // An owner's name begins with the boot ID. Some containers have one of their own.
+    // An owner's name begins with the boot ID. Some containers have a boot ID of their own.
     if (!owner.startsWith(`${boot}.`) && !isOpen(layout, owner)) lose.run(lostKey, cache);
   }
 }
 
-/** Drops the lost caches that no living process is using. Their directories are leftovers then. */
+/** Drops the lost caches that no living process is using. `removeOrphanedCaches` removes their directories. */
 export function dropLostCaches(database: Database, layout: Layout): void {
-  // Reading comes first: opening an engine must not wait for other processes that write.
+  // The read comes first: opening an engine must not wait for other processes that write.
   if (database.query("SELECT 1 FROM caches WHERE key = ?").get(lostKey) === null) return;
   inTransaction(database, () => {
     const used = cachesInUse({ database, layout });

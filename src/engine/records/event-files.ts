@@ -5,25 +5,25 @@ import { encodeBytes, type OperationEvent, sandboxSpid } from "../../service/wir
 import type { Layout } from "../layout.ts";
 import { LineReader } from "./stored-content.ts";
 
-/** Flags that neither follow a link nor wait for a pipe in a log's place. */
+/** Flags with which open(2) neither follows a link nor waits for a pipe in a log's place. */
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
 
-/** Milliseconds between two looks at a log that another process writes. */
+/** The time between two reads of a log that another process writes. */
 const pollMilliseconds = 100;
 
 /** A log that this process writes. */
 interface OpenLog {
   nextId: number;
   bytes: number;
-  /** They get the next event, or nothing at the end. */
+  /** Called with the next event, and without one at the end. */
   followers: Set<(appended: AppendedEvent | undefined) => void>;
 }
 
 /** The data of an event; for output, its bytes. */
 export type EventData = Record<string, unknown> | Uint8Array;
 
-/** `bytes`: those of output, for a follower in this process that has not fallen behind. */
+/** An event. `bytes` are the output's, for a follower in this process that has not fallen behind. */
 export type EngineEvent = OperationEvent & { bytes?: Uint8Array };
 
 /** An event with its place in the log. */
@@ -85,7 +85,7 @@ export class EventFiles {
     this.#close(operation);
   }
 
-  /** What a failed write has left behind is found when the log is opened again. */
+  /** Closes a log. The rest of a failed write is found when it is opened again. */
   #close(operation: string): void {
     const log = this.#open.get(operation);
     this.#open.delete(operation);
@@ -170,7 +170,7 @@ export class EventFiles {
     });
   }
 
-  /** Opens the log of another process, which was killed. Ends a line that it left unfinished. */
+  /** Opens the log of a process that was killed. Ends a line that it left unfinished. */
   #resume(operation: string): OpenLog {
     using reader = new LineReader(this.#path(operation));
     let last = 0;

@@ -8,8 +8,8 @@ import type { FileRecord } from "../../service/wire/file.ts";
 import { isSha256 } from "../../sha256.ts";
 import { cancelOnAbort } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
-import { RequestError } from "../http/answers.ts";
 import type { ListFilter } from "../http/fields.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Layout } from "../layout.ts";
 import { hashStored } from "./stored-content.ts";
 
@@ -29,8 +29,10 @@ export function filePath(layout: Layout, sha256: string): string {
 
 /**
  * Stores a stream under its SHA-256, which is computed while it is written. The bytes are on disk before the file gets its name,
- * so a stored file is reliable. They replace an existing file, which may be damaged. `signal`: the request's, since its body may
- * stop arriving. `inspect` gets the SHA-256 before: if it throws, nothing is stored.
+ * so a stored file is reliable. They replace an existing file, which may be damaged.
+ *
+ * @param options.signal the request's signal, since its body may stop arriving
+ * @param options.inspect called with the SHA-256 before the file is stored; if it throws, nothing is stored
  */
 export async function storeFile(
   database: Database,
@@ -43,7 +45,7 @@ export async function storeFile(
   try {
     const { sha256, size } = await writeHashed(temporary, body, signal);
     inspect?.(sha256);
-    // Both under one lock, which the removal of unrecorded files also takes.
+    // The file and its record appear under one lock, which the removal of orphaned files also takes.
     inTransaction(database, () => {
       moveIntoPlace(temporary, filePath(layout, sha256));
       database
@@ -64,7 +66,7 @@ export async function storeFile(
 
 /** Thrown for stored files that are damaged. A client that reads "no longer" in its message uploads them again. */
 export class DamagedFilesError extends BoughError {
-  /** SHA-256 of the files as uploaded. */
+  /** The SHA-256s of the files as they were uploaded. */
   readonly damaged: ReadonlySet<string>;
 
   constructor(files: readonly { sha256: string; destination: string }[]) {
@@ -76,8 +78,8 @@ export class DamagedFilesError extends BoughError {
 }
 
 /**
- * Drops those of the files whose bytes don't match their SHA-256; they count as never uploaded. A file that was uploaded again
- * meanwhile stays.
+ * Removes the files whose bytes don't match their SHA-256, as if they had never been uploaded. A file that was uploaded again meanwhile
+ * stays.
  */
 export function dropDamagedFiles(database: Database, layout: Layout, hashes: Iterable<string>): void {
   for (const sha256 of hashes) {
@@ -105,7 +107,7 @@ function moveIntoPlace(temporary: string, path: string): void {
   }
 }
 
-/** Finds a stored file. One whose bytes are missing, or truncated by a crash of the machine, counts as never uploaded. */
+/** Finds a stored file. Returns `undefined` for one whose bytes are missing, or were truncated by a crash of the machine. */
 export function findFile(
   database: Database,
   layout: Layout,
@@ -149,7 +151,7 @@ async function writeHashed(
   const reader = body?.getReader();
   using _ = reader && signal && cancelOnAbort(reader, signal);
   const descriptor = openSync(path, "wx", 0o600);
-  // A sender in this process never waits for a socket, so it would block everything else.
+  // A sender in this process never waits for a socket: without pauses it would block everything else.
   const pace = createPace(undefined);
   try {
     for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {

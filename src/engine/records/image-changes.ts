@@ -19,7 +19,7 @@ export function tagImage(records: Records, reference: string, tag: string): Imag
   });
 }
 
-/** Returns the image with the same files and exactly this configuration. `origin`: by default the image's own. */
+/** Returns the image with the same files, exactly this configuration, and `origin`, or else the image's own. */
 export function configureImage(
   records: Records & { clock: Clock },
   reference: string,

@@ -3,10 +3,10 @@ import type { Database } from "bun:sqlite";
 import { isDigest } from "../../image/digest.ts";
 import { machinePlatform } from "../../image/platform.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
-import { RequestError } from "../http/answers.ts";
 import type { ListFilter } from "../http/fields.ts";
+import { RequestError } from "../http/responses.ts";
 import { absentBlobs, absentLayersOf } from "./absent-layers.ts";
-import { type Description, readConfig, readDescription } from "./images.ts";
+import { findConfig, findDescription, type ImageDescription } from "./images.ts";
 import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";
 import type { Records } from "./records.ts";
 import { createLayerCheck } from "./whole-layers.ts";
@@ -14,7 +14,7 @@ import { createLayerCheck } from "./whole-layers.ts";
 interface ImageFilter extends ListFilter {
   tagPrefix: string | undefined;
   taggedOnly: boolean;
-  /** Only these images; of several none has its configuration. */
+  /** Lists only these images. If there are several, their configurations are left out. */
   uuids: readonly string[] | undefined;
   /** True to include sizes. */
   sizes: boolean;
@@ -43,12 +43,12 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   let skipped = 0;
   for (const row of rows) {
     if (page.length >= filter.limit) break;
-    const config = isWhole(row.layer) ? readConfig(database, row.uuid) : undefined;
+    const config = isWhole(row.layer) ? findConfig(database, row.uuid) : undefined;
     if (config === undefined) continue;
     if (skipped < filter.offset) skipped++;
     else
       page.push({
-        ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
+        ...toRecord(row, isNamed(row, filter) ? findDescription(database, row.uuid) : undefined),
         ...(filter.sizes ? { size: sizeOf(row.layer), own_size: ownSizeOf(row) } : {}),
         ...(filter.sizes ? describeAbsent(records, row.layer) : {}),
       });
@@ -108,7 +108,7 @@ export function describeImage(database: Database, uuid: string, tag: string | nu
       `SELECT uuid, created_at, operation, config_digest, ${platformColumn} FROM images WHERE uuid = ?`,
     )
     .get(uuid);
-  const described = readDescription(database, uuid);
+  const described = findDescription(database, uuid);
   if (row === null || described === undefined) throw new RequestError(404, `there is no image ${uuid}`);
   return toRecord({ ...row, tag }, described);
 }
@@ -122,10 +122,10 @@ interface RecordRow {
   platform: string | null;
 }
 
-/** Damage must not hide the image. */
+/** A damaged record must not hide the image. */
 const platformColumn = "CASE WHEN json_valid(origin) THEN origin ->> 'platform' END AS platform";
 
-function toRecord(row: RecordRow, described: Description | undefined): ImageRecord {
+function toRecord(row: RecordRow, described: ImageDescription | undefined): ImageRecord {
   const { author, history } = described?.origin ?? {};
   return {
     uuid: row.uuid,

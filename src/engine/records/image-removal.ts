@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { inTransaction } from "../../database.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { moveToScratch } from "../layout.ts";
 import { freedBytes } from "../system/disk.ts";
 import { requireImage } from "./images.ts";

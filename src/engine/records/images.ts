@@ -3,7 +3,7 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseImageOrigin } from "../../image/history.ts";
 import { isNativePlatform } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { absentLayersOf, unreachableReason } from "./absent-layers.ts";
 import { layerChain } from "./layers.ts";
 import { parseObject, type Records } from "./records.ts";
@@ -44,7 +44,11 @@ export function addImage(
   return uuid;
 }
 
-/** Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer. `isWhole`: checks all of its layers. */
+/**
+ * Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer.
+ *
+ * @param isWhole returns true if a layer and all layers below it exist
+ */
 export function findImage(
   records: Records,
   reference: string,
@@ -52,7 +56,7 @@ export function findImage(
 ): Image | undefined {
   const { database } = records;
   const row = findRow(database, reference);
-  const described = row === undefined ? undefined : readDescription(database, row.uuid);
+  const described = row === undefined ? undefined : findDescription(database, row.uuid);
   if (row === undefined || described === undefined || !isWhole(row.layer)) return undefined;
   return { ...row, ...described };
 }
@@ -83,12 +87,12 @@ export function requireImage(
   throw new RequestError(404, `there is no image ${reference}`);
 }
 
-/** Throws unless there is a record of the image. The caller has found its layers before, which go only with the record. */
-export function requireRecord(database: Database, uuid: string): void {
+/** Throws unless there is a record of the image. The caller has checked its layers, which are removed only with the record. */
+export function requireImageRecord(database: Database, uuid: string): void {
   if (findRow(database, uuid) === undefined) throw new RequestError(404, `there is no image ${uuid}`);
 }
 
-/** A layer of the image can't be fetched: the image is lost to clients, which understand "no longer". */
+/** Thrown if a layer of the image can't be fetched. Clients take the image as lost, by the words "no longer". */
 export class UnusableImageError extends RequestError {
   constructor(image: string, reason: string) {
     super(424, `image ${image} can no longer be used: ${reason}`);
@@ -113,7 +117,7 @@ export function findImportedImage(
 
 /**
  * Returns the image with the same files and this configuration and origin; the same request always gives the same image. The
- * given image itself never changes, since others are built on it. `origin`: the given image's by default.
+ * given image itself never changes, since others are built on it. Without an origin, it is the given image's.
  */
 export function findOrAddConfigured(
   database: Database,
@@ -145,7 +149,7 @@ export function layersOf(
 
 /** Sets or moves a tag. A tag names one image for each platform; an image may have several tags. */
 export function setTag(database: Database, tag: string, image: string): void {
-  const { platform } = readDescription(database, image)?.origin ?? {};
+  const { platform } = findDescription(database, image)?.origin ?? {};
   // An unchanged build writes nothing.
   const update = "DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image";
   if (platform === undefined || isNativePlatform(platform))
@@ -175,7 +179,7 @@ export function removeTags(database: Database, image: string, tag: string | unde
   return changes.some((count) => count > 0);
 }
 
-/** What the view `all_tags` shows. */
+/** The tables behind the view `all_tags`. */
 export const tagTables = ["tags", "foreign_tags"] as const;
 
 /** Returns the first of an image's tags. */
@@ -184,11 +188,11 @@ export function findTag(database: Database, image: string): string | null {
   return database.query<{ tag: string }, [string]>(query).get(image)?.tag ?? null;
 }
 
-export type Description = Pick<Image, "config" | "origin">;
+export type ImageDescription = Pick<Image, "config" | "origin">;
 
 /** Reads an image's configuration and origin; `undefined` if its record is missing or damaged. */
-export function readDescription(database: Database, uuid: string): Description | undefined {
-  const config = readConfig(database, uuid);
+export function findDescription(database: Database, uuid: string): ImageDescription | undefined {
+  const config = findConfig(database, uuid);
   if (config === undefined) return undefined;
   const row = database
     .query<{ origin: string | null }, [string]>("SELECT origin FROM images WHERE uuid = ?")
@@ -197,7 +201,7 @@ export function readDescription(database: Database, uuid: string): Description |
 }
 
 /** Reads an image's configuration; `undefined` if its record is missing or damaged. */
-export function readConfig(database: Database, uuid: string): ImageConfig | undefined {
+export function findConfig(database: Database, uuid: string): ImageConfig | undefined {
   const row = database
     .query<{ config: string }, [string]>("SELECT config FROM images WHERE uuid = ?")
     .get(uuid);

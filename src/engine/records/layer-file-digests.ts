@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 
-/** The bytes of the digest of a file that was put into a layer. */
+/** The length of the digest of a file that was put into a layer. */
 export const digestBytes = 16;
 
-/** What a layer was made of, as far as a later version of it can use that. */
+/** The files that a layer was made of, for a later version of it. */
 export interface LayerFileDigests {
   /** The digests of its files, in no particular order; `undefined` if they are few. */
   digests: Uint8Array | undefined;
-  /** The bytes of its files; `undefined`: they have to be measured. */
+  /** The bytes of its files; `undefined` if they have to be measured. */
   bytes: number | undefined;
   /** The version of the layer before it, and the bytes of the files that are hard-linked from there. */
   earlier: { id: number; linkedBytes: number } | undefined;
@@ -17,7 +17,7 @@ export interface LayerFileDigests {
  * Records the files that a layer was made of: the next version of the layer can then hard-link those that have not changed. Shared
  * files count as the later version's, which usually stays longer; what a removal frees is in `createFreedSizes`.
  */
-export function noteFileDigests(
+export function recordFileDigests(
   database: Database,
   layer: number,
   { digests, bytes, earlier }: LayerFileDigests,
@@ -26,7 +26,7 @@ export function noteFileDigests(
   if (digests !== undefined)
     database.run("INSERT INTO placed_files (layer, digests) VALUES (?, ?)", [layer, digests]);
   if (earlier === undefined) return;
-  // What two later versions of one layer share with each other is not known: they are measured.
+  // It is unknown what two later versions of one layer share with each other, so they are measured.
   database.run(
     `UPDATE layers SET has_links = 1 WHERE id IN
        (SELECT id FROM layers WHERE id = ?1 AND heir IS NOT NULL UNION SELECT heir FROM layers WHERE id = ?1)`,

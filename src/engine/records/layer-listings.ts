@@ -18,14 +18,14 @@ export function listingDirectory({ listings }: Pick<Layout, "listings">, layer: 
   return join(listings, layer.toString(36));
 }
 
-/** Notes the table of an absent layer that has just been recorded. */
-export function noteTable(database: Database, layer: number, table: LayerTable | undefined): void {
+/** Adds the position of the table of contents to the record of an absent layer. */
+export function recordTable(database: Database, layer: number, table: LayerTable | undefined): void {
   database
     .query<undefined, [string | null, number]>("UPDATE absent_layers SET contents_table = ? WHERE layer = ?")
     .run(textOf(table), layer);
 }
 
-/** Returns where an absent layer has a table of contents that may be used. */
+/** Returns the position of an absent layer's table of contents, if it has one that may be used. */
 export function tableOf(database: Database, layer: number): LayerTable | undefined {
   const row = database
     .query<{ table: string | null }, [number]>(

@@ -7,8 +7,8 @@ import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /**
- * How many of overlayfs's marks a layer has: what it deletes from the layers below. A copy of the engine's directory can lose
- * them silently (tar without --xattrs, `cp -r`, an ordinary user who can't make devices), and deleted files would be back.
+ * The number of overlayfs's marks in a layer, which delete files of the layers below. A copy of the engine's directory can lose them
+ * silently (tar without --xattrs, `cp -r`, an ordinary user who can't make devices), and the deleted files would be back.
  */
 export interface LayerMarks {
   whiteouts: number;
@@ -51,7 +51,7 @@ export function findLostMarks(
   { countsUnknown = false } = {},
 ): string | undefined {
   const { id, directory, inode } = layer;
-  // As `recordMarks` writes it. Each use of an image checks all of its layers.
+  // Compares the text that `recordMarks` writes, without parsing it: each use of an image checks all of its layers.
   if (layer.marks?.endsWith(`,"inode":${inode}}`)) return undefined;
   const known: MarksRecord | undefined = layer.marks === null ? undefined : JSON.parse(layer.marks);
   if (known === undefined ? !countsUnknown : known.inode === inode) return undefined;

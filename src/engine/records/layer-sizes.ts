@@ -30,7 +30,7 @@ export function createImageSizes(records: Records): (layer: number) => number {
   };
 }
 
-/** Creates a function that yields a layer and those below it, the uppermost first. Edited records form no endless loop. */
+/** Creates a function that yields a layer and those below it, the uppermost first. It ends even if edited records form a loop. */
 function createLayerWalk(database: Database): (layer: number) => Generator<number> {
   const rows = database.query<{ id: number; parent: number | null }, []>("SELECT id, parent FROM layers");
   const parents = new Map(rows.all().map(({ id, parent }) => [id, parent]));
@@ -43,7 +43,7 @@ function createLayerWalk(database: Database): (layer: number) => Generator<numbe
   };
 }
 
-/** Returns the bytes of the files of one layer: none of a layer that is not here yet. */
+/** Returns the bytes of the files of one layer; 0 for an absent one. */
 export function layerSize({ database, layout }: Records, id: number): number {
   const row = database
     .query<{ size: number | null }, [number]>("SELECT size FROM layers WHERE id = ?")
@@ -59,7 +59,7 @@ export function layerSize({ database, layout }: Records, id: number): number {
   return size;
 }
 
-/** Returns the bytes of a layer without those that a later version of it has, too. */
+/** Returns the bytes of a layer, without those of files that it shares with a later version. */
 export function ownSize(records: Records, id: number): number {
   const row = records.database
     .query<{ bytes: number | null }, [number]>("SELECT heir_bytes AS bytes FROM layers WHERE id = ?")
@@ -67,7 +67,7 @@ export function ownSize(records: Records, id: number): number {
   return Math.max(0, layerSize(records, id) - (row?.bytes ?? 0));
 }
 
-/** Returns the layers of which it is not known how much they share with others, with all versions of them. */
+/** Returns the layers that share an unknown number of bytes with others, and all versions of them. */
 export function layersToMeasure(database: Database): Set<number> {
   const rows = database
     .query<{ id: number }, []>(
@@ -100,7 +100,7 @@ export function createFreedSizes(records: Records): (id: number) => number {
     earlier.delete(id);
     if (before !== undefined) heirs.delete(before.id);
     if (after !== undefined) earlier.delete(after.heir);
-    // As the records do when a layer is gone.
+    // The trigger of the table `layers` changes the records in the same way when a layer is removed.
     if (before !== undefined && after !== undefined) {
       const row = { id: before.id, heir: after.heir, bytes: Math.min(...shared) };
       heirs.set(row.id, row);
@@ -113,7 +113,7 @@ export function createFreedSizes(records: Records): (id: number) => number {
 /** Creates a function that returns the layers of an image that no other image with a tag has: those that only it needs. */
 export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
   const layersDown = createLayerWalk(database);
-  /** The image with a tag that has a layer; `null`: several. What is below a layer has all of its images, too. */
+  /** The only tagged image that has a layer; `null` if several have it. A layer below has all images of those above it, too. */
   const users = new Map<number, string | null>();
   const tagged = database
     .query<OwnedImage, []>("SELECT DISTINCT uuid, layer FROM images JOIN all_tags ON image = uuid")

@@ -6,17 +6,17 @@ import type { Environment } from "../../home-directory.ts";
 import type { Layout } from "../layout.ts";
 import { FailedSyncError, syncToDisk } from "../system/disk.ts";
 import { unfinishedOperations } from "./operations.ts";
-import { type FailedSync, noteFailedSync, noteSynced, unsyncedLayers } from "./unsynced-layers.ts";
+import { type FailedSync, recordFailedSync, recordSynced, unsyncedLayers } from "./unsynced-layers.ts";
 
-/** Milliseconds for which a layer may be only in memory. */
-const delay = 1_000;
+/** The time for which a layer may be only in memory. */
+const delayMilliseconds = 1_000;
 
 interface LayerSyncHost {
   database: Database;
   layout: Layout;
   clock: Clock;
   environment: Environment;
-  /** See `noteUnsynced`. */
+  /** See `recordUnsynced`. */
   boot: string;
   warn: (message: string) => void;
 }
@@ -28,12 +28,12 @@ interface LayerSyncHost {
 export class LayerSync {
   readonly #host: LayerSyncHost;
   readonly #closing = new AbortController();
-  /** Ends an early sync. */
-  readonly #leaving = new AbortController();
+  /** Ends a sync in the background. */
+  readonly #abandoning = new AbortController();
   #pending: Promise<void> | undefined;
   /** The syncs of layers that are under way. */
   #running: Promise<unknown> | undefined;
-  #early: Promise<void> | undefined;
+  #background: Promise<void> | undefined;
   /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
   /** The reason, already reported, for which the latest sync was not possible. */
@@ -49,15 +49,15 @@ export class LayerSync {
   }
 
   /** Starts to write what was copied by now, so that the next sync has less to write. No command waits for it. */
-  startEarly(): void {
-    const { signal } = this.#leaving;
-    this.#early ??= this.#write([], signal)
+  startInBackground(): void {
+    const { signal } = this.#abandoning;
+    this.#background ??= this.#write([], signal)
       .catch((error: unknown) => {
         // Without a program to sync with, the next sync reports that.
         if (error instanceof FailedSyncError) this.#report(error);
       })
       .finally(() => {
-        this.#early = undefined;
+        this.#background = undefined;
       });
   }
 
@@ -80,20 +80,20 @@ export class LayerSync {
     this.#closing.abort();
     await this.#pending;
     await this.#sync();
-    await this.#endEarly();
+    await this.#endBackground();
   }
 
-  async #endEarly(): Promise<void> {
-    if (this.#early === undefined) return;
-    // Without a layer, what was copied is not needed. But an error of its sync may concern operations of other processes.
+  async #endBackground(): Promise<void> {
+    if (this.#background === undefined) return;
+    // If no layer was made, the copied files are not needed. But an error of their sync may concern operations of other processes.
     if (unfinishedOperations(this.#host.database).length === 0)
-      this.#leaving.abort(new Error("the engine is closing"));
-    await this.#early;
+      this.#abandoning.abort(new Error("the engine is closing"));
+    await this.#background;
   }
 
   async #syncSoon(): Promise<void> {
     const { signal } = this.#closing;
-    const isOver = await this.#host.clock.sleep(delay, signal).then(
+    const isOver = await this.#host.clock.sleep(delayMilliseconds, signal).then(
       () => false,
       () => true,
     );
@@ -115,17 +115,17 @@ export class LayerSync {
       this.recordFailures();
       const layers = unsyncedLayers(database, boot);
       if (layers.length === 0) return;
-      await Promise.all([this.#early, this.#write(layers, new AbortController().signal)]);
-      // The early sync may have got the error of a layer.
+      await Promise.all([this.#background, this.#write(layers, new AbortController().signal)]);
+      // The sync in the background may have got the error of a layer.
       this.recordFailures();
-      inTransaction(database, () => noteSynced(database, layers, boot));
+      inTransaction(database, () => recordSynced(database, layers, boot));
       this.#delayedBy = undefined;
     } catch (error) {
       this.#report(error);
     }
   }
 
-  /** `layers`: the unsynced ones, if known. */
+  /** Syncs, and records a failure, which loses the unsynced `layers` at least. */
   async #write(layers: readonly number[], signal: AbortSignal): Promise<void> {
     const { clock, layout } = this.#host;
     const startedAt = clock.now();
@@ -146,7 +146,7 @@ export class LayerSync {
 
   /** Records failed syncs that are not recorded yet. Throws if that is not possible, for example on a full disk. */
   recordFailures(): void {
-    for (const failure of this.#unrecorded) noteFailedSync(this.#host.database, failure);
+    for (const failure of this.#unrecorded) recordFailedSync(this.#host.database, failure);
     this.#unrecorded = [];
   }
 
@@ -158,26 +158,26 @@ export class LayerSync {
       );
       return;
     }
-    // Closing tries once more.
+    // `close` tries once more.
     if (message !== this.#delayedBy)
       this.#host.warn(`the newest layers may not be written to the disk yet: ${message}`);
     this.#delayedBy = message;
   }
 }
 
-/** Syncing less early costs more time than it saves later. */
+/** Syncing less in the background costs more time than it saves later. */
 const minFiles = 1_000;
 const minBytes = 32 * 1024 * 1024;
 
-/** Has the disk write what is copied into an upper directory before its layer is recorded. */
-export class EarlySync {
-  readonly #sync: Pick<LayerSync, "startEarly">;
+/** Writes files that are copied into an upper directory to the disk before their layer is recorded. */
+export class BackgroundSync {
+  readonly #sync: Pick<LayerSync, "startInBackground">;
   #files = 0;
   #bytes = 0;
   /** Bytes of large files since the last start. */
   #unsynced = 0;
 
-  constructor(sync: Pick<LayerSync, "startEarly">) {
+  constructor(sync: Pick<LayerSync, "startInBackground">) {
     this.#sync = sync;
   }
 
@@ -187,7 +187,7 @@ export class EarlySync {
     this.#unsynced += bytes;
     if (this.#unsynced < minBytes) return;
     this.#unsynced = 0;
-    this.#sync.startEarly();
+    this.#sync.startInBackground();
   }
 
   /** Call it for files that are complete. A sync between small files would hinder those that follow. */
@@ -198,6 +198,6 @@ export class EarlySync {
 
   /** Call it after the last file: the disk writes while the command runs. */
   end(): void {
-    if (this.#files >= minFiles || this.#bytes >= minBytes) this.#sync.startEarly();
+    if (this.#files >= minFiles || this.#bytes >= minBytes) this.#sync.startInBackground();
   }
 }

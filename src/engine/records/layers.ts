@@ -5,11 +5,11 @@ import { join, relative } from "node:path";
 import { inTransaction } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
-import { type AbsentBlob, noteAbsent, noteHere } from "./absent-layers.ts";
-import { type LayerFileDigests, noteFileDigests } from "./layer-file-digests.ts";
+import { type AbsentBlob, recordAbsent, recordPresent } from "./absent-layers.ts";
+import { type LayerFileDigests, recordFileDigests } from "./layer-file-digests.ts";
 import { type LayerMarks, recordMarks } from "./layer-marks.ts";
 import type { Records } from "./records.ts";
-import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
+import { recordReplaced, recordUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
 export interface LayerRecord {
@@ -31,34 +31,34 @@ export function layerDirectory(layout: Layout, id: number): string {
   return join(layout.layers, id.toString(36));
 }
 
-/** A directory that becomes that of a layer. */
+/** A directory that becomes a layer's. */
 interface LayerContent {
   directory: string;
   marks: LayerMarks;
-  /** Set if the directory may not be on the disk yet; see `noteUnsynced`. */
+  /** Set if the directory may not be on the disk yet; see `recordUnsynced`. */
   unsyncedIn?: { boot: string; operation: string };
 }
 
-export interface NewLayer extends LayerContent {
+export interface LayerToAdd extends LayerContent {
   parent: LayerRecord | undefined;
   /** Identifies an imported layer. */
   content?: string;
   /** Layers with which it shares hard-linked files. */
   linkedLayers?: ReadonlySet<number>;
-  /** See `noteFileDigests`. */
+  /** See `recordFileDigests`. */
   fileDigests?: LayerFileDigests | undefined;
   createdAt: number;
 }
 
 /**
  * Makes `directory` a layer by renaming it. The rename is on disk before the transaction commits, or the layer is noted as
- * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as a leftover.
+ * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as an orphan.
  */
-export function addLayer(database: Database, layout: Layout, layer: NewLayer): LayerRecord {
+export function addLayer(database: Database, layout: Layout, layer: LayerToAdd): LayerRecord {
   const { linkedLayers = new Set() } = layer;
   const added = insertLayer(database, layer, linkedLayers.size > 0);
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
-  if (layer.fileDigests !== undefined) noteFileDigests(database, added.id, layer.fileDigests);
+  if (layer.fileDigests !== undefined) recordFileDigests(database, added.id, layer.fileDigests);
   placeLayer(database, layout, added.id, layer);
   return added;
 }
@@ -66,17 +66,17 @@ export function addLayer(database: Database, layout: Layout, layer: NewLayer): L
 /** Records a layer whose files are not here yet, with its blobs, the lowest first. */
 export function addAbsentLayer(
   database: Database,
-  layer: Pick<NewLayer, "parent" | "createdAt"> & { content: string },
+  layer: Pick<LayerToAdd, "parent" | "createdAt"> & { content: string },
   blobs: readonly AbsentBlob[],
 ): LayerRecord {
   const added = insertLayer(database, layer, false);
-  noteAbsent(database, added.id, blobs);
+  recordAbsent(database, added.id, blobs);
   return added;
 }
 
 function insertLayer(
   database: Database,
-  layer: Pick<NewLayer, "parent" | "content" | "createdAt">,
+  layer: Pick<LayerToAdd, "parent" | "content" | "createdAt">,
   hasLinks: boolean,
 ): LayerRecord {
   const parent = layer.parent?.id ?? null;
@@ -98,16 +98,16 @@ function insertLayer(
  * `addLayer`.
  */
 export function restoreLayer(database: Database, layout: Layout, id: number, content: LayerContent): void {
-  noteReplaced(database, id);
+  recordReplaced(database, id);
   placeLayer(database, layout, id, content);
-  noteHere(database, id);
+  recordPresent(database, id);
   database
     .query<undefined, [number]>("UPDATE layers SET fingerprint = NULL, size = NULL WHERE id = ?")
     .run(id);
 }
 
 /** Removes a layer's link to imported content. */
-export function disownContent(database: Database, id: number): void {
+export function clearContent(database: Database, id: number): void {
   database.query<undefined, [number]>("UPDATE layers SET content = NULL WHERE id = ?").run(id);
 }
 
@@ -123,7 +123,7 @@ function placeLayer(
   renameSync(directory, destination);
   recordMarks(database, id, destination, marks);
   if (unsyncedIn === undefined) syncDirectory(layout.layers);
-  else noteUnsynced(database, id, unsyncedIn);
+  else recordUnsynced(database, id, unsyncedIn);
 }
 
 function syncDirectory(path: string): void {
@@ -142,7 +142,7 @@ export function findLayer(database: Database, id: number): LayerRecord | undefin
   );
 }
 
-/** Returns a layer and some of those below it, if they have records. One query for each layer takes several times as long. */
+/** Returns a layer and up to 31 of those below it, if they have records. One query for each layer takes several times as long. */
 export function layersDownFrom(database: Database, id: number): CheckedLayer[] {
   return database
     .query<CheckedLayer, [number]>(
@@ -160,7 +160,7 @@ export function allLayers(database: Database): CheckedLayer[] {
   return database.query<CheckedLayer, []>("SELECT id, parent, depth, marks FROM layers").all();
 }
 
-/** Returns the names of layers' directories in `layout.layers`; any other is a leftover. */
+/** Returns the names of layers' directories in `layout.layers`; any other is an orphan. */
 export function layerNames(database: Database): string[] {
   return database
     .query<{ id: number }, []>("SELECT id FROM layers")
@@ -196,7 +196,7 @@ export function layerChain(database: Database, id: number): number[] {
     .map((row) => row.id);
 }
 
-/** Returns the same with the time at which each was made, and the content of imported ones. */
+/** Returns what `layerChain` does, with the time at which each layer was made, and the content of imported ones. */
 export function contentsDownFrom(
   database: Database,
   id: number,
@@ -214,7 +214,7 @@ export function contentsDownFrom(
 
 /**
  * Returns overlayfs's mount options for `layers`, with names relative to the layers' directory. With an `operation` directory,
- * changes go to its `upper`; otherwise the mount is read-only. `isRoot: false`: not a sandbox's root file system.
+ * changes go to its `upper`; otherwise the mount is read-only. `isRoot` is false for anything but a sandbox's root file system.
  */
 export function overlayOptions(
   layout: Layout,
@@ -248,7 +248,7 @@ export function orphanedLayers({ database, layout }: Records): string[] {
   );
 }
 
-/** Moves the paths that `find` returns, which no record names, into the scratch directory. Returns the new paths. */
+/** Moves the orphans that `find` returns into the scratch directory. Returns the new paths. */
 export function takeUnrecorded(records: Records, find: (records: Records) => readonly string[]): string[] {
   // While this process holds the write lock, no other is between a rename and its commit.
   return inTransaction(records.database, () =>

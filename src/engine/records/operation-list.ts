@@ -11,13 +11,13 @@ import {
 } from "./operations.ts";
 import type { Records } from "./records.ts";
 
-export interface OperationFilter extends ListFilter {
+interface OperationListFilter extends ListFilter {
   status: OperationStatus | undefined;
   kind: OperationKind | undefined;
 }
 
-/** Lists operations, the newest first. Those whose process was killed have failed, even if that is not recorded yet. */
-export function listOperations(records: Records, filter: OperationFilter): Operation[] {
+/** Lists operations, the newest first. One whose process was killed is listed as failed, even if that is not recorded yet. */
+export function listOperations(records: Records, filter: OperationListFilter): Operation[] {
   const abandoned = abandonedOperations(records);
   const conditions = ["1"];
   const parameters: (string | number)[] = [JSON.stringify([...abandoned.keys()])];

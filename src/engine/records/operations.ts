@@ -27,9 +27,9 @@ export interface Operation {
   finishedAt: number | null;
 }
 
-export type Outcome = Success | Failure;
+export type RecordedOutcome = SuccessfulOutcome | FailedOutcome;
 
-export interface Success {
+export interface SuccessfulOutcome {
   status: "SUCCESS";
   error: null;
   result?: InstanceResult;
@@ -37,7 +37,7 @@ export interface Success {
   tag?: string | undefined;
 }
 
-export type Failure =
+export type FailedOutcome =
   | { status: "FAILED"; error: string; isDiskFull?: boolean }
   | { status: "CANCELLED"; error: null };
 
@@ -92,7 +92,7 @@ export function requestCancel(database: Database, uuid: string): void {
 export function finishOperation(
   database: Database,
   uuid: string,
-  outcome: Outcome,
+  outcome: RecordedOutcome,
   finishedAt: number,
 ): boolean {
   const made = outcome.status === "SUCCESS" ? outcome : undefined;
@@ -124,7 +124,7 @@ export function unfinishedOperations(database: Database): Operation[] {
     .map(toOperation);
 }
 
-/** SQLite stops at a record that is no JSON. */
+/** A query with JSON functions fails at a record that is not JSON. */
 const validMetadata = "CASE json_valid(metadata) WHEN 1 THEN metadata ELSE '{}' END";
 
 /**
@@ -150,7 +150,7 @@ export function imagesInUse({ database, layout }: Records): Set<string> {
 }
 
 /** Returns the outcome of an operation whose process was killed. */
-export function outcomeOfAbandoned({ cancelRequested }: Operation): Failure {
+export function outcomeOfAbandoned({ cancelRequested }: Operation): FailedOutcome {
   return cancelRequested
     ? { status: "CANCELLED", error: null }
     : { status: "FAILED", error: "the process that ran this operation was killed" };
@@ -167,7 +167,7 @@ export function describeOperation(operation: Operation, now: number): OperationR
     error,
     created_at: new Date(createdAt).toISOString(),
     duration: ((finishedAt ?? now) - createdAt) / 1000,
-    // Unknown: measuring a layer means looking at each of its files.
+    // The size is left out: measuring a layer means looking at each of its files.
     image_size: null,
     ...describeConsumption(result),
     metadata: kind === "instance" && result !== null ? { ...metadata, result } : metadata,
@@ -187,7 +187,7 @@ function describeConsumption(result: InstanceResult | null) {
 }
 
 /** Returns the data of an operation's last event. */
-export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
+export function describeCompletion(outcome: RecordedOutcome, milliseconds: number): Record<string, unknown> {
   return {
     status: outcome.status,
     error: outcome.error,

@@ -6,7 +6,7 @@ import type { Layout } from "../layout.ts";
 export interface Records {
   database: Database;
   layout: Layout;
-  unreachable?: UnreachablePlaces;
+  unreachable?: UnreachableSources;
 }
 
 /** Parses a column's JSON object; `undefined` if it is damaged or was edited. */
@@ -21,14 +21,14 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Milliseconds for which a place that failed is not asked again. A build that makes the layers itself has gone on by then. */
+/** The time for which a source that failed is not asked again. A build that makes the layers itself is past them by then. */
 const rememberedMilliseconds = 60_000;
 
 /**
- * Places of blobs from which nothing could be fetched a moment ago, in this process. Images with a layer that no other place has do
- * not exist meanwhile: a build makes them again. Their records stay, so that they exist again when the place has it.
+ * Sources from which this process could not fetch blobs a moment ago. Images with a layer that no other source has do not exist
+ * meanwhile: a build makes them again. Their records stay, so that they exist again when the source has the layer.
  */
-export class UnreachablePlaces {
+export class UnreachableSources {
   readonly #clock: Clock;
   readonly #failures = new Map<string, { reason: string; at: number }>();
 
@@ -36,13 +36,13 @@ export class UnreachablePlaces {
     this.#clock = clock;
   }
 
-  /** Notes that a blob is missing or damaged in a place, or can't be unpacked. */
-  noteBlob({ source, digest }: { source: string; digest: string }, reason: string): void {
+  /** Records that a blob is missing or damaged in a source, or can't be unpacked. */
+  recordBlob({ source, digest }: { source: string; digest: string }, reason: string): void {
     this.#note(`${source} ${digest}`, reason);
   }
 
-  /** Notes that a place does not respond. */
-  noteSource(source: string, reason: string): void {
+  /** Records that a source does not respond. */
+  recordSource(source: string, reason: string): void {
     this.#note(source, reason);
   }
 
@@ -51,7 +51,7 @@ export class UnreachablePlaces {
     return this.#failures.size === 0;
   }
 
-  /** Returns why a blob can't be fetched from a place. */
+  /** Returns why a blob can't be fetched from a source. */
   reasonOf({ source, digest }: { source: string; digest: string }): string | undefined {
     if (this.isEmpty()) return undefined;
     return (this.#failures.get(source) ?? this.#failures.get(`${source} ${digest}`))?.reason;

@@ -5,7 +5,7 @@ import { errorCode } from "../../system-error.ts";
 /** Flags for opening stored files: they neither follow a link nor wait for a pipe in a file's place. */
 export const readingStored = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** True if the disk has lost the bytes, or something else is in their place. */
+/** Returns true if the disk has lost a file's bytes, or something else is in its place. */
 export function isUnreadable(error: unknown): boolean {
   return ["EAGAIN", "EIO", "EISDIR", "ELOOP", "ENOENT", "ENOTDIR", "ENXIO"].includes(errorCode(error) ?? "");
 }
@@ -41,7 +41,7 @@ export function hashStored(path: string): string | undefined {
   return takeStepsNow(hashInPieces(path));
 }
 
-/** Bytes read at once; limited, since many readers may hold a buffer at the same time. */
+/** The maximum number of bytes read at once. Many readers may hold a buffer at the same time. */
 const maxReadBytes = 256 * 1024;
 
 /** Reads whole lines of a growing file. An unfinished line is left for the next call. */

@@ -5,16 +5,16 @@ import { BoughError } from "../../errors.ts";
 import { bootId } from "../../lock-file.ts";
 import { isOpen, type Layout } from "../layout.ts";
 import { failingDiskHint } from "../system/disk.ts";
-import { loseUnsyncedCaches } from "./caches.ts";
+import { markUnsyncedCachesLost } from "./caches.ts";
 
-/** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
+/** Replaces the boot ID of layers whose sync failed: they count as lost at once. */
 const failedSync = "failed sync";
 
 /**
- * Notes a layer that may not be on the disk yet, although its record may be. If the machine stops, the next engine drops it as
- * never made, and also if a sync has failed since the operation that made it began. `boot` is the kernel's boot ID.
+ * Records a layer that may not be on the disk yet, although its record may be. The next engine drops it if the machine stops, and also
+ * if a sync has failed since the operation that made it began. `boot` is the kernel's boot ID.
  */
-export function noteUnsynced(
+export function recordUnsynced(
   database: Database,
   layer: number,
   { boot, operation }: { boot: string; operation: string },
@@ -46,7 +46,7 @@ export function lostLayers({ database, layout }: { database: Database; layout: L
     .map(({ layer }) => layer);
 }
 
-/** True if the kernel with this boot ID still runs: some containers have a boot ID of their own. */
+/** Returns true if an engine with this boot ID still runs: some containers have a boot ID of their own. */
 function hasOpenEngine(layout: Layout, boot: string): boolean {
   return readdirSync(layout.locks).some((owner) => owner.startsWith(`${boot}.`) && isOpen(layout, owner));
 }
@@ -56,16 +56,16 @@ export function layersOfFailedSyncs(database: Database): number[] {
   return unsyncedLayers(database, failedSync);
 }
 
-/** Notes that layers are on the disk, except those whose sync has failed meanwhile. */
-export function noteSynced(database: Database, layers: readonly number[], boot: string): void {
+/** Records that layers are on the disk, except those whose sync has failed meanwhile. */
+export function recordSynced(database: Database, layers: readonly number[], boot: string): void {
   const query = database.query<undefined, [number, string]>(
     "DELETE FROM unsynced_layers WHERE layer = ? AND boot = ?",
   );
   for (const layer of layers) query.run(layer, boot);
 }
 
-/** Notes that a layer's directory has been replaced: a failed sync of the old one does not concern the new one. */
-export function noteReplaced(database: Database, layer: number): void {
+/** Records that a layer's directory has been replaced: a failed sync of the old one does not concern the new one. */
+export function recordReplaced(database: Database, layer: number): void {
   database.query<undefined, [number]>("DELETE FROM unsynced_layers WHERE layer = ?").run(layer);
 }
 
@@ -76,17 +76,17 @@ export interface FailedSync {
 }
 
 /**
- * Notes that a sync failed. Linux does not say which files it failed to write, and reports an error only once: the next sync
+ * Records that a sync failed. Linux does not say which files it failed to write, and reports an error only once: the next sync
  * succeeds, in any process. So everything that was not on the disk counts as lost: the unsynced layers, those of all operations
  * that have not ended, and contents of cache mounts.
  */
-export function noteFailedSync(database: Database, failure: FailedSync): void {
+export function recordFailedSync(database: Database, failure: FailedSync): void {
   inTransaction(database, () => {
     database.run(
       `INSERT OR REPLACE INTO unsynced_layers SELECT id, ? FROM layers WHERE id IN (SELECT value FROM json_each(?))`,
       [failedSync, JSON.stringify(layersLostBy(database, failure))],
     );
-    loseUnsyncedCaches(database, failure.startedAt);
+    markUnsyncedCachesLost(database, failure.startedAt);
     database.run("UPDATE operations SET sync_failed = 1 WHERE finished_at IS NULL");
     database.run("INSERT INTO failed_syncs (started_at) VALUES (?)", [failure.startedAt]);
   });
@@ -104,7 +104,7 @@ function layersLostBy(database: Database, { layers, startedAt }: FailedSync): nu
     .map(({ id }) => id);
 }
 
-/** Throws if a sync has failed since an operation began, in any process: it may have been what the operation has written. */
+/** Throws if a sync has failed since an operation began, in any process: files of the operation may be lost. */
 export function requireNoFailedSync(database: Database, operation: string): void {
   const row = database
     .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")

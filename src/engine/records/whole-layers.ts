@@ -6,9 +6,9 @@ import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
 
 /**
- * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, with all of
- * their marks, and none is lost. Absent layers exist while they can be fetched. It checks each layer once, so create a new one for
- * each request.
+ * Creates a function that returns true for a layer if it and all layers below it exist, as directories and not as links, with all of
+ * their marks, and none is lost. Absent layers exist while they can be fetched. The function checks each layer once, so create a new
+ * one for each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
   const missing = [...lostLayers(records), ...unreachableLayers(records)];
@@ -42,7 +42,7 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
 /** After this many queries for single chains, one query reads all layers: it takes less time than a hundred queries. */
 const maxReads = 50;
 
-/** Returns what is wrong with the layer itself, if anything. `countsUnknown`: see `findLostMarks`. */
+/** Returns what is wrong with the layer itself, if anything. For `countsUnknown` see `findLostMarks`. */
 export function findLayerProblem(
   { database, layout }: Records,
   { id, parent, depth, marks }: CheckedLayer,

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
-import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readListFilter, readText } from "../http/fields.ts";
+import { queryText, readListFilter } from "../http/fields.ts";
+import { jsonResponse, RequestError } from "../http/responses.ts";
 import type { Layout } from "../layout.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
 import type { Route } from "../router.ts";
@@ -16,10 +16,10 @@ export const fileRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/files",
-    answer: ({ state, url }) =>
+    respond: ({ state, url }) =>
       jsonResponse({
         files: listFiles(state.database, {
-          sha256: readText(url, "sha256"),
+          sha256: queryText(url, "sha256"),
           ...readListFilter(url, state.clock.now()),
         }),
       }),
@@ -27,7 +27,7 @@ export const fileRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/files",
-    async answer({ state, request }) {
+    async respond({ state, request }) {
       requireRoom(Number(request.headers.get("content-length") ?? 0), state.layout);
       const stored = await storeFile(state.database, state.layout, request.body, state.clock.now, {
         signal: request.signal,
@@ -38,7 +38,7 @@ export const fileRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/files/:sha256",
-    answer({ state, parameters }) {
+    respond({ state, parameters }) {
       const file = findFile(state.database, state.layout, "sha256", parameters.sha256 ?? "");
       if (file === undefined)
         throw new RequestError(404, `there is no file with the SHA-256 ${parameters.sha256}`);

@@ -1,19 +1,19 @@
 import { parseImageConfig } from "../../image/config.ts";
 import { parseImageOrigin } from "../../image/history.ts";
 import { Secret } from "../../secret.ts";
-import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
   optionalFields,
   optionalNumber,
   optionalString,
+  queryFlag,
+  queryText,
   readBody,
-  readFlag,
   readListFilter,
   readString,
-  readText,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../http/fields.ts";
+import { jsonResponse, RequestError, respondStarted } from "../http/responses.ts";
 import { configureImage, tagImage } from "../records/image-changes.ts";
 import { listImages } from "../records/image-list.ts";
 import { removeImage } from "../records/image-removal.ts";
@@ -25,13 +25,13 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images",
-    answer: ({ state, url }) =>
+    respond: ({ state, url }) =>
       jsonResponse({
         images: listImages(state, {
-          tagPrefix: readText(url, "tag"),
-          taggedOnly: readFlag(url, "tagged"),
-          uuids: readText(url, "uuid")?.toLowerCase().split(","),
-          sizes: readFlag(url, "sizes"),
+          tagPrefix: queryText(url, "tag"),
+          taggedOnly: queryFlag(url, "tagged"),
+          uuids: queryText(url, "uuid")?.toLowerCase().split(","),
+          sizes: queryFlag(url, "sizes"),
           ...readListFilter(url, state.clock.now()),
         }),
       }),
@@ -39,13 +39,13 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/images/import",
-    async answer({ state, request }) {
+    async respond({ state, request }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["registry", "tag", "timeout", "platform"]);
+      refuseUnknownFields(body, ["registry", "tag", "timeout", "platform"]);
       const registry = optionalFields(body, "registry") ?? refuse("registry", "is missing");
-      refuseUnknown(registry, ["url", "credentials"], "registry");
+      refuseUnknownFields(registry, ["url", "credentials"], "registry");
       const login = optionalFields(registry, "credentials");
-      refuseUnknown(login ?? {}, ["username", "password"], "registry.credentials");
+      refuseUnknownFields(login ?? {}, ["username", "password"], "registry.credentials");
       const url = readString(registry, "url");
       const uuid = startImport(state, {
         url,
@@ -63,18 +63,18 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "PATCH",
     path: "/v1/images/:uuid/tag",
-    async answer({ state, request, parameters }) {
+    async respond({ state, request, parameters }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["tag"]);
+      refuseUnknownFields(body, ["tag"]);
       return jsonResponse(tagImage(state, parameters.uuid ?? "", readString(body, "tag")));
     },
   },
   {
     method: "POST",
     path: "/v1/images/:uuid/config",
-    async answer({ state, request, parameters }) {
+    async respond({ state, request, parameters }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["config", "author", "history", "platform"]);
+      refuseUnknownFields(body, ["config", "author", "history", "platform"]);
       const fields = optionalFields(body, "config") ?? refuse("config", "is missing");
       const config = parseImageConfig(fields, (problem) => refuse("config", problem));
       const malformed = (problem: string) => {
@@ -88,7 +88,7 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/images/:uuid",
-    async answer({ state, parameters }) {
+    async respond({ state, parameters }) {
       const { freedBytes, cachedBytes } = await removeImage(state, parameters.uuid ?? "");
       return jsonResponse({ freed_bytes: freedBytes, cached_bytes: cachedBytes });
     },
@@ -96,9 +96,9 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/images/:uuid/tag",
-    answer({ state, url, parameters }) {
+    respond({ state, url, parameters }) {
       const { uuid } = requireImage(state, parameters.uuid ?? "");
-      const tag = readText(url, "tag");
+      const tag = queryText(url, "tag");
       if (!removeTags(state.database, uuid, tag) && tag !== undefined)
         throw new RequestError(404, `image ${uuid} has no tag ${tag}`);
       return new Response(null, { status: 204 });

@@ -1,7 +1,7 @@
 import { readSelectionBody } from "../copies/copy-spec.ts";
 import { unpackedLayers } from "../export/image-layers.ts";
-import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readBody, readChoice, readFlag, readNumber, readText, readTexts } from "../http/fields.ts";
+import { queryChoice, queryFlag, queryNumber, queryText, queryTexts, readBody } from "../http/fields.ts";
+import { jsonResponse, RequestError } from "../http/responses.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
 import { streamFile } from "../inspect/file-stream.ts";
@@ -10,7 +10,7 @@ import { changesOf, maxListedChanges, summarizeChanges } from "../inspect/image-
 import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, type Image, requireImage } from "../records/images.ts";
-import type { Call, Route } from "../router.ts";
+import type { Route, RoutedRequest } from "../router.ts";
 import { ensureForRequest } from "../unpack/ensure-layers.ts";
 
 const maxMatches = 10_000;
@@ -21,8 +21,8 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/",
-    answer({ state, url }) {
-      const tag = readText(url, "tag");
+    respond({ state, url }) {
+      const tag = queryText(url, "tag");
       if (tag === undefined) throw new RequestError(400, "tag is missing");
       const { uuid } = requireImage(state, `tag:${tag}`);
       return new Response(null, { status: 302, headers: { Location: `/v1/inspect/${uuid}/` } });
@@ -31,7 +31,7 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/",
-    answer({ state, parameters }) {
+    respond({ state, parameters }) {
       const { uuid } = requireImage(state, parameters.uuid ?? "");
       return jsonResponse(describeImage(state.database, uuid, findTag(state.database, uuid)));
     },
@@ -39,10 +39,10 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/list",
-    async answer(call) {
+    async respond(call) {
       const { view, found } = findInImage(call.state, await requestedImage(call), pathOf(call));
       const files = describeEntries(view, found);
-      if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
+      if (!queryFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
       return new Response(formatEntries(files), {
         headers: { "Content-Type": "text/plain;charset=utf-8" },
       });
@@ -51,9 +51,9 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/download",
-    async answer(call) {
+    async respond(call) {
       const { inside, path, stats } = findInImage(call.state, await requestedImage(call), pathOf(call)).found;
-      // For a directory there is `archive`.
+      // Directories are downloaded by the route `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
       const body = call.request.method === "HEAD" ? null : streamFile(path);
       const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
@@ -63,7 +63,7 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/inspect/:uuid/digest",
-    async answer(call) {
+    async respond(call) {
       const selection = readSelectionBody(await readBody(call.request));
       const { digestOfImage } = await import("../copies/digest.ts");
       const image = await requestedImage(call);
@@ -73,7 +73,7 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/archive",
-    async answer(call) {
+    async respond(call) {
       using owned = new DisposableStack();
       const view = owned.use(await viewImage(call.state, await requestedImage(call)));
       const { path, stats } = findInView(view, pathOf(call));
@@ -87,19 +87,19 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/grep",
-    async answer(call) {
+    async respond(call) {
       const { url, state, request } = call;
-      const patterns = readTexts(url, "pattern");
+      const patterns = queryTexts(url, "pattern");
       if (patterns.length === 0) throw new RequestError(400, "pattern is missing");
-      const paths = readTexts(url, "path");
+      const paths = queryTexts(url, "path");
       const query = {
         patterns,
-        globs: readTexts(url, "glob"),
-        case: readChoice(url, "case", ["smart", "sensitive", "insensitive"]) ?? "smart",
-        maxCount: readNumber(url, "max_count", 1, maxMatches),
-        maxTotal: readNumber(url, "max_total", 1, maxMatches) ?? defaultMatches,
-        before: readNumber(url, "before", 0, 1000) ?? 0,
-        after: readNumber(url, "after", 0, 1000) ?? 0,
+        globs: queryTexts(url, "glob"),
+        case: queryChoice(url, "case", ["smart", "sensitive", "insensitive"]) ?? "smart",
+        maxCount: queryNumber(url, "max_count", 1, maxMatches),
+        maxTotal: queryNumber(url, "max_total", 1, maxMatches) ?? defaultMatches,
+        before: queryNumber(url, "before", 0, 1000) ?? 0,
+        after: queryNumber(url, "after", 0, 1000) ?? 0,
       } as const;
       using view = await viewImage(state, await requestedImage(call));
       const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
@@ -111,7 +111,7 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/changes",
-    async answer(call) {
+    async respond(call) {
       const { uuid } = await requestedImage(call);
       return jsonResponse({ layers: await summarizeChanges(unpackedLayers(call.state, uuid), call.state) });
     },
@@ -119,22 +119,22 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/changes/:layer",
-    async answer(call) {
+    async respond(call) {
       const { state, url } = call;
       const { uuid = "", layer = "" } = call.parameters;
-      const limit = readNumber(url, "limit", 1, maxListedChanges);
+      const limit = queryNumber(url, "limit", 1, maxListedChanges);
       return jsonResponse(await changesOf(state, { image: uuid, layer, limit }, () => requestedImage(call)));
     },
   },
 ];
 
 /** Returns the image that a request names, with its layers. */
-async function requestedImage({ state, parameters }: Call): Promise<Image> {
+async function requestedImage({ state, parameters }: RoutedRequest): Promise<Image> {
   const image = requireImage(state, parameters.uuid ?? "");
   await ensureForRequest(state, image);
   return image;
 }
 
-function pathOf({ url }: Call): string {
-  return readText(url, "path") ?? "/";
+function pathOf({ url }: RoutedRequest): string {
+  return queryText(url, "path") ?? "/";
 }

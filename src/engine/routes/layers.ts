@@ -1,6 +1,6 @@
 import { findOpenableLayer, listLayers } from "../export/image-layers.ts";
-import { jsonResponse } from "../http/answers.ts";
-import { readFlag, readNumber } from "../http/fields.ts";
+import { queryFlag, queryNumber } from "../http/fields.ts";
+import { jsonResponse } from "../http/responses.ts";
 import type { Route } from "../router.ts";
 
 /** Routes of the extension `layers`: an image's layers as they are exported. */
@@ -8,14 +8,14 @@ export const layerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/layers",
-    answer: ({ state, parameters, url }) =>
-      jsonResponse({ layers: listLayers(state, parameters.uuid ?? "", readFlag(url, "sizes")) }),
+    respond: ({ state, parameters, url }) =>
+      jsonResponse({ layers: listLayers(state, parameters.uuid ?? "", queryFlag(url, "sizes")) }),
   },
   {
     method: "GET",
     path: "/v1/images/:uuid/layers/:layer",
-    async answer({ state, parameters, url, request }) {
-      const clampTo = readNumber(url, "clamp", 0, 2 ** 53);
+    async respond({ state, parameters, url, request }) {
+      const clampTo = queryNumber(url, "clamp", 0, 2 ** 53);
       const layer = findOpenableLayer(state, parameters.uuid ?? "", parameters.layer ?? "", clampTo);
       const headers = { "Content-Type": layer.mediaType };
       return new Response(request.method === "HEAD" ? null : await layer.open(), { headers });

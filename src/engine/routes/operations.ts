@@ -1,7 +1,7 @@
 import { operationStatuses } from "../../service/wire/operation.ts";
 import { streamOf } from "../../streams.ts";
-import { jsonResponse, RequestError, respondStarted, unbuffered } from "../http/answers.ts";
-import { readBody, readChoice, readFlag, readListFilter, readNumber } from "../http/fields.ts";
+import { queryChoice, queryFlag, queryNumber, readBody, readListFilter } from "../http/fields.ts";
+import { jsonResponse, RequestError, respondStarted, unbuffered } from "../http/responses.ts";
 import { readEvents } from "../operation-events.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import type { EngineEvent } from "../records/event-files.ts";
@@ -15,7 +15,7 @@ export const operationRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/instances",
-    async answer({ state, request }) {
+    async respond({ state, request }) {
       const { startRequested } = await import("../instances/start-instance.ts");
       const { uuid, metadata } = await startRequested(state, await readBody(request));
       return respondStarted(uuid, metadata);
@@ -24,10 +24,10 @@ export const operationRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/operations",
-    answer({ state, url }) {
+    respond({ state, url }) {
       const operations = listOperations(state, {
-        status: readChoice(url, "status", operationStatuses),
-        kind: readChoice(url, "kind", ["instance", "image_import"]),
+        status: queryChoice(url, "status", operationStatuses),
+        kind: queryChoice(url, "kind", ["instance", "image_import"]),
         ...readListFilter(url, state.clock.now()),
       });
       return jsonResponse(operations.map((operation) => summarizeOperation(operation, state.clock.now())));
@@ -36,7 +36,7 @@ export const operationRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/operations/:uuid",
-    async answer({ state, parameters }) {
+    async respond({ state, parameters }) {
       const operation = await requireOperation(state, parameters.uuid ?? "");
       const events = () => state.events.readAll(operation.uuid, state.closing);
       const result = operation.result && (await withOutput(operation.result, events));
@@ -46,7 +46,7 @@ export const operationRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/operations/:uuid",
-    async answer({ state, parameters }) {
+    async respond({ state, parameters }) {
       const operation = await requireOperation(state, parameters.uuid ?? "");
       if (operation.finishedAt !== null) {
         throw new RequestError(409, `operation ${operation.uuid} has already ended (${operation.status})`);
@@ -63,17 +63,17 @@ export const eventRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/operations/:uuid/events",
-    async answer({ state, request, url, parameters }) {
+    async respond({ state, request, url, parameters }) {
       const operation = await requireOperation(state, parameters.uuid ?? "");
       if (!state.events.exists(operation.uuid)) {
         if (operation.finishedAt === null) throw new RequestError(425, "there are no events yet");
         throw new RequestError(410, `the events of operation ${operation.uuid} are not kept any more`);
       }
-      const spid = readNumber(url, "spid", 0, 2 ** 31);
+      const spid = queryNumber(url, "spid", 0, 2 ** 31);
       const left = new AbortController();
       const events = readEvents(state, operation.uuid, {
-        afterId: Math.max(readLastEventId(request), readNumber(url, "since", 0, 2 ** 53) ?? 0),
-        follow: readFlag(url, "follow"),
+        afterId: Math.max(readLastEventId(request), queryNumber(url, "since", 0, 2 ** 53) ?? 0),
+        follow: queryFlag(url, "follow"),
         idleMilliseconds: keepaliveMilliseconds,
         signal: left.signal,
       });
@@ -85,7 +85,7 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
-/** Formats events as server-sent events. `undefined` among them, for a time without events, becomes a keepalive comment. */
+/** Formats events as server-sent events. An `undefined`, which stands for a time without events, becomes a keepalive comment. */
 async function* formatEvents(
   events: AsyncIterable<EngineEvent | undefined>,
   spid: number | undefined,

@@ -1,18 +1,18 @@
 import { parseImageConfig } from "../../image/config.ts";
 import { parseImageOrigin } from "../../image/history.ts";
 import type { RemoteImageRequest } from "../../service/wire/image.ts";
-import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
   asFields,
-  type Fields,
   optionalFields,
   optionalNumber,
   optionalString,
+  type RequestFields,
   readBody,
   readString,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../http/fields.ts";
+import { jsonResponse, RequestError } from "../http/responses.ts";
 import { requireImage } from "../records/images.ts";
 import type { Route } from "../router.ts";
 import { isUsable } from "../unpack/probe-image.ts";
@@ -23,23 +23,23 @@ export const remoteImageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/images/remote",
-    answer: async ({ state, request }) =>
+    respond: async ({ state, request }) =>
       jsonResponse(declareRemoteImage(state, readRemoteImage(await readBody(request)))),
   },
   {
     method: "POST",
     path: "/v1/images/:uuid/probe",
-    answer: async ({ state, parameters }) =>
+    respond: async ({ state, parameters }) =>
       jsonResponse({ usable: await isUsable(state, requireImage(state, parameters.uuid ?? "")) }),
   },
 ];
 
 const common = ["source", "layers", "tag"];
 
-function readRemoteImage(body: Fields): RemoteImageRequest {
+function readRemoteImage(body: RequestFields): RemoteImageRequest {
   const configuration = optionalString(body, "configuration");
   const named = ["config", "origin", "platform", "config_digest"];
-  refuseUnknown(body, [...common, "configuration", ...(configuration === undefined ? named : [])]);
+  refuseUnknownFields(body, [...common, "configuration", ...(configuration === undefined ? named : [])]);
   const [tag, platform] = [optionalString(body, "tag"), optionalString(body, "platform")];
   const digest = optionalString(body, "config_digest");
   const shared = {
@@ -60,12 +60,12 @@ function readRemoteImage(body: Fields): RemoteImageRequest {
   };
 }
 
-function readLayers({ layers }: Fields): RemoteImageRequest["layers"] {
+function readLayers({ layers }: RequestFields): RemoteImageRequest["layers"] {
   if (!Array.isArray(layers)) return refuse("layers", "must be a list");
   return layers.map((item, index) => {
     const name = `layers[${index}]`;
     const fields = asFields(item, name);
-    refuseUnknown(fields, ["media_type", "digest", "size", "diff_id", "created_at"], name);
+    refuseUnknownFields(fields, ["media_type", "digest", "size", "diff_id", "created_at"], name);
     const createdAt = optionalString(fields, "created_at");
     return {
       media_type: readString(fields, "media_type"),
@@ -77,7 +77,7 @@ function readLayers({ layers }: Fields): RemoteImageRequest["layers"] {
   });
 }
 
-/** Returns the text, or an empty one for another type: `declareRemoteImage` refuses it, as it refuses any invalid digest. */
+/** Returns a string, or an empty one for another type, which `declareRemoteImage` refuses like any invalid digest. */
 function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

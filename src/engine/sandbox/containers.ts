@@ -35,7 +35,7 @@ export function containerGroups(layout: Layout, id: string): Readonly<Record<str
  * Records the control groups that a container will have, for a runtime that records nothing on disk. The process that removes
  * them may be in other groups itself, and would look for them elsewhere. The format is that of runc's state.
  */
-export function noteContainer(layout: Layout, id: string, groups: Readonly<Record<string, string>>): void {
+export function recordContainer(layout: Layout, id: string, groups: Readonly<Record<string, string>>): void {
   mkdirSync(join(layout.containers, id));
   writeFileSync(statePath(layout, id), JSON.stringify({ cgroup_paths: groups } satisfies ContainerState));
 }

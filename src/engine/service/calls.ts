@@ -1,18 +1,18 @@
-/** What every call of a client in this process passes through, as a request passes through the router. */
+/** Prepares every call of a client in this process, and translates its errors, as the router does for requests. */
 import { BoughError, DiskFullError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { NotFoundError, StatusError } from "../../service/http/errors.ts";
 import { cancelOnAbort } from "../../streams.ts";
 import type { EngineCore } from "../core.ts";
 import { describeFault, findDiskError, freeSpaceHint, isDiskFull, meansUnwritable } from "../faults.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import type { Layout } from "../layout.ts";
 import { UnusableImageError } from "../records/images.ts";
 
 export interface Calls {
-  /** For calls that leave everything as it is. Rejects with the signal's reason once that is aborted. */
+  /** Runs a call that changes nothing. Rejects with the signal's reason once that is aborted. */
   read<Result>(work: () => Promise<Result> | Result): Promise<Result>;
-  /** Cleans up after killed processes first. Ends only with the work itself. */
+  /** Runs a call that may change something, after cleaning up after killed processes. Ends only with the work itself. */
   change<Result>(work: () => Promise<Result> | Result): Promise<Result>;
 }
 
@@ -42,8 +42,8 @@ export function createCalls({ state, prepare }: EngineCore, signal: AbortSignal)
 }
 
 /**
- * Passes a stream on. Reading it rejects with the signal's reason once that is aborted. Its source is cancelled then, also if that
- * was before it was opened and nobody is left to read it: it may hold a cache, or a process.
+ * Returns a stream that rejects with the signal's reason once that is aborted. The source, which may hold a cache or a process, is then
+ * cancelled, even if the signal was aborted before and nothing reads the stream.
  */
 export function interruptible(
   stream: ReadableStream<Uint8Array>,
@@ -74,11 +74,11 @@ export function interruptible(
 }
 
 /** Returns the time of a filter, in milliseconds since 1970. */
-export function parseTime(text: string | undefined): number | undefined {
+export function parseTimeFilter(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Date.parse(text);
 }
 
-/** Returns the error as the client of a server would get it, without the words about requests. */
+/** Returns the error as a client of a server would get it, without the words about requests. */
 function toClientError(error: unknown, layout: Layout): unknown {
   const fault = findDiskError(error, layout);
   if (error instanceof RequestError) {
@@ -88,7 +88,7 @@ function toClientError(error: unknown, layout: Layout): unknown {
   }
   const message = describeFault(fault, layout);
   if (isDiskFull(fault)) return new DiskFullError(message, { hint: freeSpaceHint });
-  // A disk that fails is not full: its message says what to do.
+  // The message about a failing disk already says what to do.
   if (meansUnwritable(fault, layout)) return new StatusError(507, message, {});
   return error instanceof BoughError ? error : new BoughError(message, { cause: error });
 }

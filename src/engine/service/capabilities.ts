@@ -1,7 +1,7 @@
 import type { Capabilities } from "../../service/service.ts";
 import type { accountOf } from "../account.ts";
 
-/** What the engine can do for a client in this process: a constant. */
+/** Returns the capabilities of the engine for a client in this process, which has all of them. */
 export function createCapabilities(account: () => ReturnType<typeof accountOf>): Capabilities {
   return {
     lacks: () => false,

@@ -1,4 +1,4 @@
-/** The engine as the service of this process: every call is a function call, its values are typed, and nothing is encoded. */
+/** The engine as the service of this process: every call is a function call with typed values. */
 import type { Clock } from "../../clock.ts";
 import { once } from "../../once.ts";
 import type { Service } from "../../service/client.ts";

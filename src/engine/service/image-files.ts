@@ -11,7 +11,7 @@ import {
   noSuchFile,
 } from "../../service/images/image-file.ts";
 import { readSelectionBody } from "../copies/copy-spec.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { describeEntries, entriesAt, type FileItem, type NamedEntry } from "../inspect/entries.ts";
 import { streamFile } from "../inspect/file-stream.ts";
 import { findInImage, findInView, viewImage } from "../inspect/image-path.ts";
@@ -106,8 +106,8 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
 
     openTree: (image, path) =>
       read(async () => {
-        const { openTree } = await import("../inspect/tree-entries.ts");
-        return openTree(state, image, path, signal);
+        const { openImageTree } = await import("../inspect/tree-entries.ts");
+        return openImageTree(state, image, path, signal);
       }),
 
     openArchive: (image, path) =>

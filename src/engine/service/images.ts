@@ -10,7 +10,7 @@ import { createLayerCheck } from "../records/whole-layers.ts";
 import type { EngineState } from "../state.ts";
 import { ensureImages } from "../unpack/ensure-layers.ts";
 import { ensureListed } from "../unpack/ensure-listed.ts";
-import { type Calls, parseTime } from "./calls.ts";
+import { type Calls, parseTimeFilter } from "./calls.ts";
 
 type Images = Pick<
   Service,
@@ -53,8 +53,8 @@ export function createImages(state: EngineState, { read, change }: Calls): Image
           tagPrefix: tag,
           taggedOnly: tagged,
           uuids: uuid === undefined ? uuids : [uuid.toLowerCase()],
-          since: parseTime(since),
-          until: parseTime(until),
+          since: parseTimeFilter(since),
+          until: parseTimeFilter(until),
           sizes,
         }),
       ),
@@ -98,14 +98,18 @@ function withoutNulls({ operation_uuid: operation, ...record }: ImageRecord): Im
   return operation == null ? record : { ...record, operation_uuid: operation };
 }
 
-/** Returns an image, once all of its layers are here. `forLookup`: to look up paths and types of entries, listings are enough. */
+/**
+ * Returns an image, once all of its layers are here.
+ *
+ * @param options.forLookup true if listings of its layers are enough, which have the paths and types of entries
+ */
 export async function ensureImage(
   state: EngineState,
   uuid: string,
   signal: AbortSignal,
   { forLookup = false } = {},
 ) {
-  // A build asks for many files of its newest image.
+  // The layers of an image in `state.trees` were checked before: a build asks for many files of its newest image.
   const image = requireImage(
     state,
     uuid,

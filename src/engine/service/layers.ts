@@ -1,5 +1,5 @@
 import type { Service } from "../../service/client.ts";
-import { openCache } from "../export/cache-archive.ts";
+import { openCacheArchive } from "../export/cache-archive.ts";
 import { findOpenableLayer, listLayers, unpackedLayers } from "../export/image-layers.ts";
 import { changesOf, summarizeChanges } from "../inspect/image-changes.ts";
 import type { EngineState } from "../state.ts";
@@ -33,7 +33,7 @@ export function createLayers(state: EngineState, { read, change }: Calls, signal
     listChanges: (image, layer, limit) =>
       read(() => changesOf(state, { image, layer, limit }, () => ensureImage(state, image, signal))),
 
-    // It takes the cache, and gives it back.
-    openCache: (key) => change(async () => interruptible(await openCache(state, key), signal)),
+    // This is a change, since it takes the cache and releases it.
+    openCache: (key) => change(async () => interruptible(await openCacheArchive(state, key), signal)),
   };
 }

@@ -6,7 +6,7 @@ import { listOperations } from "../records/operation-list.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 import type { EngineState } from "../state.ts";
-import { type Calls, parseTime } from "./calls.ts";
+import { type Calls, parseTimeFilter } from "./calls.ts";
 
 type OperationRecords = Pick<Service, "listOperations" | "getOperation" | "recordedOutput">;
 
@@ -15,7 +15,14 @@ export function createOperationRecords(state: EngineState, { read }: Calls): Ope
   return {
     listOperations: ({ status, kind, since, until, limit }) =>
       read(() => {
-        const filter = { status, kind, since: parseTime(since), until: parseTime(until), limit, offset: 0 };
+        const filter = {
+          status,
+          kind,
+          since: parseTimeFilter(since),
+          until: parseTimeFilter(until),
+          limit,
+          offset: 0,
+        };
         return listOperations(state, filter).map((operation) => summarize(operation, state.clock.now()));
       }),
 

@@ -63,7 +63,7 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
     }
   }
 
-  /** Works after an interruption, when the signal of the other calls is aborted. */
+  /** Cancels an operation. Also works after an interruption, when the signal of the other calls is aborted. */
   async function cancel(uuid: string): Promise<boolean> {
     const never = new AbortController().signal;
     try {
@@ -77,7 +77,7 @@ export function createOperations(core: EngineCore, calls: Calls, options: Operat
       running.delete(operationName(uuid));
       return true;
     } catch {
-      // The caller is told that the operation may still run. The reason would not help it.
+      // The caller learns that the operation may still run. The reason would not help it.
       return false;
     }
   }

@@ -1,4 +1,4 @@
-/** Follows an operation's events, and tells its end from its record. */
+/** Follows an operation's events to its end, and reads its outcome from its record. */
 import { messageOf } from "../../errors.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import { bytesOf, mainProcessSpid, type WireBytes } from "../../service/wire/operation.ts";
@@ -11,7 +11,7 @@ import type { EngineState } from "../state.ts";
 
 type StreamName = OutputChunk["stream"];
 
-/** What is received of one output stream. */
+/** The part of an output stream that was received. */
 interface Received {
   decoder: TextDecoder;
   bytes: number;
@@ -24,7 +24,7 @@ interface Following {
   signal: AbortSignal;
   listener: EventListener;
   onOutput: (chunk: OutputChunk) => void;
-  /** For a person who looks into what went wrong. */
+  /** Called with a description of an error that only matters for debugging. */
   onFault: (text: string) => void;
 }
 
@@ -87,7 +87,7 @@ function newStream({ onRest }: EventListener): Received {
   return { decoder: new TextDecoder("utf-8", { ignoreBOM: true }), bytes: 0, parts, truncated: false };
 }
 
-/** Decodes across chunk borders. Without bytes the stream is over. */
+/** Decodes and passes on a chunk; without bytes, the end of the stream. A character may be split between chunks. */
 function emit(
   stream: StreamName,
   received: Received,
@@ -102,7 +102,7 @@ function emit(
   onOutput({ stream, text });
 }
 
-/** Takes output that is in no event from the record: after a full disk, only the record has it. */
+/** Takes output that is missing in the events from the record: after a full disk, only the record has it. */
 async function takeRecordedOutput(
   state: EngineState,
   { uuid, result }: Operation,

@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { Service } from "../../service/client.ts";
 import { mainProcessSpid } from "../../service/wire/operation.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { readExecSpec } from "../processes/exec-spec.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
 import { attachTerminal, requireProcesses } from "../processes/require-processes.ts";
@@ -18,7 +18,7 @@ export function createTerminals(
   { read }: Calls,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Terminals {
-  /** Returns `undefined` if the command has ended. Waits for one that is not ready: it starts, or reads its earlier input. */
+  /** Returns `undefined` if the command has ended. Tries again while the command is starting, or has not read its earlier input. */
   async function act<Result>(
     uuid: string,
     action: (operation: Operation) => Promise<Result>,
@@ -28,7 +28,7 @@ export function createTerminals(
         return { result: await action(await requireOperation(state, uuid)) };
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
-        // 501: none can be started beside it.
+        // The status is 501 if no process can be started beside the command.
         if (error.status === 409 || error.status === 501) return undefined;
         if (error.status !== 425 && error.status !== 429) throw error;
       }

@@ -14,7 +14,7 @@ import type { Calls } from "./calls.ts";
 
 type Uploads = Pick<Service, "uploadFiles" | "sendUnhashed" | "sendOnce" | "findFile" | "uploadStream">;
 
-/** Contents that the engine stores: they are copied as they are read. */
+/** Stores contents in the engine: files are copied while they are read. */
 export function createUploads(
   state: EngineState,
   { read, change }: Calls,

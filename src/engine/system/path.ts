@@ -11,15 +11,15 @@ const slash = Buffer.from("/");
 
 export function joinPath(directory: Path, name: Path): Path {
   if (typeof directory === "string" && typeof name === "string") return `${directory}/${name}`;
-  return Buffer.concat([bytesOf(directory), slash, bytesOf(name)]);
+  return Buffer.concat([pathBytes(directory), slash, pathBytes(name)]);
 }
 
-export function bytesOf(path: Path): Buffer {
+export function pathBytes(path: Path): Buffer {
   return typeof path === "string" ? Buffer.from(path) : path;
 }
 
 /** Returns a key that is equal only for equal bytes. */
-export function keyOf(name: Path): string {
+export function pathKey(name: Path): string {
   return typeof name === "string" ? name : `\0${name.toString("latin1")}`;
 }
 
@@ -28,10 +28,10 @@ export function listDirectory(directory: Path): { name: Path; type: EntryType }[
   if (typeof directory === "string") {
     const entries = readdirSync(directory, { withFileTypes: true });
     if (!entries.some(({ name }) => name.includes("\uFFFD")))
-      return entries.map((entry) => ({ name: entry.name, type: typeOf(entry) }));
+      return entries.map((entry) => ({ name: entry.name, type: entryType(entry) }));
   }
-  return readdirSync(bytesOf(directory), "buffer").map((bytes) => {
-    const type = typeOf(lstatSync(joinPath(directory, bytes)));
+  return readdirSync(pathBytes(directory), "buffer").map((bytes) => {
+    const type = entryType(lstatSync(joinPath(directory, bytes)));
     const text = bytes.toString();
     return { name: Buffer.from(text).equals(bytes) ? text : bytes, type };
   });
@@ -47,7 +47,7 @@ export async function withinPathLimit<T>(place: string, work: () => Promise<T>):
   }
 }
 
-export function typeOf(entry: {
+export function entryType(entry: {
   isFile(): boolean;
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
@@ -68,7 +68,7 @@ export function toPath(path: BytePath): Path {
   return Buffer.byteLength(path) === path.length ? path : Buffer.from(path, "latin1");
 }
 
-export function fromText(path: string): BytePath {
+export function toBytePath(path: string): BytePath {
   return Buffer.from(path).toString("latin1");
 }
 
@@ -78,7 +78,7 @@ export function showPath(path: BytePath): string {
 }
 
 /** Returns a path's names, without empty ones and `.`; `..` never leads above the layer's root. */
-export function namesIn(path: BytePath): BytePath[] {
+export function pathNames(path: BytePath): BytePath[] {
   const names: BytePath[] = [];
   for (const name of path.split("/")) {
     if (name === "..") names.pop();

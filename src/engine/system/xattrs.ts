@@ -3,7 +3,7 @@ import { constants, type Stats } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { once } from "../../once.ts";
 import { openLibrary } from "../../programs/libc.ts";
-import { bytesOf, type Path } from "./path.ts";
+import { type Path, pathBytes } from "./path.ts";
 
 /** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
@@ -103,7 +103,7 @@ function readValue(file: Buffer, name: string): Buffer | undefined {
 }
 
 function terminate(text: Path): Buffer {
-  return Buffer.concat([bytesOf(text), end]);
+  return Buffer.concat([pathBytes(text), end]);
 }
 
 const end = Buffer.alloc(1);

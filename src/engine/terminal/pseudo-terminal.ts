@@ -1,9 +1,9 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { TerminalSize } from "../../service/wire/instance.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 
-/** A hidden terminal of this machine. When signalled, runc reads its size and sets the size of the sandbox's own terminal. */
+/** A terminal of this machine that only passes on its size: when signalled, runc sets the sandbox's own terminal to it. */
 interface PseudoTerminal {
   /** The end that programs use. */
   descriptor: number;
@@ -15,7 +15,7 @@ function openPseudoTerminal({ columns, rows }: TerminalSize): PseudoTerminal {
   const before = openTerminals();
   const terminal = open(columns, rows);
   terminal.unref();
-  // Bun.Terminal does not tell its descriptor, and nothing else runs in this process in between.
+  // Bun.Terminal does not expose its descriptor. Nothing else can have opened one, since all this happens in one turn.
   const descriptor = openTerminals().find((other) => !before.includes(other));
   if (descriptor === undefined) {
     terminal.close();
@@ -87,7 +87,7 @@ class TerminalOutput {
       else controller.enqueue(chunk);
     };
     const cancel = () => {
-      // A `HEAD` request takes nothing.
+      // The response to a `HEAD` request is cancelled before anything is read.
       this.#isAttached = hasBegun;
       if (!hasBegun) return;
       this.abandon();

@@ -1,11 +1,20 @@
 import type { TerminalSize } from "../../service/wire/instance.ts";
-import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../http/fields.ts";
+import {
+  optionalFields,
+  optionalNumber,
+  type RequestFields,
+  refuse,
+  refuseUnknownFields,
+} from "../http/fields.ts";
 
 /** The kernel stores 16 bits for each. */
 const maxCharacters = 65_535;
 
 /** Reads `terminal` of a request. */
-export function readTerminal(body: Fields, { command }: { command: string }): TerminalSize | undefined {
+export function readTerminal(
+  body: RequestFields,
+  { command }: { command: string },
+): TerminalSize | undefined {
   const fields = optionalFields(body, "terminal");
   if (fields === undefined) return undefined;
   if (command === "") refuse("terminal", "must be left out if there is no command");
@@ -13,8 +22,8 @@ export function readTerminal(body: Fields, { command }: { command: string }): Te
 }
 
 /** @param within prefix of the fields' names in messages */
-export function readSize(fields: Fields, within = ""): TerminalSize {
-  refuseUnknown(fields, ["columns", "rows"], within === "" ? undefined : within.slice(0, -1));
+export function readSize(fields: RequestFields, within = ""): TerminalSize {
+  refuseUnknownFields(fields, ["columns", "rows"], within === "" ? undefined : within.slice(0, -1));
   const read = (name: "columns" | "rows") => {
     const whole = `${within}${name}`;
     const count = optionalNumber({ [whole]: fields[name] }, whole, 1) ?? refuse(whole, "is missing");

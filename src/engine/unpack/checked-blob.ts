@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { decompress, detectLayerCompression, peek } from "../../image/compression.ts";
+import { decompress, detectLayerCompression, peekBeginning } from "../../image/compression.ts";
 
 /** The content of a blob is not that of the layer for which it was declared. */
 export class ForgedBlobError extends BoughError {
@@ -42,7 +42,7 @@ export async function* checkContent(
 }
 
 async function digestOfContent(blob: AsyncIterable<Uint8Array>, { name, maxBytes }: Layer): Promise<string> {
-  const { bytes, beginning } = await peek(blob);
+  const { bytes, beginning } = await peekBeginning(blob);
   const hash = new Bun.CryptoHasher("sha256");
   let size = 0;
   for await (const chunk of decompress(bytes, detectLayerCompression(beginning, name), name)) {

@@ -7,7 +7,7 @@ import { copyContent } from "../copies/verified-copy.ts";
 import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
-import { type BytePath, joinPath, namesIn, type Path, showPath, toPath } from "../system/path.ts";
+import { type BytePath, joinPath, type Path, pathNames, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 
 /** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
@@ -47,7 +47,7 @@ export async function completeLayer(
   for (const path of deferred.implied) {
     await pace.step();
     const at = path.lastIndexOf("/");
-    const parent = entered.get(path.slice(0, at)) ?? enter(tree, namesIn(path.slice(0, at)));
+    const parent = entered.get(path.slice(0, at)) ?? enter(tree, pathNames(path.slice(0, at)));
     const merged = tree.enter(parent, toPath(path.slice(at + 1)));
     entered.set(path, merged);
     const [own] = merged;
@@ -75,7 +75,7 @@ function enter(tree: LayerTree, names: readonly BytePath[]): MergedDirectory {
 }
 
 async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void> {
-  const names = namesIn(target);
+  const names = pathNames(target);
   const name = names.pop();
   const found = name === undefined ? undefined : tree.find(enter(tree, names), toPath(name));
   if (found === undefined || !found.stats.isFile())

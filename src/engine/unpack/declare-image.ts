@@ -8,14 +8,14 @@ import type { Layout } from "../layout.ts";
 import {
   type AbsentBlob,
   absentLayersOf,
-  addPlaces,
+  addBlobSources,
   isAbsent,
   unreachableReason,
 } from "../records/absent-layers.ts";
 import { addImage, findImportedImage, setTag, UnusableImageError } from "../records/images.ts";
-import { noteTable } from "../records/layer-listings.ts";
+import { recordTable } from "../records/layer-listings.ts";
 import { noMarks } from "../records/layer-marks.ts";
-import { addAbsentLayer, addLayer, disownContent, type LayerRecord, maxDepth } from "../records/layers.ts";
+import { addAbsentLayer, addLayer, clearContent, type LayerRecord, maxDepth } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { makeDirectory } from "../system/owner-and-mode.ts";
 import { type LayerGroup, planLayers } from "./layer-plan.ts";
@@ -97,19 +97,19 @@ function addMissing(
         // The latest place is the one that is known to work. Of a server's clients, none may spoil another's: there it comes last,
         // unless the others have failed.
         const isFirst = !isServer || unreachableReason(state, [existing.id]) !== undefined;
-        addPlaces(database, existing.id, own, { isFirst });
+        addBlobSources(database, existing.id, own, { isFirst });
       }
       continue;
     }
     // It is damaged, or on a damaged layer.
-    if (existing !== undefined) disownContent(database, existing.id);
+    if (existing !== undefined) clearContent(database, existing.id);
     const layer = { parent: top, content, createdAt };
     // Nothing has to be fetched for the empty layer of an image without any.
     top =
       own.length === 0
         ? addLayer(database, layout, { ...layer, directory: makeEmpty(layout), marks: noMarks })
         : addAbsentLayer(database, layer, own);
-    noteTable(database, top.id, table);
+    recordTable(database, top.id, table);
     isOnNew = true;
   }
   if (top === undefined) throw new Error("an image has no layer");

@@ -1,11 +1,11 @@
 import { mkdirSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { decompress, detectLayerCompression, peek } from "../../image/compression.ts";
+import { decompress, detectLayerCompression, peekBeginning } from "../../image/compression.ts";
 import { readLayerTar } from "../../image/tar-reader.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { tap } from "../../streams.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError } from "../http/responses.ts";
 import { openSource } from "../import/fetch-blobs.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";
@@ -177,7 +177,7 @@ export async function unpackCache(
   };
   if (source.startsWith("docker://")) requireAcceptedRepository(source, state.environment);
   using opened = await openSource(state, source);
-  const { bytes, beginning } = await peek(await opened.store.openBlob({ digest, size }, signal));
+  const { bytes, beginning } = await peekBeginning(await opened.store.openBlob({ digest, size }, signal));
   const plain = tap(decompress(bytes, detectLayerCompression(beginning, name), name), (chunk) => {
     used.content += chunk.byteLength;
     check();

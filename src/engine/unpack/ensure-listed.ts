@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { absentLayersOf } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
-import { noteTable, unlistedLayers } from "../records/layer-listings.ts";
+import { recordTable, unlistedLayers } from "../records/layer-listings.ts";
 import type { EngineState } from "../state.ts";
 
 /**
@@ -21,7 +21,7 @@ export async function ensureListed(state: EngineState, image: Pick<Image, "layer
       state.closing.throwIfAborted();
       if (!(error instanceof BoughError)) throw error;
       for (const layer of absentLayersOf(state.database, image.layer))
-        noteTable(state.database, layer, undefined);
+        recordTable(state.database, layer, undefined);
       return false;
     }
   });

@@ -9,20 +9,20 @@ import {
   type AbsentBlob,
   absentBlobs,
   isAbsent,
-  noteForged,
+  recordForged,
   unreachableReason,
 } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
 import { keepBlobs } from "../records/imported-blobs.ts";
 import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import { layerChain, restoreLayer } from "../records/layers.ts";
-import type { Success } from "../records/operations.ts";
+import type { SuccessfulOutcome } from "../records/operations.ts";
 import { requireNoFailedSync } from "../records/unsynced-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { EarlyLayers, placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EarlyLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 /** Absent layers could not be fetched, for a reason that is not this machine's: they are unreachable. */
 export class UnreachableLayersError extends BoughError {
@@ -40,7 +40,7 @@ export async function performFetch(
   image: Pick<Image, "uuid" | "layer">,
   run: OperationRun,
   report: (message: string) => void,
-): Promise<() => Success> {
+): Promise<() => SuccessfulOutcome> {
   for (;;) {
     const plan = planFetch(state, image.layer);
     const attempt: FetchAttempt = { plan, damaged: undefined };
@@ -70,7 +70,7 @@ async function attemptFetch(
   attempt: FetchAttempt,
   run: OperationRun,
   report: (message: string) => void,
-): Promise<() => Success> {
+): Promise<() => SuccessfulOutcome> {
   const { database, layout, importLimits, inUserNamespace } = state;
   const { groups, blobs } = attempt.plan;
   const ended = new AbortController();
@@ -112,7 +112,7 @@ async function attemptFetch(
 
 /** Removes what an attempt has unpacked. What it has downloaded stays for the next one. */
 async function removeUnpacked(run: OperationRun, { groups }: FetchPlan): Promise<void> {
-  const places = groups.map((group) => placesOf(run.directory, group));
+  const places = groups.map((group) => unpackedPaths(run.directory, group));
   const paths = places.flatMap(({ content, blobs }) => [content, blobs]);
   for (const path of [join(run.directory, unpackingDirectory), ...paths])
     await rm(path, { recursive: true, force: true });
@@ -127,7 +127,7 @@ function keepFetched(
 ): void {
   const id = group.existing?.id;
   if (id === undefined || !isAbsent(database, id)) return;
-  const places = placesOf(directory, group);
+  const places = unpackedPaths(directory, group);
   const unsyncedIn = { boot, operation: uuid };
   restoreLayer(database, layout, id, { directory: places.content, marks, unsyncedIn });
   keepBlobs(layout, id, places.blobs);
@@ -164,13 +164,13 @@ function noteFailure(
   const failed = error instanceof UnfetchedBlobError ? error.blob : damaged?.blob;
   const message = messageOf(error);
   if (failed === undefined) {
-    for (const blob of plan.blobs) unreachable.noteBlob(blob, message);
+    for (const blob of plan.blobs) unreachable.recordBlob(blob, message);
     return message;
   }
   const reason = `its layer ${failed.digest} cannot be fetched from ${failed.source}: ${message}`;
   if (error instanceof UnfetchedBlobError && !error.concernsBlob)
-    unreachable.noteSource(failed.source, reason);
-  else unreachable.noteBlob(failed, reason);
-  if (damaged?.isForged === true && failed === damaged.blob) noteForged(database, failed);
+    unreachable.recordSource(failed.source, reason);
+  else unreachable.recordBlob(failed, reason);
+  if (damaged?.isForged === true && failed === damaged.blob) recordForged(database, failed);
   return reason;
 }

@@ -21,20 +21,20 @@ import { keepBlobs } from "../records/imported-blobs.ts";
 import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import {
   addLayer,
-  disownContent,
+  clearContent,
   findLayerByContent,
   type LayerRecord,
-  type NewLayer,
+  type LayerToAdd,
   restoreLayer,
 } from "../records/layers.ts";
-import type { Success } from "../records/operations.ts";
+import type { SuccessfulOutcome } from "../records/operations.ts";
 import { requireNoFailedSync } from "../records/unsynced-layers.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { type LayerGroup, planLayers } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { EarlyLayers, placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EarlyLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 interface ImportSpec {
   source: ImageSource;
@@ -53,7 +53,7 @@ export async function performImport(
   state: EngineState,
   spec: ImportSpec,
   run: OperationRun,
-): Promise<() => Success> {
+): Promise<() => SuccessfulOutcome> {
   const { database, clock } = state;
   const deadline = startDeadline(clock, spec.timeoutSeconds, "the import did not end");
   const signal = AbortSignal.any([run.signal, deadline.signal]);
@@ -155,7 +155,7 @@ export function keepLayers(
   const syncsLater = maySyncLater(groups);
   let top: LayerRecord | undefined;
   for (const group of groups) {
-    const places = placesOf(directory, group);
+    const places = unpackedPaths(directory, group);
     const layer = {
       content: group.content,
       parent: top,
@@ -172,7 +172,7 @@ export function keepLayers(
   return top.id;
 }
 
-function keepLayer(state: EngineState, layer: NewLayer & { content: string }): LayerRecord {
+function keepLayer(state: EngineState, layer: LayerToAdd & { content: string }): LayerRecord {
   const { database, layout } = state;
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);
@@ -186,6 +186,6 @@ function keepLayer(state: EngineState, layer: NewLayer & { content: string }): L
     return existing;
   }
   // Its record has another parent, so the layers built on it are lost.
-  if (existing !== undefined) disownContent(database, existing.id);
+  if (existing !== undefined) clearContent(database, existing.id);
   return addLayer(database, layout, layer);
 }

@@ -5,7 +5,7 @@ import { PathResolution } from "../../paths/path-resolution.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
-import { type BytePath, fromText, namesIn, showPath, toPath } from "../system/path.ts";
+import { type BytePath, pathNames, showPath, toBytePath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 
 /** The number of directories to remember, more than most images have. Beyond it they are looked up again. */
@@ -37,7 +37,7 @@ export class LayerDirectory {
   readonly #known = new Map<BytePath, BytePath>();
 
   constructor(root: string, inUserNamespace: boolean) {
-    this.root = fromText(root);
+    this.root = toBytePath(root);
     this.#inUserNamespace = inUserNamespace;
   }
 
@@ -47,14 +47,14 @@ export class LayerDirectory {
     const slash = name.lastIndexOf("/", end - 1);
     const last = name.slice(slash + 1, end);
     if (!isOdd(last)) return spotIn(this.#reach(name.slice(0, Math.max(slash, 0))), last);
-    const names = namesIn(name);
+    const names = pathNames(name);
     const own = names.pop();
     return own === undefined ? undefined : spotIn(this.#walkTo("", names.join("/")), own);
   }
 
   /** Finds the target of a hard link in the layer. */
   find(name: BytePath): { path: BytePath; stats: Stats } | undefined {
-    const names = namesIn(name);
+    const names = pathNames(name);
     const last = names.pop();
     const parent = last === undefined ? undefined : this.#walk("", names.join("/"), false);
     if (last === undefined || parent === undefined) return undefined;
@@ -125,7 +125,7 @@ export class LayerDirectory {
     const above = slash > 0 && !isOdd(last) ? this.#known.get(name.slice(0, slash)) : undefined;
     const reached =
       above === undefined
-        ? this.#walkTo("", namesIn(name).join("/"))
+        ? this.#walkTo("", pathNames(name).join("/"))
         : this.#walkTo(this.#inside(above), last);
     this.#remember(name, reached);
     return reached;
@@ -138,7 +138,7 @@ export class LayerDirectory {
   /** Follows a path from a directory of the layer, which has no links. */
   #walk(from: BytePath, path: BytePath, makesMissing: boolean): BytePath | undefined {
     const tooManyLinks = () => new BoughError(`${showPath(`${from}/${path}`)}: too many links`);
-    const resolution = new PathResolution(path, { tooManyLinks }, namesIn(from));
+    const resolution = new PathResolution(path, { tooManyLinks }, pathNames(from));
     const placeOf = (...names: BytePath[]) => [this.root, ...resolution.reached, ...names].join("/");
     for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
       const below = placeOf(name);

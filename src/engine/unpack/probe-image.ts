@@ -1,6 +1,6 @@
 import { createSemaphore } from "../../semaphore.ts";
 import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
-import { type AbsentBlob, absentLayersOf, placesOf, unreachableReason } from "../records/absent-layers.ts";
+import { type AbsentBlob, absentLayersOf, blobSources, unreachableReason } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 
@@ -23,7 +23,7 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
   const absent = absentLayersOf(database, layer);
   const blobs = new Map<string, AbsentBlob>();
   for (const id of absent)
-    for (const [blob, ...others] of placesOf(database, id))
+    for (const [blob, ...others] of blobSources(database, id))
       if (blob !== undefined && others.length === 0) blobs.set(`${blob.source} ${blob.digest}`, blob);
   if (blobs.size === 0) return true;
   const signal = AbortSignal.any([closing, AbortSignal.timeout(maxWaitMilliseconds)]);
@@ -38,7 +38,7 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
       release();
     }
     const what = `its layer ${blob.digest} cannot be fetched from ${blob.source}`;
-    unreachable.noteBlob(blob, `${what}: ${blob.source} has no such blob`);
+    unreachable.recordBlob(blob, `${what}: ${blob.source} has no such blob`);
   };
   try {
     // A place that does not answer may only be slow, or ask for a login: whoever needs the layer is told why it can't be had.

@@ -5,8 +5,8 @@ import type { ImageOrigin } from "../../image/history.ts";
 import { layerMediaType } from "../../image/oci-layout.ts";
 import { formatPlatform, parsePlatform } from "../../image/platform.ts";
 import type { DeclaredImage, RemoteImageRequest } from "../../service/wire/image.ts";
-import { orRefuse, RequestError } from "../http/answers.ts";
 import { refuse, requireStoreAddress, requireTag } from "../http/fields.ts";
+import { RequestError, withRequestErrors } from "../http/responses.ts";
 import { readImageConfig } from "../import/image-config.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
@@ -19,7 +19,7 @@ export function declareRemoteImage(state: EngineState, request: RemoteImageReque
   requireStoreAddress(source, state);
   // A client that is refused imports the image instead, for which skopeo checks signatures.
   if (source.startsWith("docker://"))
-    orRefuse(() => requireAcceptedRepository(source, state.environment), 403);
+    withRequestErrors(() => requireAcceptedRepository(source, state.environment), 403);
   const layers = checkLayers(request, state.importLimits.bytes);
   if (tag !== undefined) requireTag(tag);
   return declareImage(state, { ...describe(request, layers, state), layers, tag });
@@ -59,7 +59,7 @@ function requireDigest(text: string, name: string): void {
   if (!isDigest(text)) refuse(name, "is not a digest of SHA-256");
 }
 
-interface Description {
+interface ImageDescription {
   config: ImageConfig;
   origin: ImageOrigin;
   configDigest: string | undefined;
@@ -69,20 +69,21 @@ function describe(
   { source, configuration, config, origin: given, platform, config_digest }: RemoteImageRequest,
   layers: readonly DeclaredLayer[],
   { isServer }: Pick<EngineState, "isServer">,
-): Description {
+): ImageDescription {
   if (configuration !== undefined) return readConfiguration(configuration, source, layers);
   // Nothing shows that it is that of this configuration, and other clients would get this image for it.
   if (config_digest !== undefined && isServer)
     throw new RequestError(403, "config_digest is not allowed on a server: configuration is");
   if (config_digest !== undefined) requireDigest(config_digest, "config_digest");
   const origin = { ...given };
-  if (platform !== undefined) origin.platform = orRefuse(() => formatPlatform(parsePlatform(platform)));
+  if (platform !== undefined)
+    origin.platform = withRequestErrors(() => formatPlatform(parsePlatform(platform)));
   return { config: config ?? refuse("config", "is missing"), origin, configDigest: config_digest };
 }
 
 /** Reads the image's own configuration, which has to name the content of the layers. */
-function readConfiguration(text: string, source: string, layers: readonly DeclaredLayer[]): Description {
-  return orRefuse(() => {
+function readConfiguration(text: string, source: string, layers: readonly DeclaredLayer[]): ImageDescription {
+  return withRequestErrors(() => {
     const bytes = new TextEncoder().encode(text);
     const digest = digestOf(bytes);
     const image = readImageConfig({ config: { bytes, digest }, layers }, source);

@@ -2,8 +2,8 @@ import { messageOf } from "../../errors.ts";
 import type { Environment } from "../../home-directory.ts";
 import { parsePlatform } from "../../image/platform.ts";
 import type { Secret } from "../../secret.ts";
-import { orRefuse, RequestError } from "../http/answers.ts";
 import { requireTag } from "../http/fields.ts";
+import { RequestError, withRequestErrors } from "../http/responses.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { startOperation } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
@@ -21,7 +21,7 @@ interface ImportRequest {
 export function startImport(state: EngineState, request: ImportRequest): string {
   const { url, tag, credentials, timeoutSeconds } = request;
   if (tag !== undefined) requireTag(tag);
-  const source = orRefuse(() => parseImageSource(url, state));
+  const source = withRequestErrors(() => parseImageSource(url, state));
   if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
   const spec = { source, platform: readPlatform(request), credentials, tag, timeoutSeconds };
   return startOperation(state, {

@@ -1,6 +1,11 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import { type Compression, decompress, detectLayerCompression, peek } from "../../image/compression.ts";
+import {
+  type Compression,
+  decompress,
+  detectLayerCompression,
+  peekBeginning,
+} from "../../image/compression.ts";
 import { type Descriptor, layerMediaType } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
@@ -64,7 +69,7 @@ async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer>
   const file = readPart(job.file);
   const account = createAccount(job.room, totals);
   try {
-    const { bytes, beginning } = await peek(file);
+    const { bytes, beginning } = await peekBeginning(file);
     const compression = detectLayerCompression(beginning, job.name);
     using kept = openKept(job, compression, account);
     const original = tap(bytes, (chunk) => {

@@ -37,7 +37,7 @@ interface UnpackOptions {
 export const unpackingDirectory = "unpacking";
 
 /** Returns the paths of a group's content and blobs in the operation's directory. */
-export function placesOf(directory: string, { to }: LayerGroup): { content: string; blobs: string } {
+export function unpackedPaths(directory: string, { to }: LayerGroup): { content: string; blobs: string } {
   return { content: join(directory, `content-${to}`), blobs: join(directory, `blobs-${to}`) };
 }
 
@@ -58,7 +58,7 @@ export async function unpackLayers(
   const marks = new Map<LayerGroup, LayerMarks>();
   for (const group of groups) {
     const unpacked = (await unpacking.get(group)) ?? [];
-    const { content, blobs } = placesOf(run.directory, group);
+    const { content, blobs } = unpackedPaths(run.directory, group);
     if (unpacked.length > 0)
       gatherBlobs(
         blobs,

@@ -12,11 +12,11 @@ import {
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import {
   asFields,
-  type Fields,
   optionalFields,
   optionalNumber,
+  type RequestFields,
   refuse,
-  refuseUnknown,
+  refuseUnknownFields,
 } from "../../http/fields.ts";
 import type { MachineSize } from "../../system/machine.ts";
 import { hasCapability } from "../../system/user-namespace.ts";
@@ -42,9 +42,9 @@ const maxProcesses = 4 * 1024 ** 2 - 1024;
 const knownLimits = ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus", "shm_bytes", "ulimits"];
 
 /** Reads `resources_limits` of a request. */
-export function readLimits(body: Fields): ResourcesLimits {
+export function readLimits(body: RequestFields): ResourcesLimits {
   const fields = optionalFields(body, "resources_limits") ?? {};
-  refuseUnknown(fields, knownLimits, "resources_limits");
+  refuseUnknownFields(fields, knownLimits, "resources_limits");
   const limits: ResourcesLimits = {};
   const { max_memory_bytes, max_processes } = minLimits;
   const numbers = { max_layer_bytes: 1, max_memory_bytes, max_processes, shm_bytes: 1 } as const;
@@ -176,16 +176,16 @@ export function readOwnLimits(): OwnLimits {
 type Ulimits = NonNullable<ResourcesLimits["ulimits"]>;
 
 /** Reads `ulimits` of a request's `resources_limits`. */
-function readUlimits({ ulimits: given }: Fields): Ulimits | undefined {
+function readUlimits({ ulimits: given }: RequestFields): Ulimits | undefined {
   if (given == null) return undefined;
   const fields = asFields(given, "ulimits");
-  refuseUnknown(fields, ulimitNames, "ulimits");
+  refuseUnknownFields(fields, ulimitNames, "ulimits");
   const ulimits: Ulimits = {};
   for (const name of ulimitNames) {
     if (fields[name] === undefined) continue;
     const place = `ulimits.${name}`;
     const limit = asFields(fields[name], place);
-    refuseUnknown(limit, ["soft", "hard"], place);
+    refuseUnknownFields(limit, ["soft", "hard"], place);
     const [soft, hard] = [optionalNumber(limit, "soft", -1), optionalNumber(limit, "hard", -1)];
     if (soft === undefined || hard === undefined) return refuse(place, "must have soft and hard");
     if (comparableLimit(soft) > comparableLimit(hard)) refuse(`${place}.soft`, "must not be above hard");

@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import type { ImageTree } from "../../../image/copy-sources.ts";
 import { namesOf } from "../../../paths/path-resolution.ts";
-import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../../system/path.ts";
+import { type EntryType, entryType, joinPath, listDirectory, type Path, pathKey } from "../../system/path.ts";
 import { isOpaque, isWhiteout } from "../../system/xattrs.ts";
 import { lookUp } from "./root-path.ts";
 
@@ -68,7 +68,7 @@ export class LayerTree {
     const entries = this.#takeList(directory);
     if (entries !== undefined) {
       this.#lists.set(directory, entries);
-      if (!entries.has(keyOf(name))) return undefined;
+      if (!entries.has(pathKey(name))) return undefined;
     }
     for (const { layer, path } of directory) {
       const below = joinPath(path, name);
@@ -107,7 +107,7 @@ export class LayerTree {
 
   /** Returns a directory that was entered before, in this tree or in one of fewer layers. */
   #recall(directory: MergedDirectory, name: Path): MergedDirectory | undefined {
-    const known = this.#entered.get(directory)?.get(keyOf(name));
+    const known = this.#entered.get(directory)?.get(pathKey(name));
     if (known !== undefined) return known;
     const rest = this.#rests.get(directory);
     if (rest === undefined || this.#below === undefined) return undefined;
@@ -120,7 +120,7 @@ export class LayerTree {
   #remember(directory: MergedDirectory, name: Path, found: MergedDirectory): MergedDirectory {
     if (this.#free > 0) {
       this.#free--;
-      this.#entered.getOrInsertComputed(directory, () => new Map()).set(keyOf(name), found);
+      this.#entered.getOrInsertComputed(directory, () => new Map()).set(pathKey(name), found);
     }
     return found;
   }
@@ -157,7 +157,7 @@ export function imageTreeOf(tree: LayerTree): ImageTree {
       if (name === undefined) return { type: "directory" };
       const found = tree.find(tree.enterPath(names.join("/")), name);
       if (found === undefined) return undefined;
-      const type = typeOf(found.stats);
+      const type = entryType(found.stats);
       return type === "symlink" ? { type, target: readlinkSync(found.path, "utf8") } : { type };
     },
     list: async (directory) =>
@@ -170,8 +170,8 @@ function addLists(entries: Map<string, MergedEntry>, parts: MergedDirectory): Ma
   for (const { layer, path } of parts.toReversed())
     for (const { name, type } of listDirectory(path)) {
       const entry = { layer, name, type, path: joinPath(path, name) };
-      if (isVisible(entry)) entries.set(keyOf(name), entry);
-      else entries.delete(keyOf(name));
+      if (isVisible(entry)) entries.set(pathKey(name), entry);
+      else entries.delete(pathKey(name));
     }
   return entries;
 }

@@ -2,7 +2,7 @@ import { closeSync } from "node:fs";
 import { join } from "node:path";
 import { startPipedHelper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
-import { noteContainer } from "../containers.ts";
+import { recordContainer } from "../containers.ts";
 import { ownHierarchies } from "../limits/controllers.ts";
 import { makeGroups } from "../limits/own-groups.ts";
 import { openDevices } from "../sandbox-config.ts";
@@ -61,7 +61,7 @@ export class Crun implements ContainerRuntime {
 
   prepare({ layout, inUserNamespace }: { layout: Layout; inUserNamespace: boolean }, id: string) {
     return makeGroups(id, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
-      noteContainer(layout, id, directories),
+      recordContainer(layout, id, directories),
     );
   }
 

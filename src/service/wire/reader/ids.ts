@@ -15,7 +15,7 @@ import { type Leaf, leavesOf } from "./walk.ts";
 import { hasAny, hasOnly } from "./words.ts";
 
 /** Reads an id: text, or a number. */
-export function readId(value: unknown): string | undefined {
+function readId(value: unknown): string | undefined {
   return asId(Number.isSafeInteger(value) ? String(value) : value);
 }
 

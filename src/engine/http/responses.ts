@@ -13,8 +13,8 @@ export class RequestError extends BoughError {
   }
 }
 
-/** Calls `read`. What it finds wrong becomes the response. */
-export function orRefuse<Result>(read: () => Result, status = 400): Result {
+/** Calls `read`, and turns a BoughError that it throws into the response. */
+export function withRequestErrors<Result>(read: () => Result, status = 400): Result {
   try {
     return read();
   } catch (error) {
@@ -38,10 +38,10 @@ export function errorResponse(
   return jsonResponse(body, status, headers);
 }
 
-/** Responds that an operation was started. `request`: fields of the request to include. */
+/** Returns the response for an operation that was started, with fields of its request. */
 export function respondStarted(uuid: string, request: Record<string, unknown> = {}): Response {
   return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }
 
-/** Tells proxies (nginx and those that follow it) to pass each part of a response on at once. */
+/** A header that makes proxies (nginx and those that follow it) pass each part of a response on at once. */
 export const unbuffered = { "X-Accel-Buffering": "no" };

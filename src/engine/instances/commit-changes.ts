@@ -19,8 +19,8 @@ import { describeUpper } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import type { InstanceSpec } from "./spec.ts";
 
-/** Throws if the layer is over the limit. Watching may have missed that if the command was short. */
-export async function requireSmallLayer(
+/** Throws if the layer is over the limit. The watcher may not have noticed that if the command was short. */
+export async function requireLayerWithinLimit(
   { events }: EngineState,
   { uuid, directory, signal }: OperationRun,
   limit: number | undefined,
@@ -29,27 +29,27 @@ export async function requireSmallLayer(
   if (limit === undefined) return;
   const size = await countedSize(join(directory, "upper"), limit, signal);
   if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
-  // The size is counted no further than necessary, or can't be found. It is over the limit in any case.
+  // Counting stops above the limit, and may fail. The size is over the limit in both cases.
   const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
   events.append(uuid, sandboxSpid, "size_cap", { limit_bytes: limit, file_size: counted });
   throw new BoughError(`the layer is larger than max_layer_bytes (${limit}) and was discarded`);
 }
 
 /** Returns a function that makes the result an image, for the transaction that ends the operation. */
-export async function keepChanges(
+export async function commitChanges(
   state: EngineState,
   image: Image,
   spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env" | "history"> & {
     /** `undefined` if a command ran. */
     filled?: Filled;
-    /** `undefined` if no command ran: files and copies alone mark nothing as deleted. */
+    /** `undefined` if no command ran: files and copies alone delete nothing. */
     exitCode: number | undefined;
   },
   run: OperationRun,
 ): Promise<() => string | undefined> {
   const upper = join(run.directory, "upper");
   if (spec.disposable) {
-    // Clients that learn of the end must find the disk space free again.
+    // The space must be free again when clients learn that the operation has ended.
     await rm(upper, { recursive: true, force: true });
     return () => undefined;
   }
@@ -58,7 +58,7 @@ export async function keepChanges(
   const config = spec.preserveEnv ? withEnv(image.config, Object.entries(spec.env)) : image.config;
   if (!unchanged) describeUpper(upper, lookupDirectory(state, image.layer));
   const hasMarks = spec.exitCode !== undefined && !unchanged;
-  // The error of a failed command is the one to report.
+  // If the command has failed, its own error is reported.
   const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;
   const marks = hasMarks ? await countMarks(upper, createPace(run.signal), onName) : noMarks;
   return () => {
@@ -81,7 +81,7 @@ export async function keepChanges(
   };
 }
 
-/** Throws for a name that would be the mark of a deleted file in an exported layer. */
+/** Returns a function that throws for a name that would be a whiteout in an exported layer. */
 function refuseMarkNames(upper: string): (name: Path, parent: Path) => void {
   return (name, parent) => {
     if (!isWhiteoutName(name)) return;
@@ -90,7 +90,7 @@ function refuseMarkNames(upper: string): (name: Path, parent: Path) => void {
   };
 }
 
-/** If the image's own history is unknown, the new steps are all of it. */
+/** Adds steps to an image's history. If the history is unknown, it consists of the new steps. */
 function originOf(
   { origin: { history = [], ...origin } }: Image,
   steps: readonly HistoryLine[],
