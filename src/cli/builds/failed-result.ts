@@ -12,6 +12,7 @@ import { type GlobalOptions, serviceOptions } from "../command-line/globals.ts";
 import { DaemonError } from "../export/daemon.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
+import { plainRun } from "../run/image-command.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
@@ -152,22 +153,10 @@ export async function openShellAfter(
   await using connection = await connectQuietly(invocation);
   await runToItsEnd(
     {
+      ...plainRun,
       key: sessionKey(invocation),
       place: { kind: "step", step: failedStepOf(step, step.place) },
       command: "shell",
-      env: {},
-      cwd: undefined,
-      user: undefined,
-      ignoresConfig: false,
-      limits: undefined,
-      files: [],
-      excludes: [],
-      volumes: [],
-      input: undefined,
-      network: "default",
-      hosts: [],
-      timeout: undefined,
-      hostname: undefined,
       isDisposable: true,
       hasTerminal: true,
     },

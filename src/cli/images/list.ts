@@ -4,7 +4,7 @@ import type { Service } from "../../service/client.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { type Cell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { parseTime, positiveInteger } from "../command-line/option-values.ts";
 import { printed } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -41,7 +41,7 @@ export const list = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
   },
   needs: "service",
-  run: printed(listImages),
+  run: printed(readAndList),
   foreign: async () => (await import("../foreign/image-options.ts")).foreignImagesOptions,
   examples: [
     ["images", "the results of builds and sessions"],
@@ -56,21 +56,46 @@ export const list = command({
 /** An image under one of its tags, and the sessions whose image it is. */
 type ListedImage = ImageRecord & { sessions: string[] };
 
-export async function listImages(invocation: Invocation) {
-  const { values, runtime, globals } = invocation;
+function readAndList(invocation: Invocation) {
+  const { values, runtime } = invocation;
   const [name] = values.positionals;
-  const tag = values.text("tag") ?? (name === undefined ? undefined : prefixOf(name));
-  const since = parseTime(values.text("since"), "--since", runtime.clock);
-  const until = parseTime(values.text("until"), "--until", runtime.clock);
-  const limit = positiveInteger(values.text("limit"), "--limit");
-  const isAsked = values.flag("all") || tag !== undefined;
-  await using connection = await connect(invocation);
+  const asked = {
+    name,
+    tag: values.text("tag") ?? (name === undefined ? undefined : prefixOf(name)),
+    all: values.flag("all"),
+    tagged: values.flag("tagged"),
+    since: parseTime(values.text("since"), "--since", runtime.clock),
+    until: parseTime(values.text("until"), "--until", runtime.clock),
+    limit: positiveInteger(values.text("limit"), "--limit"),
+  };
+  return listImages(asked, invocation);
+}
+
+/** Which images are listed. Times are in ISO 8601. */
+interface ListRequest {
+  name?: string | undefined;
+  /** What the tag begins with. */
+  tag: string | undefined;
+  all: boolean | undefined;
+  tagged?: boolean | undefined;
+  since: string | undefined;
+  until?: string | undefined;
+  limit: number | undefined;
+}
+
+export async function listImages(
+  { name, tag, all = false, tagged = false, since, until, limit }: ListRequest,
+  surroundings: Surroundings,
+) {
+  const { globals } = surroundings;
+  const isAsked = all || tag !== undefined;
+  await using connection = await connect(surroundings);
   const { service, store } = connection;
   const sessions = sessionsByImage(store);
   const filter = { sizes: !globals.quiet, ...{ tag, since, until } };
   const found =
-    isAsked || values.flag("tagged")
-      ? await service.listImages({ ...filter, tagged: values.flag("tagged") })
+    isAsked || tagged
+      ? await service.listImages({ ...filter, tagged })
       : await listOfInterest(service, filter, [...sessions.keys()]);
   if (service.capabilities.lacks("imageList"))
     throw new BoughError(`${service.address} does not support listing images`);

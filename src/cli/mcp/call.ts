@@ -1,8 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Message } from "../../messages/wording.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Invocation } from "../command-line/command.ts";
-import { valuesOf } from "../command-line/request.ts";
+import type { Invocation, Surroundings } from "../command-line/command.ts";
 import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
 import type { Root } from "./root.ts";
@@ -22,30 +21,12 @@ export interface Call {
   report(message: string, done?: number, total?: number): void;
 }
 
-/** What a command is asked to do: its options, and what stands beside them. */
-export interface Asked {
-  options?: Parameters<typeof valuesOf>[0];
-  positionals?: readonly string[];
-  rest?: readonly string[] | undefined;
-  session?: string | undefined;
-  stdin?: string | undefined;
-}
-
-/** Returns a command's own invocation, derived from the server's. */
-export function invocationFor(
-  { options = {}, positionals, rest, ...own }: Asked,
-  call: Call,
-  streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
-): Invocation {
-  return { ...surroundingsFor(call, own, streams), values: valuesOf(options, positionals, rest) };
-}
-
-/** Returns what a command needs beside its options. */
+/** Returns what an operation needs beside its request, derived from what the server has. */
 export function surroundingsFor(
   { invocation, signal, warnings }: Pick<Call, "invocation" | "signal" | "warnings">,
-  { session, stdin }: Pick<Asked, "session" | "stdin"> = {},
+  { session, stdin }: { session?: string | undefined; stdin?: string | undefined } = {},
   streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
-): Omit<Invocation, "values"> {
+): Surroundings {
   const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
   const input = inputOf(stdin);
   const runtime: Runtime = {

@@ -8,7 +8,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { showSession } from "../sessions/show.ts";
-import { type Call, invocationFor } from "./call.ts";
+import { type Call, surroundingsFor } from "./call.ts";
 import { openRoot } from "./root.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 import { addTool, type Host } from "./tool.ts";
@@ -160,7 +160,7 @@ function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
 
 function historyOf(session: string, call: Call): unknown {
   try {
-    return showSession(invocationFor({ positionals: [session] }, call)).json;
+    return showSession(session, surroundingsFor(call)).json;
   } catch (error) {
     const failure = failureOf(error);
     // An error of a resource is only its message, so the hint is a part of it.

@@ -1,7 +1,7 @@
 import type { OperationFilter, OperationSummary } from "../../service/operations/operation-records.ts";
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { durationCell } from "../../terminal/table.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { oneOf, parseTime, positiveInteger } from "../command-line/option-values.ts";
 import { printed, type Result } from "../command-line/result.ts";
 import {
@@ -43,7 +43,7 @@ export const ps = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
   needs: "service",
-  run: printed(listOperations),
+  run: printed(readAndList),
   examples: [
     ["ps", "what runs now"],
     ["ps --all --since 1h", "also what has ended in the last hour"],
@@ -53,20 +53,27 @@ export const ps = command({
     "`status` SUCCESS of -f json means that the command ran to its end; `exitCode`, or `bough show OP`, has its exit code.",
 });
 
-export async function listOperations(invocation: Invocation): Promise<Result<OperationSummary[]>> {
+function readAndList(invocation: Invocation): Promise<Result<OperationSummary[]>> {
   const { values, runtime } = invocation;
   const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
   const given = values.text("kind");
   const kind = given === undefined ? undefined : oneOf(given, kindNames, "--kind");
-  const since = parseTime(values.text("since"), "--since", runtime.clock);
-  const until = parseTime(values.text("until"), "--until", runtime.clock);
   const filter: OperationFilter = {
     limit,
     kind: kind && (kind === "run" ? "instance" : "image_import"),
-    ...{ since, until },
+    since: parseTime(values.text("since"), "--since", runtime.clock),
+    until: parseTime(values.text("until"), "--until", runtime.clock),
   };
-  const statuses = readStatuses(values.text("status"), values.flag("all"));
-  await using connection = await connect(invocation);
+  return listOperations(filter, readStatuses(values.text("status"), values.flag("all")), invocation);
+}
+
+/** @param statuses `undefined` for all */
+export async function listOperations(
+  filter: OperationFilter,
+  statuses: readonly OperationStatus[] | undefined,
+  surroundings: Surroundings,
+): Promise<Result<OperationSummary[]>> {
+  await using connection = await connect(surroundings);
   const { service } = connection;
   const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
   return {

@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { type Cell, renderTable } from "../../terminal/table.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import {
   kindOf,
@@ -66,7 +66,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
 /** Returns what the service knows of the operation that is given. */
 export async function describeOperation(
   given: string,
-  invocation: Pick<Invocation, "globals" | "runtime">,
+  invocation: Pick<Surroundings, "globals" | "runtime">,
   connection: Connection,
 ): Promise<OperationDetails> {
   return withoutSecrets(await requireOperation(connection, given, sessionKey(invocation)));
@@ -97,7 +97,10 @@ export const logs = command({
     follow: { type: "boolean", alias: "f", description: "Follow the output until the operation has ended" },
   },
   needs: "service",
-  run: printLogs,
+  async run(invocation) {
+    const [given = ""] = invocation.values.positionals;
+    await printLogs(given, { follows: invocation.values.flag("follow") }, invocation);
+  },
   examples: [
     ["logs 5a2c3d38", "the output so far"],
     ["logs --follow 5a2c3d38", "also the output that follows; Ctrl-C does not cancel the operation"],
@@ -106,16 +109,19 @@ export const logs = command({
 });
 
 /** Writes the output of the operation that is given, as far as there is some. Returns what the service knows of it. */
-export async function printLogs(invocation: Invocation): Promise<OperationDetails> {
-  const { values, runtime, log } = invocation;
-  await using connection = await connectQuietly(invocation);
+export async function printLogs(
+  given: string,
+  { follows }: { follows: boolean },
+  surroundings: Surroundings,
+): Promise<OperationDetails> {
+  const { runtime, log } = surroundings;
+  await using connection = await connectQuietly(surroundings);
   const { service } = connection;
-  const given = values.positionals[0] ?? "";
-  const operation = await requireOperation(connection, given, sessionKey(invocation));
+  const operation = await requireOperation(connection, given, sessionKey(surroundings));
   const { uuid, hasEnded } = operation;
   const relay = createOutputRelay(runtime, service, log);
   // An operation that has ended has all its events: this returns at once.
-  if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
+  if (follows || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
   else await service.readEventsSoFar(uuid, relay);
   return operation;
 }

@@ -88,7 +88,7 @@ export function sessionKey({ globals, runtime }: Pick<Surroundings, "globals" | 
  * An entry of a session's history by its number, or by steps from the current one: negative steps go back. `@3` and `HEAD~2` are
  * those of the service's own client.
  */
-type HistoryReference = { id: number } | { steps: number };
+export type HistoryReference = { id: number } | { steps: number };
 
 /** Parses `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. Returns `undefined` for anything else, such as an id. */
 export function parseHistoryReference(text: string): HistoryReference | undefined {

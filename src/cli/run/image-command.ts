@@ -30,6 +30,14 @@ interface ImageCommand {
   args: readonly string[];
 }
 
+/** A run of which nothing is asked but a command in a place. */
+export const plainRun: Omit<AskedRun, "key" | "place" | "command"> = {
+  ...{ env: {}, cwd: undefined, user: undefined, ignoresConfig: false, hostname: undefined },
+  ...{ limits: undefined, timeout: undefined, network: "default", hosts: [] },
+  ...{ files: [], excludes: [], volumes: [], input: undefined },
+  ...{ isDisposable: false, hasTerminal: false },
+};
+
 /** The failed step of the session's latest build. */
 export interface LatestStep {
   kind: "latest step";

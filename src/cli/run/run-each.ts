@@ -9,8 +9,7 @@ import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import { prefixLog } from "../../terminal/log.ts";
 import { formatCount } from "../../terminal/quantity.ts";
-import type { Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
+import type { Invocation, Surroundings } from "../command-line/command.ts";
 import { defaultJobs } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import type { AskedRun } from "./image-command.ts";
@@ -29,20 +28,25 @@ type EachEnd =
 /**
  * Runs the command in each image, and prints a line of JSON when one has ended. Returns the exit code: 0 if all commands have ended with
  * 0, else 1.
+ *
+ * @param given the number of commands that run at the same time
  */
-export async function runEach(list: string, asked: RunOfEach, invocation: Invocation): Promise<number> {
-  const { runtime, values, globals, log } = invocation;
+export async function runEach(
+  list: string,
+  asked: RunOfEach,
+  given: number | undefined,
+  surroundings: Surroundings,
+): Promise<number> {
+  const { runtime, globals, log } = surroundings;
   const { clock, stdout } = runtime;
   const images = await readImageList(list, runtime);
   if (images.length === 0) log.warn("there is nothing to run: the list has no image");
-  const jobs =
-    positiveInteger(values.text("jobs"), "--jobs", "It is a number of commands, as in --jobs 4.") ??
-    defaultJobs(runtime, globals);
-  await using connection = await connectQuietly(invocation);
+  const jobs = given ?? defaultJobs(runtime, globals);
+  await using connection = await connectQuietly(surroundings);
   const counts = { exited: 0, succeeded: 0 };
   await forEachConcurrently(images, jobs, runtime.signal, async (image) => {
     const since = steadyTime(clock);
-    const end = await runIn(image, asked, invocation, connection);
+    const end = await runIn(image, asked, surroundings, connection);
     if (end.status === "exited") counts.exited += 1;
     if (end.status === "exited" && end.exitCode === 0) counts.succeeded += 1;
     const seconds = Math.round(steadyTime(clock) - since) / 1000;
@@ -61,16 +65,16 @@ export async function runEach(list: string, asked: RunOfEach, invocation: Invoca
 async function runIn(
   { image, target }: ListedImage,
   asked: RunOfEach,
-  invocation: Invocation,
+  surroundings: Surroundings,
   connection: Connection,
 ): Promise<EachEnd> {
-  const { globals, log, runtime } = invocation;
+  const { globals, log, runtime } = surroundings;
   try {
     if (image === undefined)
       throw usageError(`the target ${target} has no image: it was not built, or has no tag`);
     // As JSON, output is not passed on while it comes.
     const own = {
-      ...invocation,
+      ...surroundings,
       globals: { ...globals, format: "json" as const },
       log: prefixLog(log, target ?? image),
     };

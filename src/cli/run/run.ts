@@ -3,6 +3,7 @@ import { wording } from "../../messages/wording.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { parseTimeout } from "../service/timeout.ts";
@@ -152,7 +153,8 @@ async function runList(list: string, invocation: Invocation): Promise<number> {
   const pull = readPullPolicy(values.text("pull")) ?? "missing";
   const place = { kind: "image", image: "", pull, platform: readImagePlatform(values, list) } as const;
   const input = request.input ?? new Uint8Array();
-  return await runEach(list, { ...request, place, input, isDisposable: true }, invocation);
+  const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of commands, as in --jobs 4.");
+  return await runEach(list, { ...request, place, input, isDisposable: true }, jobs, invocation);
 }
 
 /** `readsInputs`: false to leave files and pipes alone, which another process reads. */

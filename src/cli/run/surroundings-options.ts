@@ -104,7 +104,13 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
 /** Reads `--failed-step`. */
 export function readFailedStep(values: Values): LatestStep | undefined {
   if (!values.flag("failed-step")) return undefined;
-  if (values.positionals.length > 0 || ["use", "platform"].some((name) => values.text(name) !== undefined)) {
+  const hasImage = ["use", "platform"].some((name) => values.text(name) !== undefined);
+  return latestStep(hasImage || values.positionals.length > 0);
+}
+
+/** @param hasImage whether an image is given, too */
+export function latestStep(hasImage: boolean): LatestStep {
+  if (hasImage) {
     throw usageError(
       wording`${{ option: "failed-step" }} runs in that step's image: no other image can be given`,
       wording`Give the session with ${{ option: "session", letter: "S" }}, and the command after --: ${{ command: "run", options: [{ option: "failed-step" }], words: ["--", "COMMAND"], session: { placeholder: "build:<hash>" }, isLine: true }}`,

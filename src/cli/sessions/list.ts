@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { printed, printResult } from "../command-line/result.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -18,7 +18,7 @@ export const list = command({
   args: {
     filter: { type: "string", valueHint: "TEXT", description: "Only sessions whose key contains TEXT" },
   },
-  run: printed(listSessions),
+  run: printed((invocation) => listSessions(invocation.values.text("filter") ?? "", invocation)),
   examples: [
     ["session list", "all of them"],
     ["session list --filter build:", "the builds' sessions"],
@@ -26,10 +26,9 @@ export const list = command({
   agentNote: "It reads bough's own state on this machine; the service is not asked.",
 });
 
-export function listSessions(invocation: Invocation) {
-  const { values, globals, runtime, log } = invocation;
+/** Returns the sessions whose key contains `filter`. */
+export function listSessions(filter: string, { globals, runtime, log }: Surroundings) {
   using store = openLocalStore(runtime, globals);
-  const filter = values.text("filter") ?? "";
   const sessions = store.sessions.list(filter);
   const others = sessions.length === 0 ? sessionsElsewhere(store, filter, runtime) : [];
   if (others.length > 0)

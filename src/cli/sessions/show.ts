@@ -5,10 +5,11 @@ import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import type { Table, TableStyle } from "../../terminal/table.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Surroundings } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printed, type Result } from "../command-line/result.ts";
 import {
+  type HistoryReference,
   parseHistoryReference,
   requireHistory,
   requireReferred,
@@ -31,7 +32,7 @@ export const show = command({
         "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",
     },
   },
-  run: printed(showSession),
+  run: printed((invocation) => showSession(invocation.values.positionals[0], invocation)),
   examples: [
     ["session show build:0123456789abcdef", "the layers of a context's builds"],
     ["-S work session show", "the session `work`"],
@@ -43,9 +44,9 @@ export const show = command({
   ].join("\n"),
 });
 
-export function showSession(invocation: Invocation) {
-  const { values, globals, runtime } = invocation;
-  const key = values.positionals[0] ?? sessionKey(invocation);
+export function showSession(given: string | undefined, surroundings: Surroundings) {
+  const { globals, runtime } = surroundings;
+  const key = given ?? sessionKey(surroundings);
   using store = openLocalStore(runtime, globals);
   const history = requireHistory(store, key);
   const branch = store.branches.active(key);
@@ -91,7 +92,12 @@ export const rollback = command({
         "How many images to go back (default: 1); @N goes to entry N of the history, +N goes forward",
     },
   },
-  run: printed(rollBack),
+  run: printed((invocation) => {
+    const [given = "1"] = invocation.values.positionals;
+    const reference = parseHistoryReference(given.startsWith("+") ? `@${given}` : given);
+    const to = reference === undefined ? positiveInteger(given, "STEPS") : { given, reference };
+    return rollBack(to, invocation);
+  }),
   examples: [
     ["-S work session rollback", "undo the last `run` or `use`"],
     ["-S work session rollback 3", "the last three, as HEAD~3"],
@@ -101,17 +107,18 @@ export const rollback = command({
     "Nothing is lost: `session show` lists what was rolled back, `session branch NAME --from ID` brings it back.",
 });
 
-export function rollBack(invocation: Invocation): Result<BranchImage> {
-  const { values, globals, runtime } = invocation;
-  const [given = "1"] = values.positionals;
-  const reference = parseHistoryReference(given.startsWith("+") ? `@${given}` : given);
-  const steps = reference === undefined ? positiveInteger(given, "STEPS") : undefined;
-  const key = sessionKey(invocation);
+/** @param to the number of images to go back, or an entry of the history */
+export function rollBack(
+  to: number | { given: string; reference: HistoryReference },
+  surroundings: Surroundings,
+): Result<BranchImage> {
+  const { globals, runtime } = surroundings;
+  const key = sessionKey(surroundings);
   using store = openLocalStore(runtime, globals);
   const { branch, entry } =
-    reference === undefined
-      ? goBack(store, key, steps ?? 1)
-      : goTo(store, key, requireReferred(store, key, given, reference));
+    typeof to === "number"
+      ? goBack(store, key, to)
+      : goTo(store, key, requireReferred(store, key, to.given, to.reference));
   const { image } = entry;
   return branchResult({ session: key, branch, image });
 }

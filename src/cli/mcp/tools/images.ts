@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
+import { parseTime } from "../../command-line/option-values.ts";
 import { describeFile } from "../../images/files.ts";
 import { listImages } from "../../images/list.ts";
 import { requireSessionImage, resolveImageArgument } from "../../references/image-argument.ts";
 import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
-import { type Call, invocationFor } from "../call.ts";
+import { type Call, surroundingsFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { image, maxBytes, pathInImage, session, toolInput } from "./fields.ts";
 
@@ -29,8 +30,9 @@ export const images: Tool<typeof imagesInput, typeof imagesOutput> = {
   output: imagesOutput,
   annotations: readOnly,
   async perform({ tag, all, tagged, since, limit }, call) {
-    const options = { all, tagged, tag, since, limit: String(limit) };
-    return { images: (await listImages(invocationFor({ options }, call))).json };
+    const surroundings = surroundingsFor(call);
+    const from = parseTime(since, "--since", surroundings.runtime.clock);
+    return { images: (await listImages({ all, tagged, tag, since: from, limit }, surroundings)).json };
   },
 };
 
@@ -165,7 +167,7 @@ export async function withImage<Result>(
   call: Call,
   action: (image: string, connection: Connection) => Promise<Result>,
 ): Promise<Result> {
-  const invocation = invocationFor({ session }, call);
+  const invocation = surroundingsFor(call, { session });
   await using connection = await connect(invocation);
   const found =
     image === undefined

@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { activeStatuses } from "../../../service/wire/operation.ts";
+import { parseTime } from "../../command-line/option-values.ts";
 import { listOperations } from "../../operations/ps.ts";
 import { describeOperation, printLogs } from "../../operations/show.ts";
 import { connectQuietly } from "../../service/connection.ts";
-import { collectStreams, invocationFor } from "../call.ts";
+import { collectStreams, surroundingsFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
 import { maxBytes, toolInput } from "./fields.ts";
@@ -39,12 +41,14 @@ export const operations: Tool<typeof operationsInput, typeof operationsOutput> =
   output: operationsOutput,
   annotations: readOnly,
   async perform({ operation, all, since, limit }, call) {
-    const options = { all, since, limit: String(limit) };
-    const invocation = invocationFor({ options }, call);
-    if (operation === undefined)
-      return { operations: (await listOperations(invocation)).json.map((each) => ({ ...each })) };
-    await using connection = await connectQuietly(invocation);
-    return { operations: [{ ...(await describeOperation(operation, invocation, connection)) }] };
+    const surroundings = surroundingsFor(call);
+    if (operation === undefined) {
+      const filter = { limit, since: parseTime(since, "--since", surroundings.runtime.clock) };
+      const listed = await listOperations(filter, all === true ? undefined : activeStatuses, surroundings);
+      return { operations: listed.json.map((each) => ({ ...each })) };
+    }
+    await using connection = await connectQuietly(surroundings);
+    return { operations: [{ ...(await describeOperation(operation, surroundings, connection)) }] };
   },
 };
 
@@ -71,8 +75,8 @@ export const logs: Tool<typeof logsInput, typeof logsOutput> = {
   annotations: readOnly,
   async perform({ operation, max_bytes }, call) {
     const printed = collectStreams();
-    const invocation = invocationFor({ positionals: [operation] }, call, printed.streams);
-    const { uuid, hasEnded, exitCode } = await printLogs(invocation);
+    const surroundings = surroundingsFor(call, {}, printed.streams);
+    const { uuid, hasEnded, exitCode } = await printLogs(operation, { follows: false }, surroundings);
     const [out, err] = [endOf(printed.text("stdout"), max_bytes), endOf(printed.text("stderr"), max_bytes)];
     const truncated = out.isCut || err.isCut;
     return { operation: uuid, stdout: out.text, stderr: err.text, truncated, hasEnded, exitCode };

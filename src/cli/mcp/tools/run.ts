@@ -2,11 +2,13 @@ import { z } from "zod";
 import { BoughError, usageError } from "../../../errors.ts";
 import { sentences, wording } from "../../../messages/wording.ts";
 import { StoppedCommandError } from "../../../service/operations/outcome.ts";
-import { pairs } from "../../command-line/request.ts";
-import { readRequest } from "../../run/run.ts";
+import { sessionKey } from "../../references/session-argument.ts";
+import { parseFileArgument } from "../../run/file-argument.ts";
+import { type AskedRun, plainRun, whichCommand } from "../../run/image-command.ts";
+import { latestStep } from "../../run/surroundings-options.ts";
 import { describeRun, performRun } from "../../run/to-end.ts";
 import { connectQuietly } from "../../service/connection.ts";
-import { invocationFor } from "../call.ts";
+import { surroundingsFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
 import { image, maxBytes, network, session, timeoutSeconds, toolInput } from "./fields.ts";
@@ -28,7 +30,7 @@ const input = toolInput({
     .describe(
       "Run in place of the step at which the session's latest build failed: with its files, ENV, WORKDIR, USER",
     ),
-  env: z.record(z.string(), z.string()).optional(),
+  env: z.record(z.string().min(1), z.string()).optional(),
   cwd: z.string().startsWith("/").optional().describe("Working directory (default: the image's, else /)"),
   user: z.string().min(1).optional().describe("USER[:GROUP], by name or number"),
   stdin: z.string().optional(),
@@ -65,7 +67,7 @@ export const run: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   async perform(given, call) {
-    const { command, script, session, image, keep, env, cwd, user, stdin, local_files = [] } = given;
+    const { command, script, session, image, keep, env = {}, cwd, user, stdin, local_files = [] } = given;
     if (command !== undefined && script !== undefined)
       throw usageError(
         "command and script cannot be used together",
@@ -73,25 +75,25 @@ export const run: Tool<typeof input, typeof output> = {
       );
     call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
-    const invocation = invocationFor(
-      {
-        session,
-        stdin,
-        options: {
-          disposable: !keep,
-          shell: script !== undefined,
-          "failed-step": given.failed_step,
-          ...{ use: image, cwd, user, network: given.network, file: local_files },
-          timeout: given.timeout_seconds?.toString(),
-          env: pairs(env),
-        },
-        rest: script === undefined ? command : [script],
-      },
-      call,
-    );
-    const request = await readRequest(invocation, { readsInputs: true });
-    await using connection = await connectQuietly(invocation);
-    const ended = await performRun(request, invocation, connection).catch((error: unknown) => {
+    const surroundings = surroundingsFor(call, { session, stdin });
+    const place: AskedRun["place"] =
+      given.failed_step === true
+        ? latestStep(image !== undefined)
+        : image === undefined
+          ? { kind: "session" }
+          : { kind: "image", image, pull: "never" };
+    if (place.kind === "latest step" && (command ?? script) === undefined)
+      throw whichCommand(wording`${{ option: "failed-step" }} needs one.`);
+    const request: AskedRun = {
+      ...plainRun,
+      ...{ key: sessionKey(surroundings), place, env, cwd, user, network: given.network ?? "default" },
+      command: commandOf(given),
+      files: local_files.map(parseFileArgument),
+      timeout: given.timeout_seconds,
+      isDisposable: !keep,
+    };
+    await using connection = await connectQuietly(surroundings);
+    const ended = await performRun(request, surroundings, connection).catch((error: unknown) => {
       throw withOutput(error, given.max_output_bytes);
     });
     const { stdout, stderr, truncated, ...rest } = describeRun(ended);
@@ -105,6 +107,13 @@ export const run: Tool<typeof input, typeof output> = {
     };
   },
 };
+
+function commandOf({ command, script }: z.infer<typeof input>): AskedRun["command"] {
+  if (script !== undefined) return { form: "shell", line: script };
+  return command === undefined
+    ? { form: "image", entrypoint: undefined, args: [] }
+    : { form: "exec", words: command };
+}
 
 /** Adds what a command has printed until it was stopped: it may say why the command did not end. */
 function withOutput(error: unknown, maxBytes: number): unknown {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { listSessions } from "../../sessions/list.ts";
 import { rollBack, showSession } from "../../sessions/show.ts";
-import { invocationFor } from "../call.ts";
+import { surroundingsFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { session, toolInput } from "./fields.ts";
 
@@ -50,9 +50,8 @@ export const sessions: Tool<typeof sessionsInput, typeof sessionsOutput> = {
   output: sessionsOutput,
   annotations: readOnly,
   async perform({ session, filter }, call) {
-    if (session === undefined)
-      return { sessions: listSessions(invocationFor({ options: { filter } }, call)).json };
-    return { session: showSession(invocationFor({ positionals: [session] }, call)).json };
+    if (session === undefined) return { sessions: listSessions(filter ?? "", surroundingsFor(call)).json };
+    return { session: showSession(session, surroundingsFor(call)).json };
   },
 };
 
@@ -71,6 +70,6 @@ export const rollback: Tool<typeof rollbackInput, typeof rollbackOutput> = {
   output: rollbackOutput,
   annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   async perform({ session, steps }, call) {
-    return { ...rollBack(invocationFor({ session, positionals: [String(steps)] }, call)).json };
+    return { ...rollBack(steps, surroundingsFor(call, { session })).json };
   },
 };

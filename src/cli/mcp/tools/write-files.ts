@@ -9,7 +9,7 @@ import { sessionKey } from "../../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../../references/working-branch.ts";
 import { requireExitCode, runInstance } from "../../run/instance.ts";
 import type { Connection } from "../../service/connection.ts";
-import { type Call, invocationFor } from "../call.ts";
+import { type Call, surroundingsFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { image, pathInImage, session, toolInput } from "./fields.ts";
 import { withImage } from "./images.ts";
@@ -49,7 +49,7 @@ export const writeFiles: Tool<typeof input, typeof output> = {
   perform: (given, call) =>
     withImage(given, call, async (image, connection) => {
       const { store } = connection;
-      const key = sessionKey(invocationFor({ session: given.session }, call));
+      const key = sessionKey(surroundingsFor(call, { session: given.session }));
       const from = workingBranch(store, key);
       const contents = given.files.map((each) => ({ ...each, bytes: decode(each) }));
       const title = `write ${formatCount(contents.length, "file")}: ${contents.map(({ path }) => path).join(" ")}`;
@@ -91,7 +91,7 @@ async function place(
     ...{ image, files, cwd: "/", timeout: timeoutSeconds, disposable: false },
     ...(needsNoCommand ? { command: "", shell: false, copies: [] } : { command: ":", shell: true }),
   };
-  const { log } = invocationFor({}, call);
+  const { log } = surroundingsFor(call);
   const outcome = await runInstance(request, { service, signal: call.signal, log });
   refuseMissing(outcome);
   const exitCode = requireExitCode(outcome, timeoutSeconds);
