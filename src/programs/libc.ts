@@ -18,7 +18,6 @@ export const libc = once(
       setns: { args: ["i32", "i32"], returns: "i32" },
       execve: { args: ["buffer", "buffer", "buffer"], returns: "i32" },
       fchdir: { args: ["i32"], returns: "i32" },
-      chroot: { args: ["buffer"], returns: "i32" },
       umount2: { args: ["buffer", "i32"], returns: "i32" },
       linkat: { args: ["i32", "buffer", "i32", "buffer", "i32"], returns: "i32" },
       mount: { args: ["buffer", "buffer", "buffer", "u64", "buffer"], returns: "i32" },
