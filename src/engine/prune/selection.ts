@@ -4,8 +4,8 @@ import type { Layout } from "../layout.ts";
 import { cacheDirectory } from "../records/caches.ts";
 import { eventPath } from "../records/event-files.ts";
 import { filePath } from "../records/files.ts";
-import { blobsDirectory } from "../records/imported-blobs.ts";
-import { createFreedSizes, ownSize } from "../records/layer-sizes.ts";
+import { blobsDirectory, createBlobSizes } from "../records/imported-blobs.ts";
+import { createFreedSizes, createLayerSizes } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { isOperationId } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
@@ -261,17 +261,19 @@ export function createSizes(records: Records, inventory: Inventory): Sizes {
   const { layout } = records;
   const sizes: Sizes = {
     createFreed() {
-      const freed = createFreedSizes(records);
-      return (id) => freed(id) + diskUsage(blobsDirectory(layout, id));
+      const [freed, blobBytes] = [createFreedSizes(records), createBlobSizes(layout)];
+      return (id) => freed(id) + blobBytes(id);
     },
     file: (sha256) => diskUsage(filePaths(layout, [sha256])),
     cache: (name) => diskUsage(cacheDirectory(layout, name)),
     operation: (uuid) => diskUsage(eventPaths(layout, [uuid])),
-    total: () =>
-      [
-        ...inventory.layers.map(({ id }) => ownSize(records, id) + diskUsage(blobsDirectory(layout, id))),
+    total() {
+      const [{ ownSizeOf }, blobBytes] = [createLayerSizes(records), createBlobSizes(layout)];
+      return [
+        ...inventory.layers.map(({ id }) => ownSizeOf(id) + blobBytes(id)),
         ...[layout.files, layout.caches, layout.events].map((path) => diskUsage(path)),
-      ].reduce((sum, bytes) => sum + bytes, 0),
+      ].reduce((sum, bytes) => sum + bytes, 0);
+    },
   };
   return sizes;
 }

@@ -1,7 +1,7 @@
 import { withEngineDirectory } from "../engine-directory.ts";
 import { cachePaths } from "../records/caches.ts";
-import { blobsDirectory } from "../records/imported-blobs.ts";
-import { createFreedSizes, layersToMeasure, ownSize } from "../records/layer-sizes.ts";
+import { createBlobSizes } from "../records/imported-blobs.ts";
+import { createFreedSizes, createLayerSizes, layersToMeasure } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
@@ -51,15 +51,17 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
     const caches = cachePaths(database, layout);
     const linked = layersToMeasure(database);
     const freed = createFreedSizes(records);
+    const { ownSizeOf } = createLayerSizes(records);
+    const blobBytes = createBlobSizes(layout);
     const measureLinked = createDiskUsage();
     const sizeOfLayer = (id: number) =>
-      linked.has(id) ? measureLinked(layerDirectory(layout, id)) : ownSize(records, id);
+      linked.has(id) ? measureLinked(layerDirectory(layout, id)) : ownSizeOf(id);
     const removed = new Set(selected.layers);
     const layers = inventory.layers.map(({ id }) => {
       const bytes = sizeOfLayer(id);
       const isRemoved = removed.has(id);
       const reclaimableBytes = !isRemoved ? 0 : linked.has(id) ? bytes : freed(id);
-      return { id, bytes, reclaimableBytes, isRemoved, blobs: diskUsage(blobsDirectory(layout, id)) };
+      return { id, bytes, reclaimableBytes, isRemoved, blobs: blobBytes(id) };
     });
     const withBlobs = layers.filter(({ blobs }) => blobs > 0);
     return {

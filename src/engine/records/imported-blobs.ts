@@ -8,11 +8,12 @@ import {
   renameSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { hexOf, isDigest } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
+import { diskUsage } from "../system/disk.ts";
 import { layerNames } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
@@ -86,6 +87,15 @@ function findBlobsIn(directory: string): ImportedBlob[] | undefined {
 
 function fileName({ digest, splitBytes }: KeptBlob): string {
   return splitBytes === undefined ? hexOf(digest) : `${hexOf(digest)}.tar-split`;
+}
+
+/** Creates a function that returns the bytes of a layer's kept blobs. Few layers have some. */
+export function createBlobSizes(layout: Layout): (layer: number) => number {
+  const kept = new Set(readdirSync(layout.blobs));
+  return (layer) => {
+    const directory = blobsDirectory(layout, layer);
+    return kept.has(basename(directory)) ? diskUsage(directory) : 0;
+  };
 }
 
 export function blobsDirectory(layout: Layout, layer: number): string {

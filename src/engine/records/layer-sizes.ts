@@ -10,6 +10,7 @@ import type { Records } from "./records.ts";
  */
 export function createImageSizes(records: Records): (layer: number) => number {
   const layersDown = createLayerWalk(records.database);
+  const { sizeOf } = createLayerSizes(records);
   const totals = new Map<number, number>();
   return (layer) => {
     const above: number[] = [];
@@ -23,7 +24,7 @@ export function createImageSizes(records: Records): (layer: number) => number {
       above.push(id);
     }
     for (const id of above.reverse()) {
-      bytes += layerSize(records, id);
+      bytes += sizeOf(id);
       totals.set(id, bytes);
     }
     return bytes;
@@ -59,12 +60,23 @@ export function layerSize({ database, layout }: Records, id: number): number {
   return size;
 }
 
-/** Returns the bytes of a layer, without those of files that it shares with a later version. */
-export function ownSize(records: Records, id: number): number {
-  const row = records.database
-    .query<{ bytes: number | null }, [number]>("SELECT heir_bytes AS bytes FROM layers WHERE id = ?")
-    .get(id);
-  return Math.max(0, layerSize(records, id) - (row?.bytes ?? 0));
+interface LayerSizes {
+  /** Returns the bytes of the files of a layer; 0 for an absent one. */
+  sizeOf(id: number): number;
+  /** Returns the bytes of a layer, without those of files that it shares with a later version. */
+  ownSizeOf(id: number): number;
+}
+
+/** Reads the sizes of all layers by one query: thousands of them, each with its own lock, take as long as the rest of a list. */
+export function createLayerSizes(records: Records): LayerSizes {
+  const rows = records.database
+    .query<{ id: number; size: number | null; shared: number | null }, []>(
+      "SELECT id, size, heir_bytes AS shared FROM layers",
+    )
+    .all();
+  const known = new Map(rows.map((row) => [row.id, row]));
+  const sizeOf = (id: number) => known.get(id)?.size ?? layerSize(records, id);
+  return { sizeOf, ownSizeOf: (id) => Math.max(0, sizeOf(id) - (known.get(id)?.shared ?? 0)) };
 }
 
 /** Returns the layers that share an unknown number of bytes with others, and all versions of them. */
@@ -93,6 +105,7 @@ export function createFreedSizes(records: Records): (id: number) => number {
     .all();
   const heirs = new Map(rows.map((row) => [row.id, row]));
   const earlier = new Map(rows.map((row) => [row.heir, row]));
+  const { sizeOf } = createLayerSizes(records);
   return (id) => {
     const [before, after] = [earlier.get(id), heirs.get(id)];
     const shared = [before?.bytes ?? 0, after?.bytes ?? 0];
@@ -106,7 +119,7 @@ export function createFreedSizes(records: Records): (id: number) => number {
       heirs.set(row.id, row);
       earlier.set(row.heir, row);
     }
-    return Math.max(0, layerSize(records, id) - Math.max(...shared));
+    return Math.max(0, sizeOf(id) - Math.max(...shared));
   };
 }
 
