@@ -29,7 +29,7 @@ export interface InputSink {
   end(): unknown;
 }
 
-interface SpawnSettings {
+export interface SpawnSettings {
   /** All environment variables of the program; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { emulatedPlatforms, whyNotRunnable } from "../../src/engine/system/emulation.ts";
+import { emulatedPlatforms, unrunnableReason } from "../../src/engine/system/emulation.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -72,7 +72,7 @@ test.each<[string, Record<string, string>, string, string | undefined]>([
   const directory = temporaryDirectory();
   const filesystems = join(directory, "filesystems");
   writeFiles(directory, { filesystems: withList, ...files });
-  const reason = whyNotRunnable(platform, directory, filesystems);
+  const reason = unrunnableReason(platform, directory, filesystems);
   if (expected === undefined) expect(reason).toBeUndefined();
   else expect(reason).toContain(expected);
 });

@@ -354,8 +354,8 @@ describe("a command that keeps hitting its limits is killed:", () => {
       const [outOfMemory, outOfProcesses] = counts[Math.min(at, counts.length - 1)] ?? [0, 0];
       return { outOfMemory, outOfProcesses };
     });
-    for (let now = watcher.firstWait; at < 100; at++) {
-      const seen = watcher.look(now);
+    for (let now = watcher.firstMilliseconds; at < 100; at++) {
+      const seen = watcher.check(now);
       if (typeof seen === "string") return `${seen} after ${now} ms`;
       now += seen as number;
     }

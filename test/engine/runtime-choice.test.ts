@@ -7,7 +7,7 @@ import { makeLayout } from "../../src/engine/layout.ts";
 import { Networks } from "../../src/engine/network/networks.ts";
 import { layerDirectory } from "../../src/engine/records/layers.ts";
 import { findCrun, groupProblem, RuntimeChoice } from "../../src/engine/sandbox/runtime/choice.ts";
-import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
+import { readTrial } from "../../src/engine/sandbox/runtime/trial-record.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { usableRuntimes } from "../support/runtimes.ts";
@@ -110,7 +110,7 @@ describe("crun is used only after a successful trial", () => {
   ])("a trial's result %s", (_, remembered, now, expected) => {
     const runtimeTrial = join(temporaryDirectory(), "runtime.json");
     writeFileSync(runtimeTrial, JSON.stringify(remembered), { mode: 0o600 });
-    expect(recallTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
+    expect(readTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
   });
 
   test("other control groups need another trial", () => {

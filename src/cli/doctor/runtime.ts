@@ -6,13 +6,13 @@ import {
   canMakeGroup,
   containerParent,
   controllerNames,
-  isCrowded,
+  hasOwnProcesses,
   ownHierarchies,
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
-import { makeRoomBelow } from "../../engine/sandbox/limits/own-groups.ts";
+import { moveProcessesBelow } from "../../engine/sandbox/limits/own-groups.ts";
 import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts";
-import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
+import { readTrial } from "../../engine/sandbox/runtime/trial-record.ts";
 import { findOptionalProgram, findProgram } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
@@ -85,7 +85,7 @@ function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["c
   const place = existsSync(engine) ? realpathSync(engine) : engine;
   const found = findCrun({ containers: join(place, "containers") }, runtime.environment, inUserNamespace);
   if ("problem" in found) return found;
-  const result = recallTrial({ runtimeTrial: join(place, "runtime.json") }, found.key, runtime.clock.now());
+  const result = readTrial({ runtimeTrial: join(place, "runtime.json") }, found.key, runtime.clock.now());
   if (result === undefined) return "untried";
   return "filter" in result ? "works" : result;
 }
@@ -200,10 +200,10 @@ function fixFor({
 
 export function examineLimits(isRoot: boolean, isInContainer: boolean): LimitFacts {
   // As the engine does.
-  makeRoomBelow(ownHierarchies());
+  moveProcessesBelow(ownHierarchies());
   const hierarchies = ownHierarchies();
   const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
   const usable = hierarchies.filter((each) => each.version === 2 && hasVersionTwo && canMakeGroup(each));
-  const crowdedGroup = usable.map(containerParent).find(isCrowded);
+  const crowdedGroup = usable.map(containerParent).find(hasOwnProcesses);
   return { controllers: usableControllers(hierarchies), isRoot, isInContainer, hasVersionTwo, crowdedGroup };
 }

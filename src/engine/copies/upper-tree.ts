@@ -13,10 +13,10 @@ import { fileTime } from "../../clock.ts";
 import type { BoughError } from "../../errors.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import type { LayerTree, MergedDirectory } from "../sandbox/root/layer-tree.ts";
-import { lookUp, resolutionInImage } from "../sandbox/root/root-path.ts";
+import { lstatIfExists, resolutionInImage } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { joinPath, type Path, pathKey } from "../system/path.ts";
-import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { isFileSystemAttribute, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
 
 /** An owner. */
@@ -63,7 +63,7 @@ export class UpperTree {
   /** Finds an entry, without following links. */
   find(directory: UpperDirectory, name: Path): { path: Path; stats: Stats } | undefined {
     const upper = directory.isUpper ? joinPath(directory.path, name) : undefined;
-    const stats = upper === undefined ? undefined : lookUp(upper);
+    const stats = upper === undefined ? undefined : lstatIfExists(upper);
     if (upper !== undefined && stats !== undefined) return { path: upper, stats };
     return directory.lower.length === 0 ? undefined : this.#layers.find(directory.lower, name);
   }
@@ -75,7 +75,7 @@ export class UpperTree {
     if (known !== undefined) return known;
     const path = joinPath(directory.path, name);
     const lower = directory.lower.length === 0 ? [] : this.#layers.enter(directory.lower, name);
-    const isUpper = directory.isUpper && lookUp(path) !== undefined;
+    const isUpper = directory.isUpper && lstatIfExists(path) !== undefined;
     return remember({ parent: directory, path, inside: insideOf(directory, name), lower, isUpper }, key);
   }
 
@@ -108,7 +108,7 @@ export class UpperTree {
   clear(directory: UpperDirectory, name: Path): Path {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
-    if (lookUp(path) !== undefined) rmSync(path, { recursive: true });
+    if (lstatIfExists(path) !== undefined) rmSync(path, { recursive: true });
     directory.children.delete(pathKey(name));
     return path;
   }
@@ -170,7 +170,7 @@ export class UpperTree {
 /** Sets extended attributes given in base64. Call it after the owner is set, since changing the owner drops capabilities. */
 export function setExtendedAttributes(path: Path, { attributes }: PlacedAttributes): void {
   if (attributes === undefined) return;
-  const own = Object.entries(attributes).filter(([name]) => !isForeign(name));
+  const own = Object.entries(attributes).filter(([name]) => !isFileSystemAttribute(name));
   writeAttributes(
     path,
     own.map(([name, value]) => ({ name, value: Buffer.from(value, "base64") })),

@@ -5,7 +5,7 @@ import { readLines } from "../../streams.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { recordHelper } from "../system/helper-process.ts";
-import { dyingWithParent, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment, killedWithParent } from "../system/programs.ts";
 
 /** Waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
 const script = `read -r go && exec "$@"`;
@@ -26,7 +26,7 @@ export async function runSkopeo(
   const enter =
     guard === undefined ? [] : [findProgram("nsenter", state.environment), "--net=/proc/self/fd/3"];
   const command = [...enter, findProgram("sh", state.environment), "-c", script, "sh", path, ...args];
-  const tool = startHelper(dyingWithParent(command, state.environment), {
+  const tool = startHelper(killedWithParent(command, state.environment), {
     workingDirectory: run.directory,
     environment: {
       HOME: run.directory,

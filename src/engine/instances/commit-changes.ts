@@ -15,7 +15,7 @@ import type { OperationRun } from "../run-operation.ts";
 import { countedSize } from "../sandbox/limits/watchers.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
-import { describeUpper } from "../system/owner-and-mode.ts";
+import { setUpperAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import type { InstanceSpec } from "./spec.ts";
 
@@ -56,7 +56,7 @@ export async function commitChanges(
   const unchanged = isUnchanged(upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withEnv(image.config, Object.entries(spec.env)) : image.config;
-  if (!unchanged) describeUpper(upper, lookupDirectory(state, image.layer));
+  if (!unchanged) setUpperAttributes(upper, lookupDirectory(state, image.layer));
   const hasMarks = spec.exitCode !== undefined && !unchanged;
   // If the command has failed, its own error is reported.
   const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;

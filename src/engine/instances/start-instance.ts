@@ -4,7 +4,7 @@ import { type Image, requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/limits.ts";
 import type { EngineState } from "../state.ts";
-import { whyNotRunnable } from "../system/emulation.ts";
+import { unrunnableReason } from "../system/emulation.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { performInstance } from "./perform.ts";
 import { describeRequest, type InstanceSpec, readInstanceSpec } from "./spec.ts";
@@ -52,7 +52,7 @@ export function startInstance(state: EngineState, spec: InstanceSpec): StartedIn
 }
 
 function requireRunnable({ uuid, origin: { platform } }: Image): void {
-  const reason = whyNotRunnable(platform);
+  const reason = unrunnableReason(platform);
   if (reason !== undefined) throw new RequestError(501, `image ${uuid} is for ${platform}, and ${reason}`);
 }
 

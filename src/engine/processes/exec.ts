@@ -11,7 +11,7 @@ import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk, StartupStderr } from "../sandbox/supervise.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
-import { dyingWithParent, findProgram, helperEnvironment } from "../system/programs.ts";
+import { findProgram, helperEnvironment, killedWithParent } from "../system/programs.ts";
 
 interface ExecRequest {
   /** The process's unique name in the sandbox. */
@@ -67,7 +67,7 @@ export async function startInSandbox(
   const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
   const files = { process: configuration, pid: path("pid"), log: path("log") };
   const runtime = live.runtime.exec(layout, { id: live.id, ...files });
-  const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
+  const command = killedWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = steadyTime(clock);
   const helper = live.guard.hold(() =>
     live.runtime.launch(command, { environment: helperEnvironment(environment) }),

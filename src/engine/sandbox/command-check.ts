@@ -8,7 +8,7 @@ import { readProgramFormat } from "../system/program-format.ts";
 import { hasAttribute } from "../system/xattrs.ts";
 import {
   type Locate,
-  lookUp,
+  lstatIfExists,
   type ResolvedPath,
   resolveInRoot,
   UnreachablePathError,
@@ -28,8 +28,7 @@ interface SandboxFiles {
 }
 
 /**
- * Returns why the process can't be started; `undefined`: nothing that can be looked up speaks against it. Its working directory must
- * contain no links.
+ * Returns why the process can't be started; `undefined` if no reason is found. Its working directory must contain no links.
  */
 export function checkCommand(files: SandboxFiles, command: SandboxProcess): RefusedCommand | undefined {
   const [name = ""] = command.args;
@@ -56,7 +55,7 @@ function refusedSearch(name: string, exitCode: 126 | 127, reason: string): Refus
   return { exitCode, message: `exec: ${JSON.stringify(name)}: ${reason}` };
 }
 
-/** Linux's MAX_ARG_STRLEN: the size of one argument with its end. */
+/** Linux's MAX_ARG_STRLEN: the maximum size of one argument, with its terminating NUL. */
 const maxArgumentBytes = 32 * 4096;
 
 const reasons = {
@@ -76,11 +75,11 @@ function refusedByKernel(name: string, error: Refusal): RefusedCommand {
 }
 
 type Search =
-  /** `path`: as the sandbox sees it; `file`: on this machine. */
+  /** `path` is the file's path in the sandbox, `file` its path on this machine. */
   | { kind: "found"; path: string; file: string }
-  /** `wasFound`: there is a file, which can't be executed. */
+  /** `wasFound` is true if there is a file, which can't be executed. */
   | { kind: "refused"; error: Refusal; wasFound: boolean }
-  /** It depends on what is only there once the sandbox runs. */
+  /** It depends on files that only exist once the sandbox runs. */
   | { kind: "unknown" };
 
 /** Finds the first file of this name in PATH that the process may execute. */
@@ -92,7 +91,7 @@ function searchPath(
   const search = command.secretEnv?.PATH ?? command.env.PATH ?? "";
   if (name === "" || search === "") return { kind: "missing" };
   for (const directory of search.split(":")) {
-    // The runtimes differ in what they do with a directory that is relative to the working directory.
+    // The runtimes treat a directory that is relative to the working directory differently.
     if (!directory.startsWith("/")) return { kind: "unknown" };
     const path = posix.join(directory, name);
     const found = findExecutable(files, command, path);
@@ -119,7 +118,7 @@ function findExecutable({ root, locate }: SandboxFiles, command: SandboxProcess,
   const names = file.inside.split("/").slice(1);
   for (let depth = 0; depth < names.length; depth++) {
     const parent = trace(names.slice(0, depth));
-    const stats = lookUp(parent);
+    const stats = lstatIfExists(parent);
     if (!isKnown) return { kind: "unknown" };
     if (parent === undefined || stats === undefined) return refused("ENOENT", false);
     if (!stats.isDirectory()) return refused("ENOTDIR", false);
@@ -145,7 +144,7 @@ function mayExecute(command: SandboxProcess, path: string, stats: Stats): boolea
   return (stats.mode & bit) !== 0;
 }
 
-/** Linux follows that many interpreters that are themselves scripts. */
+/** The maximum number of interpreters that Linux follows if each is itself a script. */
 const maxInterpreters = 5;
 
 /** Returns why the kernel refuses an executable file that it has found, in the name of the program that was asked for. */
@@ -170,7 +169,7 @@ function checkFormat(
       if (next.kind === "unknown") return undefined;
       if (next.kind === "refused")
         return refusedByKernel(program, next.error === "EISDIR" ? "EACCES" : next.error);
-      // The dynamic loader of a program is looked at by the kernel alone.
+      // The dynamic loader's own format is left to the kernel.
       if (format.kind === "native") return undefined;
       return checkFormat(files, command, program, { file: next.file, interpreters: interpreters + 1 });
     }

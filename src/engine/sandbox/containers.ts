@@ -23,7 +23,7 @@ export function readPid(path: string): number | undefined {
   }
 }
 
-/** The directories of a container's control groups by controller, version 2's by "". Empty before it exists. */
+/** Returns the directories of a container's control groups by controller, version 2's by "". Empty before it exists. */
 export function containerGroups(layout: Layout, id: string): Readonly<Record<string, string>> {
   const groups = readState(layout, id).cgroup_paths ?? {};
   return Object.fromEntries(
@@ -42,8 +42,9 @@ export function recordContainer(layout: Layout, id: string, groups: Readonly<Rec
 
 /**
  * Removes what is left of a container whose runtime has ended: its processes, control groups and state. The runtime itself is
- * started so that it leaves them. The state stays as long as a group does. `maxWaitMilliseconds`: how long to wait for killed
- * processes.
+ * started so that it leaves them. The state stays as long as a group does.
+ *
+ * @param maxWaitMilliseconds how long to wait for killed processes
  */
 export async function removeContainer(
   { layout, clock }: { layout: Layout; clock: Clock },
@@ -52,7 +53,7 @@ export async function removeContainer(
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
-  // The directory goes last: it is the record that something has to be removed, should this process be killed here.
+  // The directory is removed last: if this process is killed here, it is the record that something is left to remove.
   if (
     !(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock, maxWaitMilliseconds))
   )
@@ -78,7 +79,7 @@ function statePath(layout: Layout, id: string): string {
   return join(layout.containers, id, "state.json");
 }
 
-/** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
+/** The time to wait for killed processes: they are gone within a few milliseconds, unless they wait for the disk. */
 const defaultWaitMilliseconds = 5_000;
 
 /**
@@ -94,12 +95,12 @@ async function removeControlGroups(
 ): Promise<boolean> {
   const usual = () =>
     ownHierarchies()
-      // A process that has made no room yet is in the group below which they are.
+      // Before `moveProcessesBelow` has moved this process, the groups are below its own group.
       .flatMap((hierarchy) => [containerParent(hierarchy), hierarchy.directory])
       .map((parent) => join(parent, id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
-    // Not in this thread: the kernel takes its time for each.
+    // They are removed in other threads, as the kernel takes some time for each.
     const removed = await Promise.all(left.map(removeControlGroup));
     left = left.filter((_, index) => !removed[index]);
     if (left.length === 0 || waited >= maxWaitMilliseconds) return left.length === 0;
@@ -107,12 +108,12 @@ async function removeControlGroups(
   }
 }
 
-/** Returns false if it should be tried again. */
+/** Removes a control group. Returns false if that should be tried again. */
 async function removeControlGroup(directory: string): Promise<boolean> {
   try {
     await rmdir(directory);
   } catch (error) {
-    // Any other error: it does not exist, or this process may not remove it.
+    // With any other error it does not exist, or this process may not remove it.
     if (errorCode(error) !== "EBUSY") return true;
     killMembers(directory);
     return false;

@@ -25,14 +25,14 @@ export class KillSwitch {
     this.end();
   }
 
-  /** Ends the sandbox. Why is for the caller to record. */
+  /** Ends the sandbox. The caller records the reason. */
   readonly end = () => {
     this.used = true;
     this.#onUse();
     this.#endHelper();
   };
 
-  /** Ends the helper in any case, wherever the setup stopped. */
+  /** Ends the helper, even if the setup of the sandbox has failed halfway. */
   disarm(): void {
     this.#signal.removeEventListener("abort", this.end);
     this.#endHelper();

@@ -6,7 +6,7 @@ export interface InputSpec {
   close: boolean;
 }
 
-/** Maximum bytes that wait in memory for a process to read them. */
+/** The maximum number of bytes that wait in memory until a process reads them. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 
 /** A process's standard input, which can be written to until it is closed. */
@@ -24,7 +24,7 @@ export class ProcessInput {
     if (first.close) await this.#sent;
   }
 
-  /** Returns false if too much is waiting already. */
+  /** Writes input. Returns false if too much is waiting already. */
   write({ bytes, close }: InputSpec): boolean {
     const sink = this.#sink;
     if (sink === undefined || this.isClosed) return true;
@@ -38,7 +38,7 @@ export class ProcessInput {
   }
 }
 
-/** Ignores a process that ends without reading everything. */
+/** Writes input, and ignores that a process ends without reading everything. */
 async function send(sink: InputSink, bytes: Uint8Array, close: boolean): Promise<void> {
   try {
     // Both promises are awaited: an unhandled rejection would end this process.

@@ -3,7 +3,7 @@ import type { LimitSettings } from "./limits/limits.ts";
 import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
 import { grantedWith, type ProcessOptions, processConfig } from "./sandbox-process.ts";
 
-/** Docker's list. */
+/** Files of the kernel that are hidden: Docker's list. */
 const maskedPaths = [
   "/proc/acpi",
   "/proc/asound",
@@ -19,16 +19,16 @@ const maskedPaths = [
   "/sys/firmware",
 ];
 
-/** Docker's list. */
+/** Files of the kernel that are read-only: Docker's list. */
 const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /**
- * The directory that version 1 control groups are mounted in; runc leaves it writable. crun would cover it with a copy in which
- * the groups are writable; what bough has it mount there is read-only already.
+ * The directory in which version 1 control groups are mounted, which runc leaves writable. It is not listed for crun, which would cover
+ * it with a copy in which the groups are writable: what bough has crun mount there is already read-only.
  */
 const groupPaths = ["/sys/fs/cgroup"];
 
 /** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's list. */
-const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
+const dockerDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 /**
  * Devices that runc adds: full, ptmx and pseudo-terminals. runc also adds /dev/net/tun, after the configuration's rules, so that
  * none of them can deny it. It is useless without a capability that no command has.
@@ -36,18 +36,18 @@ const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 const furtherDevices = ["1:7", "5:2", "136:*"];
 
 /** All devices that may be opened, in the syntax of a device control group's rules. */
-export const openDevices = [...dockersDevices, ...furtherDevices].map((numbers) => `c ${numbers}`);
+export const openDevices = [...dockerDevices, ...furtherDevices].map((numbers) => `c ${numbers}`);
 
 export interface SandboxConfigOptions extends ProcessOptions, MountOptions {
   root: string;
   hostname: string;
-  /** The name that the OCI image specification uses. */
+  /** The machine's architecture, as the OCI image specification spells it. */
   architecture: string;
   /** The first process in the sandbox's mount namespace, whose descriptor 3 is a directory of namespaces. */
   helper: number;
 }
 
-/** The parts of an OCI runtime configuration. */
+/** The parts of an OCI runtime configuration that bough sets. */
 interface SandboxConfig {
   ociVersion: string;
   process: object;
@@ -92,7 +92,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
 
 /** Docker's rules: mknod is allowed, but not opening the devices it makes, so the machine's disks stay out of reach. */
 function resourcesOf({ resources }: LimitSettings): object {
-  return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
+  return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockerDevices.map(allowDevice)] };
 }
 
 /**
@@ -115,7 +115,7 @@ function networkNamespace(options: SandboxConfigOptions): object[] {
   }
 }
 
-/** Docker's: any user may bind any port, and ping without raw packets, for which a user namespace lacks the group ids. */
+/** Returns Docker's settings: any user may bind any port, and may ping without raw packets (a user namespace lacks the group IDs for that). */
 function networkSettings({ inUserNamespace, network, views }: SandboxConfigOptions): object {
   // /proc/sys is read-only in a container's /proc.
   if (network.kind === "host" || !views.proc) return {};

@@ -9,35 +9,35 @@ interface FileMount {
   destination: string;
 }
 
-/** A mount that the request asks for, in runc's terms. Its destination contains no symbolic links. */
+/** A mount of the request, in the form of runc's configuration. Its destination contains no symbolic links. */
 export interface SandboxMount extends FileMount {
   type: "bind" | "tmpfs";
   options: readonly string[];
 }
 
 export interface MountOptions {
-  /** Mounted over the image's files. */
+  /** Files that are mounted over the image's. */
   files: readonly FileMount[];
   hasReadonlyFiles: boolean;
-  /** Mounted after everything else, in this order. */
+  /** The request's mounts, which are made after everything else, in this order. */
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
-  /** The file systems of the kernel that can be mounted. Instead of another one, the sandbox has this machine's. */
+  /** The file systems of the kernel that can be mounted. In place of the others the sandbox has this machine's. */
   views: KernelViews;
   network: SandboxNetwork;
   /** Directories of the command's control groups, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
-  /** Size of `/dev/shm`; `undefined`: Docker's. */
+  /** The size of `/dev/shm`; `undefined` for Docker's default. */
   shmBytes?: number | undefined;
   runtime: ContainerRuntime;
 }
 
-/** Docker's default. */
+/** Docker's default size of `/dev/shm`. */
 const defaultShmBytes = 64 * 1024 ** 2;
 /** The group `tty`, to which terminals belong. */
 const terminalGroup = 5;
 
-/** Returns the mounts in their order, in runc's terms. */
+/** Returns the mounts in their order, in the form of runc's configuration. */
 export function mountsOf(options: MountOptions): object[] {
   const { shmBytes = defaultShmBytes } = options;
   return [
@@ -62,13 +62,16 @@ export function mountsOf(options: MountOptions): object[] {
   ];
 }
 
-/** Read-only files have Docker's options. */
+/** Returns the mounts of single files. Read-only ones have Docker's options. */
 function fileMounts({ files, hasReadonlyFiles }: MountOptions): object[] {
   const options = hasReadonlyFiles ? ["nodev", "noexec", "nosuid", "rbind", "ro"] : ["bind", "rw"];
   return files.map(({ source, destination }) => mount(destination, "bind", source, options));
 }
 
-/** A user namespace can't mount the sysfs of a network that it doesn't own. It gets the machine's, without its control groups. */
+/**
+ * Returns the mounts of `/sys`. A user namespace can't mount the sysfs of a network that it doesn't own: it gets the machine's, without
+ * its control groups.
+ */
 function sysfs(options: MountOptions): object[] {
   const flags = ["nosuid", "noexec", "nodev", "ro"];
   return [

@@ -10,7 +10,7 @@ declare global {
   }
 }
 
-/** A process in a sandbox, in terms of the image. */
+/** A process in a sandbox. Paths and IDs are those of the image. */
 export interface SandboxProcess {
   args: readonly string[];
   env: Readonly<Record<string, string>>;
@@ -93,7 +93,7 @@ function rlimitInJson(limit: number): unknown {
   return Number.isFinite(limit) ? limit : JSON.rawJSON("18446744073709551615");
 }
 
-/** A runtime may leave HOME unset for a user who is in no table. An empty HOME counts as unset. */
+/** Returns HOME if it is unset or empty: a runtime may leave it unset for a user who is not in the image's `/etc/passwd`. */
 function homeFor({ env, secretEnv, home }: SandboxProcess): Record<string, string> {
   return (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
 }

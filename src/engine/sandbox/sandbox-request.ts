@@ -24,11 +24,11 @@ export interface SandboxHost {
 
 /** Further mounts of a sandbox while its command runs. */
 export interface RequestMounts {
-  /** Made in the sandbox's mount namespace, beside its root. */
+  /** Mounts in the sandbox's mount namespace, beside its root. */
   inNamespace: readonly NamespaceMount[];
-  /** One of these mounts, in memory: for data that must be on no disk. */
+  /** The path of one of these mounts that is in memory, for data that must not be on a disk. */
   memory: string | undefined;
-  /** Called once they are mounted, to make the contents of those in memory. `machine`: see `place`. */
+  /** Called once they are mounted, to make the contents of those in memory. For `machine` see `place`. */
   fillMemory: (machine: string) => Promise<void>;
   /**
    * Called once the root is mounted, with its mount points; adds its own to them. `machine` is the root directory of the mount
@@ -62,7 +62,7 @@ export interface SandboxRequest {
   network: NetworkMode;
   /** Further lines of `/etc/hosts`. */
   extraHosts: readonly ExtraHost[];
-  /** `/etc/hosts` and `/etc/resolv.conf` are read-only. */
+  /** True if `/etc/hosts` and `/etc/resolv.conf` are read-only. */
   hasReadonlyNetworkFiles: boolean;
   /** The beginning of standard input. More follows through `input`, unless this is all. */
   stdin: InputSpec;
@@ -72,7 +72,7 @@ export interface SandboxRequest {
   onStart: (sandbox: LiveSandbox) => void;
   /** An open descriptor of the command's terminal, if it has one: runc sets the terminal's size through it. */
   terminal?: number | undefined;
-  /** Output is read on only after the returned promise, if any, has resolved. */
+  /** Called with output. More is read only after the returned promise, if any, has resolved. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => Promise<void> | void;
   /** True if another process has cancelled the command, and killed it. */
   isCancelled: () => boolean;
@@ -97,7 +97,7 @@ export interface LimitHold {
 export interface LiveSandbox {
   id: string;
   directory: string;
-  /** The directory of configurations for its runtime, in the helper's mount namespace: in memory, if the sandbox has some. */
+  /** The directory of configurations for its runtime, in the helper's mount namespace. It is in memory if the sandbox has some. */
   configurations: string;
   /** The process id of the helper. The helper has started runc as the first process of a PID namespace. */
   pid: number;
@@ -106,7 +106,7 @@ export interface LiveSandbox {
   configure: (process: SandboxProcess) => object;
   /** Locates paths below the root on this machine, including its mounts. */
   locate: Locate;
-  /** The runtime that has started it. */
+  /** The runtime that has started the command. */
   runtime: ContainerRuntime;
   /** Applies the command's limits to processes that are started beside it as well. */
   guard: LimitHold;

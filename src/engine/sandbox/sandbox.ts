@@ -63,7 +63,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         ...runtime.start(layout, { ...request, bundle: bundleDirectory(request) }),
       ],
     });
-    // Prepared meanwhile: mounting takes as long as this.
+    // The settings are prepared meanwhile, which takes as long as mounting.
     const [namespace, prepared] = await Promise.all([
       entering,
       prepareSettings(host, request, guard, groups, network),
@@ -86,7 +86,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     });
     const { id, directory } = request;
     const started = (pid: number) => {
-      // The runtime has read it: it must not be left behind if this process is killed. In memory, it vanishes with the command.
+      // The runtime has read the configuration, which must not be left on the disk if this process is killed. In memory it ends with the command.
       const configurations = bundleDirectory(request);
       if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
       request.onStart({
@@ -113,7 +113,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     kill.disarm();
     helper?.discard?.();
     await removeContainer(host, request.id).catch((error: unknown) => {
-      // bough's own groups stay recorded until they can be removed.
+      // Groups that bough has made stay on record until they can be removed.
       if (request.runtime.makesGroups) throw error;
     });
     network.release({ isEmpty: hasEnded });
@@ -139,7 +139,8 @@ async function refuse(
 const bundleConfig = "config.json";
 
 /**
- * Returns the directory of the runtime's configuration: in memory if it has some, and for a request with data that must be on no disk.
+ * Returns the directory of the runtime's configuration: in memory if the runtime has some, and for a request with data that must not be
+ * on a disk.
  */
 function bundleDirectory({ mounts, directory, runtime }: SandboxRequest): string {
   return mounts.memory ?? runtime.memory ?? directory;
@@ -165,7 +166,7 @@ async function prepareSettings(
 ): Promise<Settings> {
   if (groups !== undefined) guard.adopt(groups);
   const limits = guard.settings;
-  // Users other than root read them in the sandbox.
+  // In the sandbox, users other than root read these files.
   const shared = (name: string, content: string) => writeFile(join(request.directory, name), content, 0o644);
   const network = await ready;
   const hosts = shared("hosts", hostsFile(request.hostname, request.extraHosts, network));
@@ -204,7 +205,7 @@ function writeBundle(
     architecture: machineArchitecture(),
     runtime: request.runtime,
   };
-  // It contains the command's environment, and so its secrets.
+  // The configuration contains the command's environment, and so its secrets.
   writeFile(join(bundle, bundleConfig), JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
   return (other) => processConfig({ ...options, process: other });
 }
@@ -212,7 +213,7 @@ function writeBundle(
 /** Writes a file and returns its path. */
 function writeFile(path: string, content: string, mode: number): string {
   writeFileSync(path, content, { mode });
-  // Independent of this process's umask.
+  // The mode must not depend on this process's umask.
   chmodSync(path, mode);
   return path;
 }

@@ -15,12 +15,12 @@ interface SeccompRule {
   args?: readonly { index: number; value: number; valueTwo?: number; op: string }[];
 }
 
-/** Filters made so far: nearly every command has the same one. */
+/** The filters made so far. Nearly every command has the same one. */
 const made = new Map<string, Seccomp>();
 
 /**
  * Returns Docker's default system call filter for processes with these capabilities. runc compiles it again for each container,
- * so it has one rule where Docker's profile has several. `architecture`: as the OCI image specification spells it.
+ * so it has one rule where Docker's profile has several. The architecture is spelt as in the OCI image specification.
  */
 export function seccompFilter(architecture: string, capabilities: readonly string[]): Seccomp {
   const key = [architecture, ...capabilities].join(" ");
@@ -92,7 +92,7 @@ function conditionOf({ name, operator, value, mask }: (typeof refusedArguments)[
  * then falls back to an old one. runc adds that rule; crun gets the calls to refuse by name.
  */
 
-/** Always allowed. Docker allows `ptrace` and its kind from Linux 4.8 on (before, they bypass filters); bough needs 5.11. */
+/** Calls that are always allowed. Docker allows `ptrace` and its kind from Linux 4.8 on (before, they bypass filters); bough needs 5.11. */
 const allowedCalls = words(`
   _llseek _newselect accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown
   chown32 clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64
@@ -190,7 +190,7 @@ const conditionalCalls: readonly {
   { name: "clone", operator: "MASKED_EQ", mask: 0x7e020000, value: 0, unlessCapability: "CAP_SYS_ADMIN" },
 ];
 
-/** The other arguments of the same calls, of which each matches one of these rules at least, and no allowed one does. */
+/** The refused arguments of the same calls: each of them matches at least one of these rules, and no allowed one does. */
 const refusedArguments: readonly Pick<
   (typeof conditionalCalls)[number],
   "name" | "operator" | "value" | "mask"

@@ -25,7 +25,7 @@ export async function supervise(
     return (firstProcess(layout, request.id) ?? readPid(join(request.directory, "pid"))) !== undefined;
   };
   const stderr = new StartupStderr(hasStarted, (chunk) => output("stderr", chunk));
-  const complaints = new ComplaintFilter();
+  const killMessages = new KillMessageFilter();
   const writeStderr = (chunk: Uint8Array) => {
     if (chunk.length > 0) stderr.write(chunk);
   };
@@ -44,7 +44,7 @@ export async function supervise(
   };
 
   /** Waits until crun has written the PID file, which it does while the command already runs. */
-  const noted = async () => {
+  const untilStarted = async () => {
     while (pid === undefined && !hasStarted() && isRunning(helper)) await clock.sleep(1);
   };
 
@@ -69,17 +69,17 @@ export async function supervise(
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, async (chunk) => {
-        await noted();
+        await untilStarted();
         await output("stdout", chunk);
       }),
-      forEachChunk(helper.stderr, (chunk) => writeStderr(complaints.pass(chunk, { isKilled: kill.used }))),
+      forEachChunk(helper.stderr, (chunk) => writeStderr(killMessages.pass(chunk, { isKilled: kill.used }))),
       helper.exited,
     ]);
     // crun counts for the memory limit as well: the kernel kills it if the command has no other process left to kill.
     const wasLost =
-      !kill.used && complaints.wasMade && guard.hits().some(({ limit }) => limit === "max_memory_bytes");
-    wasKilled = kill.used || wasLost || (complaints.wasMade && request.isCancelled());
-    writeStderr(wasKilled ? complaints.end() : complaints.held);
+      !kill.used && killMessages.isComplete && guard.hits().some(({ limit }) => limit === "max_memory_bytes");
+    wasKilled = kill.used || wasLost || (killMessages.isComplete && request.isCancelled());
+    writeStderr(wasKilled ? killMessages.end() : killMessages.held);
   } finally {
     ended.abort();
     await beside;
@@ -101,13 +101,13 @@ export async function supervise(
   };
 }
 
-/** Milliseconds between two checks: runc takes less than a second, unless the machine is short of something. */
-const [soon, later] = [8, 250];
+/** The time between two checks, at first and later: runc takes less than a second, unless the machine lacks resources. */
+const [firstMilliseconds, laterMilliseconds] = [8, 250];
 
 /** Notices the start of a command that prints nothing for a long time. */
 async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => boolean): Promise<void> {
   for (let waited = 0; !ended.aborted && !hasStarted(); ) {
-    const wait = waited < 1000 ? soon : later;
+    const wait = waited < 1000 ? firstMilliseconds : laterMilliseconds;
     await clock.sleep(wait, ended).catch(() => {});
     waited += wait;
   }
@@ -121,48 +121,48 @@ export async function forEachChunk(
 }
 
 /** The message that unshare of util-linux 2.38 prints when its child is killed. It is not the command's output. */
-const complaint = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
+const killMessage = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
 
-/** The complaint arrives in up to three pieces. This is the length of the first. */
-const firstPiece = "unshare: ".length;
+/** The length of the message's first piece: it arrives in up to three. */
+const firstPieceBytes = "unshare: ".length;
 
-/** Removes unshare's complaint from the end of a killed command's standard error. */
-export class ComplaintFilter {
-  /** The bytes so far that may be the complaint. */
+/** Removes unshare's message from the end of a killed command's standard error. */
+export class KillMessageFilter {
+  /** The bytes so far that may be the message. */
   held: Uint8Array = Buffer.alloc(0);
 
   /**
-   * Returns what can be passed on now: everything but an end that may be the beginning of the complaint. Another process may kill
+   * Returns what can be passed on now: everything but an end that may be the beginning of the message. Another process may kill
    * a command that is not known to be killed; of its output, only ends at least as long as the first piece are held back.
    */
   pass(chunk: Uint8Array, { isKilled }: { isKilled: boolean }): Uint8Array {
     const all = Buffer.concat([this.held, chunk]);
-    const start = complaintStart(all, isKilled ? 1 : firstPiece);
+    const start = killMessageStart(all, isKilled ? 1 : firstPieceBytes);
     this.held = all.subarray(start);
     return all.subarray(0, start);
   }
 
-  /** True if the complaint was the last output. */
-  get wasMade(): boolean {
-    return complaint.equals(this.held);
+  /** True if the message was the last output. */
+  get isComplete(): boolean {
+    return killMessage.equals(this.held);
   }
 
-  /** Returns what was held back and is not the complaint. */
+  /** Returns the bytes that were held back, unless they are the message. */
   end(): Uint8Array {
-    return this.wasMade ? Buffer.alloc(0) : this.held;
+    return this.isComplete ? Buffer.alloc(0) : this.held;
   }
 }
 
-/** Returns where an end of `bytes`, of at least `fewest`, matches the complaint's beginning; their length if none does. */
-function complaintStart(bytes: Buffer, fewest: number): number {
-  for (let start = Math.max(0, bytes.length - complaint.length); start <= bytes.length - fewest; start++) {
-    if (complaint.subarray(0, bytes.length - start).equals(bytes.subarray(start))) return start;
+/** Returns the position from which the end of `bytes`, at least `min` of them, matches the message's beginning; their length if none does. */
+function killMessageStart(bytes: Buffer, min: number): number {
+  for (let start = Math.max(0, bytes.length - killMessage.length); start <= bytes.length - min; start++) {
+    if (killMessage.subarray(0, bytes.length - start).equals(bytes.subarray(start))) return start;
   }
   return bytes.length;
 }
 
-/** The limit in bytes. A runtime's error is one line; output that continues past that is a command's. */
-const maxHeld = 64 * 1024;
+/** A runtime's error is one line: longer output is the command's. */
+const maxHeldBytes = 64 * 1024;
 
 /**
  * Standard error of a sandbox. The runtime writes to it as well when it can't start the command: what comes before the command has
@@ -190,12 +190,12 @@ export class StartupStderr {
   /** Delivers held output that proves to be the command's own. Call it as well when the command has started. */
   review(): void {
     if (this.#held === undefined || this.#held.length === 0) return;
-    if (this.#hasStarted() || this.#held.length > maxHeld) this.#release();
+    if (this.#hasStarted() || this.#held.length > maxHeldBytes) this.#release();
   }
 
   /**
-   * Call it when the runtime has ended; `log`: the path of its log. Returns the runtime's error if it could not start the command,
-   * else delivers held output.
+   * Call it when the runtime has ended, with the path of its log. Returns the runtime's error if it could not start the command;
+   * otherwise delivers held output.
    */
   end(log: string): string | undefined {
     const error = lastError(log);

@@ -7,18 +7,21 @@ import { runHelper } from "../../programs/helper.ts";
 import { findWrongProgram } from "./program-trials.ts";
 import { findProgram, helperEnvironment } from "./programs.ts";
 
-/** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
+/** A disk that takes longer has failed. Syncing a layer of many gigabytes to a slow disk takes time. */
 const maxSyncSeconds = 1_800;
 export const failingDiskHint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
 // A file system can have room when the device below it, such as a thin volume, has none.
 const failedSyncHint = `${failingDiskHint} If it is full, free some space there, or on the device that the file system is on.`;
 
-/** Stopping a service (systemd) or a session sends signals to all of its processes: a sync that they end has an unknown result. */
-const untouched = 'trap "" HUP INT TERM; exec "$@"';
+/**
+ * A shell script that runs a program, and ignores the signals that a stopped service or session sends to all of its processes: the
+ * result of a sync that they ended would be unknown.
+ */
+const ignoringSignals = 'trap "" HUP INT TERM; exec "$@"';
 /** A shell's exit codes for a program that it can't start. */
 const notStarted = [126, 127];
 
-/** A sync that reached the disk and failed. No other sync gets its error from the kernel. */
+/** Thrown if a sync has reached the disk and failed. The kernel reports the error to no other sync. */
 export class FailedSyncError extends BoughError {}
 
 /**
@@ -31,7 +34,7 @@ export async function syncToDisk(
   signal: AbortSignal,
 ): Promise<void> {
   const [shell, sync] = [findProgram("sh", host.environment), findProgram("sync", host.environment)];
-  const { status, stderr } = await runHelper([shell, "-c", untouched, "sh", sync, "-f", path], {
+  const { status, stderr } = await runHelper([shell, "-c", ignoringSignals, "sh", sync, "-f", path], {
     environment: helperEnvironment(host.environment),
     clock: host.clock,
     seconds: maxSyncSeconds,
@@ -66,7 +69,7 @@ export function freedBytes(paths: readonly string[]): number {
   return measure(paths, (seen, names) => seen === names);
 }
 
-/** `counts` decides for a file with several names, by the number of names seen so far and the number of all its names. */
+/** Measures trees. `counts` decides for a file with several names, by the number of names seen so far and the number of all its names. */
 function measure(
   paths: readonly string[],
   counts: (seen: number, names: number) => boolean,

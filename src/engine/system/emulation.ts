@@ -6,7 +6,7 @@ import { openMemoryFile } from "../../programs/libc.ts";
 
 /** The kernel's list of the interpreters of programs that it does not run itself: https://docs.kernel.org/admin-guide/binfmt-misc.html */
 const binfmtDirectory = "/proc/sys/fs/binfmt_misc";
-/** The types of filesystems that the kernel has by now. */
+/** The types of file systems that the kernel supports at present; a module may add one later. */
 const filesystemsFile = "/proc/filesystems";
 
 /** `e_machine` of programs of an architecture, in the names of OCI. */
@@ -22,21 +22,21 @@ const elfMachines: Readonly<Record<string, number>> = {
   loong64: 258,
 };
 
-/** Architectures whose programs most machines of another one run without help. */
-const native: Readonly<Record<string, readonly string[]>> = { amd64: ["386"], arm64: ["arm"] };
+/** Architectures whose programs most machines of another architecture run without an interpreter. */
+const compatible: Readonly<Record<string, readonly string[]>> = { amd64: ["386"], arm64: ["arm"] };
 
 /**
- * Returns why this machine can't run programs for a platform, and what mends it; `undefined` if it can, or if it can't be told:
- * in containers the kernel's list often is not mounted.
+ * Returns why this machine can't run programs for a platform, and what to do about it; `undefined` if it can, or if that is unknown: in
+ * containers the kernel's list is often not mounted.
  */
-export function whyNotRunnable(
+export function unrunnableReason(
   platform: string | undefined,
   directory = binfmtDirectory,
   filesystems = filesystemsFile,
 ): string | undefined {
   if (platform === undefined || isNativePlatform(platform)) return undefined;
   const [, architecture = ""] = platform.split("/");
-  if (native[machineArchitecture()]?.includes(architecture)) return undefined;
+  if (compatible[machineArchitecture()]?.includes(architecture)) return undefined;
   const interpreters = readInterpreters(directory, filesystems);
   const machine = elfMachines[architecture];
   if (interpreters === undefined || machine === undefined) return undefined;
@@ -48,7 +48,7 @@ export function whyNotRunnable(
   return undefined;
 }
 
-/** Returns the other platforms whose programs this machine runs through an interpreter; `undefined` if it can't be told. */
+/** Returns the other platforms whose programs this machine runs through an interpreter; `undefined` if that is unknown. */
 export function emulatedPlatforms(
   directory = binfmtDirectory,
   filesystems = filesystemsFile,
@@ -62,13 +62,13 @@ export function emulatedPlatforms(
     .sort();
 }
 
-/** Returns how the kernel runs programs whose files begin with this ELF header; `undefined` if it can't be told. */
+/** Returns how the kernel runs programs whose files begin with this ELF header; `undefined` if that is unknown. */
 export function runsElf(header: Buffer): "natively" | "otherwise" | "no" | undefined {
   const isLittle = header[5] === littleEndian;
   const machine = isLittle ? header.readUInt16LE(18) : header.readUInt16BE(18);
   const own = machineArchitecture();
   if (elfMachines[own] === machine) return "natively";
-  if (native[own]?.some((architecture) => elfMachines[architecture] === machine)) return undefined;
+  if (compatible[own]?.some((architecture) => elfMachines[architecture] === machine)) return undefined;
   const interpreters = readInterpreters(binfmtDirectory, filesystemsFile);
   if (interpreters?.some((each) => each.machine === machine)) return "otherwise";
   return tryHeader(header);
@@ -78,7 +78,7 @@ export function runsElf(header: Buffer): "natively" | "otherwise" | "no" | undef
 const littleEndian = 1;
 const headerBytes = 64;
 
-/** Lets the kernel look at a program that is nothing but this header: it refuses one for which it has no interpreter. */
+/** Has the kernel execute a program that consists of this header: it refuses one for which it has no interpreter. */
 function tryHeader(header: Buffer): "otherwise" | "no" | undefined {
   const descriptor = openMemoryFile("program");
   if (descriptor === undefined) return undefined;
@@ -91,30 +91,30 @@ function tryHeader(header: Buffer): "otherwise" | "no" | undefined {
   }
 }
 
-/** Returns whether the kernel has interpreters of formats other than scripts and ELF; `undefined` if it can't be told. */
+/** Returns true if the kernel has interpreters of formats other than scripts and ELF; `undefined` if that is unknown. */
 export function hasOtherFormats(): boolean | undefined {
   return readInterpreters(binfmtDirectory, filesystemsFile)?.some(({ machine }) => machine === undefined);
 }
 
 interface Interpreter {
   name: string;
-  /** `e_machine` of the programs that it is for; `undefined`: they are not in ELF. */
+  /** `e_machine` of the programs that it is for; `undefined` if they are not in ELF. */
   machine: number | undefined;
-  /** True with the flag F: the kernel has it open, and it need not be in the container. */
+  /** True with the flag F: the kernel has the interpreter open, so it need not be in the container. */
   isOpenedEarly: boolean;
 }
 
-/** Returns `undefined` if the kernel has a list that is not mounted here. */
+/** Reads the kernel's list; returns `undefined` if it is not mounted here. */
 function readInterpreters(directory: string, filesystems: string): Interpreter[] | undefined {
   try {
-    // Without the module that has the list, none can be registered.
+    // Without the module that has the list, no interpreter can be registered.
     if (!existsSync(join(directory, "status")))
       return /\bbinfmt_misc$/m.test(readFileSync(filesystems, "utf8")) ? undefined : [];
     const names = readdirSync(directory);
-    // Then it uses none of them.
+    // If the list is disabled, the kernel uses none of the interpreters.
     if (readFileSync(join(directory, "status"), "utf8").startsWith("disabled")) return [];
     return names.flatMap((name) => {
-      // Nobody can read the first.
+      // These two are not interpreters. `register` can't be read.
       if (name === "register" || name === "status") return [];
       const text = readFileSync(join(directory, name), "utf8");
       const [, magic = ""] = /^magic ([0-9a-f]+)$/m.exec(text) ?? [];

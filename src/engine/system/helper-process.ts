@@ -15,7 +15,7 @@ export function recordHelper(directory: string, pid: number): void {
 
 /** Kills the helper of an operation that another process runs. That process does the rest. */
 export function stopHelper(directory: string): void {
-  const helper = notedHelper(directory);
+  const helper = recordedHelper(directory);
   if (helper !== undefined && isRunning(helper)) endProcesses(pidOf(helper));
 }
 
@@ -47,7 +47,7 @@ export function findDescendant(helper: number, numberInNamespace: number | undef
   return undefined;
 }
 
-/** Milliseconds to wait for a killed helper: it is gone at once, unless it waits for the disk. */
+/** The time to wait for a killed helper: it is gone at once, unless it waits for the disk. */
 const maxEndMilliseconds = 5_000;
 
 /**
@@ -55,14 +55,14 @@ const maxEndMilliseconds = 5_000;
  * namespace, the kernel kills it with the process that has started it.
  */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
-  const helper = notedHelper(directory);
+  const helper = recordedHelper(directory);
   if (helper === undefined || !isRunning(helper)) return;
   endProcesses(pidOf(helper));
   for (let waited = 0; waited < maxEndMilliseconds && isRunning(helper); waited += 5) await clock.sleep(5);
 }
 
-/** `undefined` also if the file was replaced: reading a pipe would block, and killing process 1 would kill everything. */
-function notedHelper(directory: string): string | undefined {
+/** Returns the recorded helper; `undefined` also if the file was replaced: reading a pipe would block, and killing process 1 would kill everything. */
+function recordedHelper(directory: string): string | undefined {
   try {
     const path = join(directory, "helper");
     if (!lstatSync(path).isFile()) return undefined;
@@ -77,7 +77,7 @@ function pidOf(helper: string): number {
   return Number(helper.split(".")[1]);
 }
 
-/** True if the recorded helper runs, as far as this process can see it. */
+/** Returns true if the recorded helper runs, as far as this process can see it. */
 function isRunning(helper: string): boolean {
   const [boot, pid, started, namespace] = helper.split(".");
   return (

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
-/** Returns sysfs directories that count when processors overheat, which reveals other processes' work (GHSA-6fw5-f8r9-fgfm). */
+/** Returns the sysfs directories with counters of overheating processors, which reveal other processes' work (GHSA-6fw5-f8r9-fgfm). */
 export function thermalThrottleDirectories(sysfs = "/sys/devices/system/cpu"): string[] {
   const counters = (cpu: string) => join(sysfs, cpu, "thermal_throttle");
   // Either all processors of a machine have them or none, and there can be hundreds.
@@ -22,7 +22,7 @@ export interface MachineSize {
   maxProcesses: number;
 }
 
-/** `memoryLimit`: the memory that this process's own control groups allow. */
+/** Measures the machine. `memoryLimit` is the memory that this process's own control groups allow. */
 export function measureMachine(memoryLimit: number | undefined): MachineSize {
   const settings = ["pid_max", "threads-max"].map((name) =>
     Number(readFileSync(`/proc/sys/kernel/${name}`, "utf8")),

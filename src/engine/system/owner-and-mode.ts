@@ -16,7 +16,7 @@ import { directoryMode } from "../../image/file-mode.ts";
 /** Flags for a new file, which must not replace anything, not even a link. */
 export const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-/** Returns the mode to create a file with that will get `mode`. Nobody may do more with the file before than after. */
+/** Returns the mode with which to create a file that will get `mode`: it never allows more than `mode`. */
 export function firstMode(mode: number): number {
   return mode & 0o777;
 }
@@ -37,8 +37,7 @@ export function setOwnerAndMode(
 }
 
 /**
- * Makes a directory of an image, or one that commands see. mkdir(2) alone would apply the umask of whoever started bough, which
- * must not get into images.
+ * Makes a directory of an image, or one that commands see. mkdir(2) alone would apply bough's umask, which must not affect images.
  */
 export function makeDirectory(path: string | Buffer, mode = directoryMode): void {
   mkdirSync(path);
@@ -48,15 +47,15 @@ export function makeDirectory(path: string | Buffer, mode = directoryMode): void
 /** Makes the upper directory of an overlay, which decides about the overlay's root. */
 export function makeUpper(path: string, root: string): void {
   mkdirSync(path);
-  describeUpper(path, root);
+  setUpperAttributes(path, root);
 }
 
 /**
- * Gives an upper directory the attributes of a root. As in Docker, that has mode 0755 and is root's for each command, whatever the layers
- * say and commands did: the archive of a directory from mktemp(1) would close the image to all other users. The time is that of `root`,
- * since no other builder's layers record it, and so equal files make equal layers.
+ * Sets an upper directory's attributes, which become those of the image's root. As in Docker, the root has mode 0755 and belongs to root
+ * for each command, whatever the layers have and commands did: the archive of a directory from mktemp(1) would otherwise close the image to all
+ * other users. The time is that of `root`: no other builder's layers record it, and so equal files make equal layers.
  */
-export function describeUpper(path: string, root: string): void {
+export function setUpperAttributes(path: string, root: string): void {
   setOwnerAndModeAt(path, { uid: 0, gid: 0 }, { mode: directoryMode });
   const { atimeMs, mtimeMs } = lstatSync(root);
   utimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
@@ -72,7 +71,7 @@ export function setOwnerAndModeAt(
   chmodSync(path, mode & 0o7777);
 }
 
-/** True for equal owners and modes, which include the types. */
+/** Returns true for equal owners and modes, which include the types. */
 export function hasSameOwnerAndMode(one: Stats, other: Stats): boolean {
   return one.mode === other.mode && one.uid === other.uid && one.gid === other.gid;
 }

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 
-/** A path or a name. On Linux it is bytes; nearly all are UTF-8, and are kept as text. */
+/** A path or a name. On Linux both are bytes. Nearly all are UTF-8, and are kept as text. */
 export type Path = string | Buffer;
 
 export type EntryType = "file" | "directory" | "symlink" | "other";

@@ -1,15 +1,15 @@
-/** What the kernel makes of an executable file, by its first bytes: binfmt_script, binfmt_elf and binfmt_misc of Linux. */
+/** Finds how the kernel executes a file, by its first bytes: binfmt_script, binfmt_elf and binfmt_misc of Linux. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { hasOtherFormats, runsElf } from "./emulation.ts";
 
 type ProgramFormat =
-  /** A program for this machine; `interpreter`: the path of its dynamic loader. */
+  /** A program for this machine. `interpreter` is the path of its dynamic loader. */
   | { kind: "native"; interpreter?: string }
-  /** A text that begins with `#!`. */
+  /** A script: a text that begins with `#!`. */
   | { kind: "script"; interpreter: string }
-  /** The kernel refuses it with ENOEXEC. */
+  /** A file that the kernel refuses with ENOEXEC. */
   | { kind: "unsupported" }
-  /** It can't be told from here. */
+  /** A file about which the kernel's decision can't be predicted. */
   | { kind: "unknown" };
 
 /** The bytes that the kernel looks at (BINPRM_BUF_SIZE). */
@@ -38,7 +38,7 @@ export function readProgramFormat(path: string): ProgramFormat {
   }
 }
 
-/** Returns whether the kernel may have an interpreter for a file of another format. Where its list is hidden, none is for texts. */
+/** Returns true if the kernel may have an interpreter for a file of another format; for a text only if its list of interpreters can be read. */
 function mayBeInterpreted(head: Buffer): boolean {
   if (head.length === 0) return false;
   return hasOtherFormats() ?? head.includes(0);

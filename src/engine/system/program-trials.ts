@@ -56,8 +56,8 @@ export async function findWrongProgram(
   return undefined;
 }
 
-function wrongProgram(program: ProgramName, path: string, said: string): BoughError {
-  const [line = ""] = said.split("\n");
+function wrongProgram(program: ProgramName, path: string, errorOutput: string): BoughError {
+  const [line = ""] = errorOutput.split("\n");
   // A message begins with the program's name or path.
   const reason = line.replace(/^\S+: /, "");
   return new BoughError(
@@ -68,7 +68,7 @@ function wrongProgram(program: ProgramName, path: string, said: string): BoughEr
   );
 }
 
-/** Such a program is a link to one that has the code of many. */
+/** Returns the program that a path leads to, if it has another name: BusyBox's programs are links to one. */
 function makerOf(path: string): string {
   try {
     const name = basename(realpathSync(path));

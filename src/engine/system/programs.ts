@@ -56,7 +56,7 @@ export function findOptionalProgram(program: ProgramName, environment: Environme
   return path;
 }
 
-/** Paths found so far: each command starts half a dozen programs, and a search path can have a dozen directories. */
+/** The paths found so far: each command starts half a dozen programs, and a search path can have a dozen directories. */
 const found = new WeakMap<Environment, Map<ProgramName, string>>();
 
 /**
@@ -64,7 +64,7 @@ const found = new WeakMap<Environment, Map<ProgramName, string>>();
  * are not killed. The program must wait for a line on its standard input first: bough may end before the kernel knows that it
  * should do so.
  */
-export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
+export function killedWithParent(command: readonly string[], environment: Environment): string[] {
   return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
 }
 
@@ -92,18 +92,18 @@ export function missingPrograms(environment: Environment): { program: ProgramNam
     .map((program) => ({ program, package: packages[program] }));
 }
 
-/** An ordinary user's PATH often lacks the directories that runc and mount are in. */
+/** Returns PATH and the default directories: an ordinary user's PATH often lacks those of runc and mount. */
 function searchPath(environment: Environment): string {
   return [environment.PATH, defaultPath].filter((path) => path !== undefined && path !== "").join(":");
 }
 
-const passedOn =
+const passedVariables =
   /^(HOME|USER|LANG|LC_ALL|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|REGISTRY_AUTH_FILE|DOCKER_CONFIG|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
 
 /** Returns the environment of the engine's helpers: none of bough's own settings, and so no token of a remote service. */
 export function helperEnvironment(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).filter(
-    ([name, value]) => value !== undefined && passedOn.test(name),
+    ([name, value]) => value !== undefined && passedVariables.test(name),
   );
   return {
     ...(Object.fromEntries(passed) as Record<string, string>),

@@ -13,7 +13,7 @@ interface IdRange {
   count: number;
 }
 
-/** Read once, since a process stays in its user namespace, and each command needs it. */
+/** The groups of this process's user namespace. They are read once, since a process stays in its namespace, and each command needs them. */
 const groupRanges = once((): readonly IdRange[] => {
   try {
     // Each line has the first id inside the namespace, the first one outside, and their number.
@@ -28,7 +28,7 @@ const groupRanges = once((): readonly IdRange[] => {
   }
 });
 
-/** Bits in a set of capabilities, from linux/capability.h. */
+/** The bits of capabilities in a set, from linux/capability.h. */
 const bits = {
   setgid: 1n << 6n,
   setuid: 1n << 7n,
@@ -38,19 +38,19 @@ const bits = {
 };
 const sets = { effective: "CapEff", bounding: "CapBnd" };
 
-/** Returns whether this process has a capability in its user namespace; `bounding`: whether a program that it starts can have it. */
+/** Returns true if this process has a capability in its user namespace, or, for the set `bounding`, if a program that it starts can have it. */
 export function hasCapability(name: keyof typeof bits, set: keyof typeof sets = "effective"): boolean {
   const status = readFileSync("/proc/self/status", "utf8");
   const [, text = "0"] = new RegExp(`^${sets[set]}:\\s+(\\w+)`, "m").exec(status) ?? [];
   return (BigInt(`0x${text}`) & bits[name]) !== 0n;
 }
 
-/** The file systems by which a process sees the kernel. */
+/** A file system that shows the kernel's state. */
 type KernelView = "proc" | "sysfs";
 
 /**
- * Returns whether a process in a user namespace may mount another `/proc`, or `/sys`. The kernel allows it only beside one of which
- * nothing is hidden (mount_namespaces(7)), and container engines mount files over some of theirs. `mounts`: `/proc/self/mountinfo`.
+ * Returns true if a process in a user namespace may mount another `/proc`, or `/sys`. The kernel allows it only if there is one of which
+ * nothing is hidden (mount_namespaces(7)), and container engines mount files over some of theirs. `mounts` is `/proc/self/mountinfo`.
  */
 export function canMountAnother(view: KernelView, mounts: string): boolean {
   const all = mounts.split("\n").map((line) => {
@@ -66,18 +66,18 @@ function hides(point: string, view: string): boolean {
   return point.startsWith(`${view}/`) && !alwaysEmpty.test(point.slice(view.length));
 }
 
-/** Directories that the kernel makes to be mounted on, with what is below them: nothing is hidden there. */
+/** Directories that the kernel makes for mounts, and everything below them: a mount hides nothing there. */
 const alwaysEmpty =
   /^\/(fs\/(bpf|cgroup|fuse\/connections|nfsd|pstore|resctrl|selinux)|kernel\/(config|debug|security|tracing)|sys\/fs\/binfmt_misc)(\/|$)/;
 
 export type KernelViews = Readonly<Record<KernelView, boolean>>;
 
-/** Returns which of them this process can mount. */
+/** Returns which of these file systems this process can mount. */
 export const mountableViews = once(
   (): KernelViews => (isInUserNamespace() ? viewsInUserNamespace() : { proc: true, sysfs: true }),
 );
 
-/** Returns which of them this process could mount in a user namespace. */
+/** Returns which of these file systems this process could mount in a user namespace. */
 export function viewsInUserNamespace(): KernelViews {
   const mounts = readFileSync("/proc/self/mountinfo", "utf8");
   return { proc: canMountAnother("proc", mounts), sysfs: canMountAnother("sysfs", mounts) };

@@ -9,7 +9,7 @@ import { type Path, pathBytes } from "./path.ts";
 const maxBytes = 65_536;
 
 /** Attributes that belong to the file system that a file is on, not to the file. */
-const foreign = /^(trusted|user)\.overlay\.|^security\.selinux$/;
+const fileSystemAttribute = /^(trusted|user)\.overlay\.|^security\.selinux$/;
 
 interface Attribute {
   name: string;
@@ -26,17 +26,17 @@ export function readAttributes(path: Path): Attribute[] {
   if (length <= 0) return [];
   const names = list.toString("latin1", 0, length - 1).split("\0");
   return names.flatMap((name) => {
-    const value = isForeign(name) ? undefined : readValue(file, name);
+    const value = isFileSystemAttribute(name) ? undefined : readValue(file, name);
     return value === undefined ? [] : [{ name, value }];
   });
 }
 
-/** Returns whether an attribute belongs to the file system that a file is on, not to the file. */
-export function isForeign(name: string): boolean {
-  return foreign.test(name);
+/** Returns true for an attribute that belongs to the file system that a file is on, not to the file. */
+export function isFileSystemAttribute(name: string): boolean {
+  return fileSystemAttribute.test(name);
 }
 
-/** Returns whether a file has an extended attribute. */
+/** Returns true if a file has an extended attribute. */
 export function hasAttribute(path: Path, name: string): boolean {
   return readValue(terminate(path), name) !== undefined;
 }
@@ -52,7 +52,7 @@ export function writeAttributes(path: Path, attributes: readonly Attribute[]): v
   }
 }
 
-/** Returns whether overlayfs hides the lower layers' content of this directory. */
+/** Returns true if overlayfs hides the lower layers' content of this directory. */
 export function isOpaque(directory: Path, inUserNamespace: boolean): boolean {
   return readValue(terminate(directory), opaqueName(inUserNamespace))?.toString("latin1") === "y";
 }
@@ -91,7 +91,7 @@ export function deviceNumber(major: number, minor: number): number | undefined {
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
 }
 
-/** Splits such a number. */
+/** Splits a device's number into its major and minor numbers. */
 export function deviceOf(number: number): { major: number; minor: number } {
   return { major: (number >>> 8) & 0xfff, minor: (number & 0xff) | ((number >>> 12) & 0xfff00) };
 }
@@ -125,7 +125,7 @@ const library = once(() => {
   }
 });
 
-/** True for overlayfs's mark that hides an entry of the layers below: a character device 0:0. */
+/** Returns true for a whiteout, overlayfs's mark that hides an entry of the layers below: a character device 0:0. */
 export function isWhiteout(stats: Stats): boolean {
   return stats.isCharacterDevice() && stats.rdev === 0;
 }

@@ -5,7 +5,7 @@ import type { Pace } from "../../pace.ts";
 import { copyMetadata } from "../copies/upper-tree.ts";
 import { copyContent } from "../copies/verified-copy.ts";
 import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
-import { lookUp } from "../sandbox/root/root-path.ts";
+import { lstatIfExists } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, joinPath, type Path, pathNames, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
@@ -81,7 +81,7 @@ async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void
   if (found === undefined || !found.stats.isFile())
     throw new BoughError(`a hard link refers to ${showPath(target)}, and there is no such file`);
   // A later entry may have taken the link's name.
-  if (lookUp(path) !== undefined) return;
+  if (lstatIfExists(path) !== undefined) return;
   if (found.layer === 0) {
     linkSync(found.path, path);
     return;
@@ -95,7 +95,7 @@ async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void
 function hideAll(directory: string, below: MergedDirectory, inUserNamespace: boolean): void {
   for (const { name } of new LayerTree(below, inUserNamespace).list(below)) {
     const path = joinPath(directory, name);
-    const stats = lookUp(path);
+    const stats = lstatIfExists(path);
     if (stats?.isDirectory()) markOpaque(path, inUserNamespace);
     else if (stats === undefined) makeWhiteout(path);
   }

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import { PathResolution } from "../../paths/path-resolution.ts";
 import { errorCode } from "../../system-error.ts";
-import { lookUp } from "../sandbox/root/root-path.ts";
+import { lstatIfExists } from "../sandbox/root/root-path.ts";
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, pathNames, showPath, toBytePath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
@@ -59,7 +59,7 @@ export class LayerDirectory {
     const parent = last === undefined ? undefined : this.#walk("", names.join("/"), false);
     if (last === undefined || parent === undefined) return undefined;
     const path = `${parent}/${last}`;
-    const stats = lookUp(toPath(path));
+    const stats = lstatIfExists(toPath(path));
     return stats === undefined ? undefined : { path, stats };
   }
 
@@ -67,7 +67,7 @@ export class LayerDirectory {
   makeDirectory({ path }: Spot, name: BytePath): boolean {
     const isNew = this.#tryMake(path);
     if (!isNew) {
-      const stats = lookUp(toPath(path));
+      const stats = lstatIfExists(toPath(path));
       if (stats?.isDirectory()) this.implied.delete(this.#inside(path));
       else {
         this.clear(path);
@@ -98,7 +98,7 @@ export class LayerDirectory {
 
   /** Removes what an earlier entry has made at a path, if anything. */
   clear(path: BytePath): void {
-    const stats = lookUp(toPath(path));
+    const stats = lstatIfExists(toPath(path));
     if (stats === undefined) return;
     this.hasReplaced = true;
     if (stats.isDirectory()) {
@@ -142,7 +142,7 @@ export class LayerDirectory {
     const placeOf = (...names: BytePath[]) => [this.root, ...resolution.reached, ...names].join("/");
     for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
       const below = placeOf(name);
-      const stats = lookUp(toPath(below));
+      const stats = lstatIfExists(toPath(below));
       if (stats?.isSymbolicLink()) {
         resolution.follow(readlinkSync(toPath(below), "latin1"));
         continue;

@@ -18,12 +18,12 @@ import { whiteoutPrefix } from "../../image/archive-limits.ts";
 import { opaqueWhiteout } from "../../image/layer-header.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
-import { lookUp } from "../sandbox/root/root-path.ts";
+import { lstatIfExists } from "../sandbox/root/root-path.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
 import { type BytePath, showPath, toPath } from "../system/path.ts";
 import {
   deviceNumber,
-  isForeign,
+  isFileSystemAttribute,
   isWhiteout,
   makeNode,
   makeWhiteout,
@@ -120,7 +120,7 @@ export class LayerWriter {
     if (["", ".", ".."].includes(hidden))
       throw new BoughError(`${showPath(name)} is not a valid whiteout name`);
     const place = `${path.slice(0, -name.length)}${hidden}`;
-    const stats = lookUp(toPath(place));
+    const stats = lstatIfExists(toPath(place));
     // The layer's own entry of that name stays.
     if (stats?.isDirectory()) this.#directory.makeOpaque(place);
     if (stats !== undefined) return;
@@ -226,7 +226,7 @@ export class LayerWriter {
   #setTimes(): void {
     for (const [path, time] of this.#times) {
       // A later entry may have replaced the directory, and has its own time.
-      const isThere = !this.#directory.hasReplaced || lookUp(toPath(path))?.isDirectory();
+      const isThere = !this.#directory.hasReplaced || lstatIfExists(toPath(path))?.isDirectory();
       if (isThere) lutimesSync(toPath(path), fileTime(time), fileTime(time));
     }
     this.#times.clear();
@@ -235,7 +235,7 @@ export class LayerWriter {
 
 /** Returns an entry's extended attributes, without overlayfs's own marks, which an archive must not set. */
 function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
-  return attributes.filter(({ name }) => !isForeign(name));
+  return attributes.filter(({ name }) => !isFileSystemAttribute(name));
 }
 
 function numberOf({ name, major, minor }: TarEntry): number {

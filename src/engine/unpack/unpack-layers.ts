@@ -10,7 +10,7 @@ import { countMarks, type LayerMarks, noMarks } from "../records/layer-marks.ts"
 import { layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { LayerTree, type MergedDirectory } from "../sandbox/root/layer-tree.ts";
-import { lookUp } from "../sandbox/root/root-path.ts";
+import { lstatIfExists } from "../sandbox/root/root-path.ts";
 import type { EngineState } from "../state.ts";
 import { makeDirectory } from "../system/owner-and-mode.ts";
 import { joinPath, listDirectory, type Path } from "../system/path.ts";
@@ -173,7 +173,7 @@ async function mergeLayers(
     for (const { name } of listDirectory(next.from)) {
       await pace.step();
       const [from, to] = [joinPath(next.from, name), joinPath(next.to, name)];
-      const [above, below] = [lstatSync(from), lookUp(to)];
+      const [above, below] = [lstatSync(from), lstatIfExists(to)];
       const isHidden = above.isDirectory() && isOpaque(from, inUserNamespace);
       if (above.isDirectory() && below?.isDirectory() && !isHidden) waiting.push({ from, to });
       else {

@@ -6,7 +6,7 @@ import { readOptional } from "../../../open-for-reading.ts";
 export const controllerNames = ["memory", "pids", "cpu"] as const;
 type ControllerName = (typeof controllerNames)[number];
 
-/** The version of control groups that can limit each. */
+/** The version of control groups that can limit each resource. */
 export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & {
   memory?: { version: 1 | 2; countsSwap: boolean };
 };
@@ -31,7 +31,7 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
 }
 
 /**
- * Returns whether this process may make a group for a container and enter it. In version 2, moving a process from one group to
+ * Returns true if this process may make a group for a container and enter it. In version 2, moving a process from one group to
  * another requires write access to the process list of their common ancestor.
  */
 export function canMakeGroup(hierarchy: Hierarchy): boolean {
@@ -41,8 +41,8 @@ export function canMakeGroup(hierarchy: Hierarchy): boolean {
 
 /**
  * Returns the controllers that groups below `directory` can use. Enables them where they aren't yet, from the mount point down:
- * systemd enables controllers only for those slices whose units ask for them. Every command asks, so a group that has all takes one
- * look.
+ * systemd enables controllers only for those slices whose units ask for them. It is called for every command, so a group with all of
+ * them takes a single read.
  */
 function enableInTwo(
   mountPoint: string,
@@ -53,7 +53,7 @@ function enableInTwo(
   const enabled = readWords(path);
   const missing = wanted.filter((name) => !enabled.includes(name));
   if (missing.length === 0) return wanted;
-  if (isCrowded(directory)) return wanted.filter((name) => enabled.includes(name));
+  if (hasOwnProcesses(directory)) return wanted.filter((name) => enabled.includes(name));
   const present = readWords(join(directory, "cgroup.controllers"));
   const absent = missing.filter((name) => !present.includes(name));
   const given: readonly string[] =
@@ -81,18 +81,18 @@ function enable(path: string, name: ControllerName): boolean {
  * below fails there. Enabling another controller succeeds, but then no process can enter those groups any more
  * (cgroups(7), "Threaded mode"). Only the machine's root group, which has no type, may have both.
  */
-export function isCrowded(directory: string): boolean {
+export function hasOwnProcesses(directory: string): boolean {
   return existsSync(join(directory, "cgroup.type")) && readText(join(directory, "cgroup.procs")) !== "";
 }
 
-/** Returns whether swap can be limited. It can't if the kernel was started without accounting for swap. */
+/** Returns true if swap can be limited. It can't if the kernel was started without accounting for swap. */
 function countsSwap({ version, directory: own }: Hierarchy): boolean {
   if (version === 1) return existsSync(join(own, "memory.memsw.limit_in_bytes"));
   // The root group has no limits, and so none of these files.
   return existsSync(join(own, "memory.swap.max")) || !existsSync(join(own, "memory.max"));
 }
 
-/** Returns the smallest memory limit of this process's groups, which containers can't exceed. Bytes; `undefined`: none. */
+/** Returns the smallest memory limit of this process's groups, which containers can't exceed, in bytes; `undefined` if there is none. */
 export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | undefined {
   const limits: number[] = [];
   for (const { version, controllers, directory, mountPoint } of hierarchies) {
@@ -107,13 +107,13 @@ export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | unde
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/** Counts of processes that the kernel killed in a group for its memory limit, and that it refused to the group. */
+/** The numbers of processes that the kernel has killed in a group for its memory limit, and has refused to the group. */
 export interface LimitEvents {
   outOfMemory: number;
   outOfProcesses: number;
 }
 
-/** `groups`: a container's directories by controller, as in runc's state; version 2's is named "". */
+/** Reads the events of a container's groups. `groups` has their directories by controller, as in runc's state; version 2's is named "". */
 export function readLimitEvents(groups: Readonly<Record<string, string>>): LimitEvents {
   const count = (group: string | undefined, file: string, key: string) =>
     group === undefined ? undefined : readCount(join(group, file), key);
@@ -161,10 +161,10 @@ export interface Hierarchy {
   mountPoint: string;
 }
 
-/** The last result. */
+/** The last result of `ownHierarchies`. */
 let found: { groups: string; hierarchies: readonly Hierarchy[] } | undefined;
 
-/** Each command asks several times. A process can be moved to another group, but the mount points stay. */
+/** Returns the hierarchies of this process. It is called several times for each command. A process can be moved to another group, but the mount points stay. */
 export function ownHierarchies(): readonly Hierarchy[] {
   const groups = readFileSync("/proc/self/cgroup", "utf8");
   if (found?.groups !== groups)
@@ -172,7 +172,7 @@ export function ownHierarchies(): readonly Hierarchy[] {
   return found.hierarchies;
 }
 
-/** `groups` and `mounts`: the contents of `/proc/self/cgroup` and `/proc/self/mountinfo`. */
+/** Finds hierarchies in the contents of `/proc/self/cgroup` and `/proc/self/mountinfo`. */
 export function findHierarchies(groups: string, mounts: string): Hierarchy[] {
   const own = linesOf(groups).map((line) => {
     const [, controllers = "", ...path] = line.split(":");

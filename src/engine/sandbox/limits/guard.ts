@@ -28,7 +28,7 @@ export class LimitGuard implements LimitHold {
   readonly #request: Pick<SandboxRequest, "id" | "directory" | "limits">;
   readonly #controllers: Controllers;
   #hit: LimitHit | undefined;
-  #noted: Readonly<Record<string, string>> = {};
+  #recorded: Readonly<Record<string, string>> = {};
   #own: OwnGroups | undefined;
   #settings: LimitSettings | undefined;
   /** Helpers whose child is, or becomes, a runtime with limited processes: the command's, and those of other processes. */
@@ -57,7 +57,7 @@ export class LimitGuard implements LimitHold {
     if (this.#own !== undefined) return this.#own.views;
     const hierarchies = ownHierarchies();
     const [unified] = hierarchies;
-    // runc's own; in version 1 it needs no names.
+    // The groups are runc's own, which needs no names for them in version 1.
     return unified !== undefined && groupVersion(hierarchies) === 2 && canMakeGroup(unified)
       ? { "": join(containerParent(unified), this.#request.id) }
       : {};
@@ -77,7 +77,7 @@ export class LimitGuard implements LimitHold {
     return [...enter, String(this.settings.oomScoreAdj), ...this.#own.entries, "--", ...this.niceness];
   }
 
-  /** Such a runtime is in bough's own groups, and must not count for the limit. */
+  /** The runtime is in the groups that bough has made, and must not count for the limit. */
   hold<Started extends { pid: number }>(start: () => Started): Started {
     this.#own?.allowProcesses(this.#request.limits.processes, this.#helpers.size + 1);
     const helper = start();
@@ -98,16 +98,16 @@ export class LimitGuard implements LimitHold {
     return this.#settings;
   }
 
-  /** Checks the command's usage until the signal is aborted. `helper`: the command's. */
+  /** Checks the command's usage until the signal is aborted. `helper` is the command's helper. */
   async watch(helper: number, kill: KillSwitch, signal: AbortSignal): Promise<void> {
     const { clock } = this.#host;
     this.#helpers.add(helper);
-    const look = (watcher: Watcher) =>
+    const run = (watcher: Watcher) =>
       follow(watcher, clock, signal, (limit) => {
         this.#hit ??= limitHit(limit, this.#request.limits, true);
         kill.end();
       });
-    await Promise.all(this.#watchers(signal).map(look));
+    await Promise.all(this.#watchers(signal).map(run));
   }
 
   /** Returns the limits that the command ran into. Call it after its end, before its control groups are removed. */
@@ -120,25 +120,25 @@ export class LimitGuard implements LimitHold {
     return hits.filter((hit, index) => hits.findIndex(({ limit }) => limit === hit.limit) === index);
   }
 
-  /** Empty until runc has recorded them, which it does once, when the container exists. */
+  /** Returns the command's groups: none until runc has recorded them, which it does once, when the container exists. */
   #groups(): Readonly<Record<string, string>> {
     if (this.#own !== undefined) return this.#own.directories;
-    if (Object.keys(this.#noted).length === 0)
-      this.#noted = containerGroups(this.#host.layout, this.#request.id);
-    return this.#noted;
+    if (Object.keys(this.#recorded).length === 0)
+      this.#recorded = containerGroups(this.#host.layout, this.#request.id);
+    return this.#recorded;
   }
 
   #watchers(signal: AbortSignal): Watcher[] {
     const { limits, directory } = this.#request;
     const { memory, pids } = this.#controllers;
-    const looks = {
+    const polled = {
       memory: memory === undefined ? limits.memory : undefined,
       processes: pids === undefined ? limits.processes : undefined,
     };
     const watchers: Watcher[] = [];
     if (memory !== undefined || pids !== undefined)
       watchers.push(watchEvents(() => readLimitEvents(this.#groups())));
-    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.#helpers, looks));
+    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.#helpers, polled));
     if (limits.layerBytes !== undefined)
       watchers.push(watchLayer(join(directory, "upper"), limits.layerBytes, signal));
     return watchers;
@@ -149,14 +149,14 @@ async function follow(
   watcher: Watcher,
   clock: Clock,
   signal: AbortSignal,
-  exceed: (limit: LimitHit["limit"]) => void,
+  onExceeded: (limit: LimitHit["limit"]) => void,
 ): Promise<void> {
   try {
-    for (let wait = watcher.firstWait; ; ) {
-      await clock.sleep(wait, signal);
-      const seen = await watcher.look(steadyTime(clock));
-      if (typeof seen === "string") return exceed(seen);
-      wait = seen;
+    for (let milliseconds = watcher.firstMilliseconds; ; ) {
+      await clock.sleep(milliseconds, signal);
+      const result = await watcher.check(steadyTime(clock));
+      if (typeof result === "string") return onExceeded(result);
+      milliseconds = result;
     }
   } catch (error) {
     if (!signal.aborted) throw error;

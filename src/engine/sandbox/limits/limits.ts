@@ -27,11 +27,11 @@ export interface InstanceLimits {
   memory: number;
   /** Processes and threads. */
   processes: number;
-  /** A number of processors; `undefined`: all. */
+  /** The number of processors; `undefined` for all. */
   cpus: number | undefined;
-  /** Maximum bytes of the layer. */
+  /** The maximum size of the layer. */
   layerBytes: number | undefined;
-  /** Size of `/dev/shm`; `undefined`: Docker's. */
+  /** The size of `/dev/shm`; `undefined` for Docker's default. */
   shmBytes?: number | undefined;
   ulimits?: ResourcesLimits["ulimits"];
 }
@@ -71,18 +71,18 @@ export function limitsFor(requested: ResourcesLimits, machine: MachineSize): Ins
     cpus: requested.cpus,
     layerBytes: requested.max_layer_bytes,
     ...(requested.ulimits && { ulimits: requested.ulimits }),
-    // A control group counts it as memory. Where there is none, nothing else limits it.
+    // A control group counts shared memory as memory. Without one, nothing else limits it.
     shmBytes: requested.shm_bytes === undefined ? undefined : Math.min(requested.shm_bytes, memory),
   };
 }
 
-/** Leaves a fifth of the memory, from 512 MiB to 4 GiB but at most half, to bough and to the rest of the machine. */
+/** Returns the default for memory, which leaves a fifth of it, from 512 MiB to 4 GiB but at most half, to bough and to the rest of the machine. */
 function defaultMemory({ memory }: MachineSize): number {
   const left = Math.min(Math.max(memory / 5, 512 * 1024 ** 2), 4 * 1024 ** 3);
   return Math.max(Math.floor(memory - left), Math.floor(memory / 2));
 }
 
-/** 4096, or 64 per processor on a very large machine; at most a quarter of the machine's maximum. */
+/** Returns the default for processes: 4096, or 64 per processor on a very large machine; at most a quarter of the machine's maximum. */
 function defaultProcesses({ processors, maxProcesses }: MachineSize): number {
   return Math.max(
     Math.min(Math.max(4096, 64 * processors), Math.floor(maxProcesses / 4)),
@@ -108,7 +108,7 @@ export interface LimitSettings {
     cpu?: { shares?: number; period?: number; quota?: number };
     unified?: Record<string, string>;
   };
-  /** Infinite: unlimited. */
+  /** An infinite limit means unlimited. */
   rlimits: readonly { type: string; hard: number; soft: number }[];
   oomScoreAdj: number;
 }
@@ -118,8 +118,8 @@ const oomScore = 500;
 /** Half of the default (1024; 100 in version 2): other processes come first when processors are short. */
 const cpuShares = 512;
 const cpuWeight = 50;
-/** Microseconds, as in Docker. */
-const cpuPeriod = 100_000;
+/** The period in which a quota of processor time counts, as in Docker. */
+const cpuPeriodMicroseconds = 100_000;
 /** Processes that bough and its helpers may have beside the command in one user namespace, where they count together. */
 const processesOfBough = 512;
 
@@ -143,11 +143,13 @@ export function limitSettings(
     rlimits.set(type, { soft: Math.min(soft, value), hard: Math.min(hard, value) });
   };
   if (limits.layerBytes !== undefined) rlimit("RLIMIT_FSIZE", Math.min(limits.layerBytes, own.fileSize));
-  // Counted per user of a user namespace. Polling enforces the true limit, but can be too slow for a fork bomb.
+  // This limit counts per user of a user namespace. Polling enforces the true limit, but can be too slow for a fork bomb.
   if (pids === undefined && inUserNamespace)
     rlimit("RLIMIT_NPROC", Math.min(limits.processes + processesOfBough, own.processes));
   const quota =
-    limits.cpus === undefined ? {} : { period: cpuPeriod, quota: Math.round(limits.cpus * cpuPeriod) };
+    limits.cpus === undefined
+      ? {}
+      : { period: cpuPeriodMicroseconds, quota: Math.round(limits.cpus * cpuPeriodMicroseconds) };
   return {
     resources: {
       // `swap` is the sum of memory and swap: a command over the limit is not swapped out instead.
@@ -194,7 +196,7 @@ function readUlimits({ ulimits: given }: RequestFields): Ulimits | undefined {
   return ulimits;
 }
 
-/** Returns the limits by their names in runc's configuration; infinite: unlimited. */
+/** Returns the limits by their names in runc's configuration. An infinite one means unlimited. */
 function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
   return new Map(
     Object.entries(ulimits).map(([name, { soft, hard }]) => [
@@ -204,7 +206,7 @@ function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
   );
 }
 
-/** Throws if this process may not set a limit for a command. `maxOf`: the highest value of each. */
+/** Throws if this process may not set a limit for a command. `maxOf` returns the highest value of each. */
 export function requireUlimits(ulimits: Ulimits, maxOf: (name: UlimitName) => number): void {
   for (const [name, { hard }] of Object.entries(ulimits) as [UlimitName, Ulimit][]) {
     const max = maxOf(name);
@@ -228,13 +230,13 @@ export function maxUlimits({ inUserNamespace }: { inUserNamespace: boolean }): (
   };
 }
 
-/** Returns a hard limit; infinite: unlimited. `limits`: `/proc/<pid>/limits`. */
+/** Returns a hard limit in the contents of `/proc/<pid>/limits`; infinity if it is unlimited. */
 function hardLimit(limits: string, title: string): number {
   const [, value] = new RegExp(`^${title}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
   return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
 }
 
-/** Titles in `/proc/<pid>/limits`. */
+/** The names of the limits in `/proc/<pid>/limits`. */
 const titles: Readonly<Record<UlimitName, string>> = {
   core: "Max core file size",
   cpu: "Max cpu time",

@@ -18,7 +18,7 @@ export interface OwnGroups {
   directories: Readonly<Record<string, string>>;
   /** The same directories by their names in a sandbox's `/sys/fs/cgroup`; version 2's is `/sys/fs/cgroup` itself, "". */
   views: Readonly<Record<string, string>>;
-  /** The files that a process writes 0 to, to enter the groups. */
+  /** The files to which a process writes 0 to enter the groups. */
   entries: readonly string[];
   /** Applies the settings to the groups. Allows one more process: the runtime that waits for the command. */
   limit(settings: LimitSettings): void;
@@ -32,15 +32,17 @@ export function groupVersion(hierarchies: readonly Hierarchy[]): 1 | 2 {
 }
 
 /**
- * Makes a group in each hierarchy of that version, as runc would, without limits yet. `openDevices`: devices that may be opened,
- * as `c major:minor`; any can be made. `undefined` in a user namespace: it can't make devices, and hierarchies that it may not
- * write to are skipped. `note`: called with the directories before any exists.
+ * Makes a group in each hierarchy of the version that `groupVersion` returns, as runc would, without limits yet.
+ *
+ * @param openDevices devices that may be opened, as `c major:minor`; any can be made. It is `undefined` in a user namespace, which can't
+ * make devices; hierarchies to which it may not write are skipped
+ * @param record called with the directories before any exists
  */
 export function makeGroups(
   name: string,
   hierarchies: readonly Hierarchy[],
   openDevices: readonly string[] | undefined,
-  note: (directories: OwnGroups["directories"]) => void,
+  record: (directories: OwnGroups["directories"]) => void,
 ): OwnGroups {
   const version = groupVersion(hierarchies);
   const own = hierarchies
@@ -50,7 +52,7 @@ export function makeGroups(
     own.flatMap(({ controllers, group }) => (version === 2 ? [""] : controllers).map((key) => [key, group])),
   );
   const views: Record<string, string> = {};
-  note(directories);
+  record(directories);
   for (const { controllers, mountPoint, parent, group } of own) {
     mkdirSync(group);
     // In version 1, a cpuset group begins without processors, and no process can enter it.
@@ -133,7 +135,7 @@ const groupName = "bough";
  * MemoryMax, limits commands, too: their groups are made beside the process's own (`containerParent`), and only a group without
  * processes can limit groups below it. Does nothing in version 1, where any group can, or where that is not allowed.
  */
-export function makeRoomBelow(hierarchies: readonly Hierarchy[]): void {
+export function moveProcessesBelow(hierarchies: readonly Hierarchy[]): void {
   const [own] = hierarchies;
   if (own === undefined || hierarchies.some(({ version }) => version === 1)) return;
   const { directory } = own;
@@ -146,7 +148,7 @@ export function makeRoomBelow(hierarchies: readonly Hierarchy[]): void {
     moveAll(directory, below, []);
   } catch (error) {
     if (errorCode(error) === undefined) throw error;
-    // Groups are made beside the unit's, as before.
+    // The processes stay, and groups are made beside the unit's.
   }
 }
 
@@ -156,7 +158,7 @@ function canBeEmptied(directory: string): boolean {
   return isDomain && isWritable(directory) && isWritable(join(directory, "cgroup.procs"));
 }
 
-/** Repeats itself for processes that others start meanwhile. */
+/** Moves all processes, also those that others start meanwhile. */
 function moveAll(from: string, to: string, except: readonly number[]): void {
   for (;;) {
     const members = linesOf(readOptional(join(from, "cgroup.procs"))).map(Number);
@@ -166,13 +168,13 @@ function moveAll(from: string, to: string, except: readonly number[]): void {
   }
 }
 
-/** The kernel writes 0 for a process of another PID namespace, but takes it for the writer. */
+/** Moves a process. The kernel reports 0 for one of another PID namespace, but would take a written 0 for the writer. */
 function move(pid: number, to: string): void {
   if (pid === 0) throw Object.assign(new Error("a process is out of reach"), { code: "EPERM" });
   try {
     writeFileSync(join(to, "cgroup.procs"), String(pid));
   } catch (error) {
-    // It has ended.
+    // With ESRCH it has ended.
     if (errorCode(error) !== "ESRCH") throw error;
   }
 }

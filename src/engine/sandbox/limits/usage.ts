@@ -23,8 +23,8 @@ export interface EventResources {
 }
 
 /**
- * From getrusage(2) of a helper that has ended; includes what runc used to start the command. Faults are 0, since Bun does not
- * report them.
+ * Returns the resources of a helper that has ended, by getrusage(2). They include what runc used to start the command. Faults are 0,
+ * since Bun does not report them.
  */
 export function eventResources(usage: ResourceUsage | undefined): EventResources {
   return {
@@ -46,7 +46,7 @@ export function eventResources(usage: ResourceUsage | undefined): EventResources
   };
 }
 
-/** The same with the names of an operation's result: times in seconds, `max_rss` in KiB. */
+/** Returns the resources with the names of an operation's result: times in seconds, `max_rss` in KiB. */
 export function resultResources(resources: EventResources, elapsedSeconds: number): ProcessResources {
   return {
     elapsed_time: elapsedSeconds,
@@ -106,7 +106,7 @@ export function allProcesses(): number {
   return Number(all ?? 0);
 }
 
-/** Number of processes to look at if looking at all would take too long. */
+/** The number of processes to read if reading all would take too long. */
 const sampleSize = 256;
 
 /** Estimates `processes` of `usageBelow` from a sample of all processes: quick even while a fork bomb takes the processors. */
@@ -195,7 +195,7 @@ function memoryFiles(pid: number): Map<string, number> {
       files.set(`${dev}:${ino}`, blocks * 512);
     }
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
   return files;
 }

@@ -10,16 +10,16 @@ import type { LimitEvents } from "./controllers.ts";
 import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./usage.ts";
 
 export interface Watcher {
-  /** Milliseconds. */
-  firstWait: number;
-  /** Returns the limit for which to end the command, else the milliseconds until the next check. */
-  look(now: number): Promise<LimitHit["limit"] | number> | LimitHit["limit"] | number;
+  /** The time until the first check. */
+  firstMilliseconds: number;
+  /** Returns the limit for which the command must end, or else the milliseconds until the next check. */
+  check(now: number): Promise<LimitHit["limit"] | number> | LimitHit["limit"] | number;
 }
 
 const eventCheckMilliseconds = 500;
-/** Milliseconds in which every check finds new refusals: a build that copes with fewer processes would have stopped trying. */
+/** The time in which every check finds new refusals: a build that can do with fewer processes would have stopped trying. */
 const maxRefusalMilliseconds = 5_000;
-/** A command that starts another memory hog after so many were killed does nothing else. */
+/** The number of kills after which a command is ended: it does nothing else than start processes that are killed. */
 const maxKills = 10;
 
 /** Watches limits that the kernel enforces. Otherwise a command that ignores refusals would run until its timeout. */
@@ -27,8 +27,8 @@ export function watchEvents(read: () => LimitEvents): Watcher {
   let refused = 0;
   let since: number | undefined;
   return {
-    firstWait: eventCheckMilliseconds,
-    look(now) {
+    firstMilliseconds: eventCheckMilliseconds,
+    check(now) {
       const { outOfMemory, outOfProcesses } = read();
       if (outOfMemory >= maxKills) return "max_memory_bytes";
       since = outOfProcesses > refused ? (since ?? now) : undefined;
@@ -40,17 +40,17 @@ export function watchEvents(read: () => LimitEvents): Watcher {
   };
 }
 
-/** Bytes per millisecond at which a command may fill memory: some 4 GiB a second, on several processors. */
-const memorySpeed = 4 * 1024 ** 2;
-const shortestWait = 20;
-const maxWait = 250;
+/** The speed at which a command may fill memory: some 4 GiB a second, on several processors. */
+const bytesPerMillisecond = 4 * 1024 ** 2;
+const minWaitMilliseconds = 20;
+const maxWaitMilliseconds = 250;
 /** A check takes at most one part in this many of the time. */
-const share = 10;
-/** Milliseconds between two counts of the machine's processes. */
+const checkingShare = 10;
+/** The time between two counts of the machine's processes. */
 const processCheckMilliseconds = 50;
 /** The possible error of a sample, in processes. */
 const tolerance = 256;
-/** Bytes of the machine's memory. With less available, shared memory that belongs to no process counts as the command's. */
+/** If less of the machine's memory is available, shared memory that belongs to no process counts as the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
 /** Adds up the usage of the processes below the helpers, where no control group counts it. */
@@ -61,35 +61,35 @@ export function watchProcesses(
   const before = hiddenMemory().hidden;
   const processesBefore = allProcesses();
   let restUntil = 0;
-  /** While thousands of processes use all processors, there is no time to read each. */
+  /** Estimates the number: while thousands of processes use all processors, there is no time to read each. */
   const exceedsByFar = (limit: number) =>
     allProcesses() - processesBefore > limit + tolerance / 2 && estimateBelow(helpers) > limit + tolerance;
   return {
-    firstWait: shortestWait,
-    look(now) {
+    firstMilliseconds: minWaitMilliseconds,
+    check(now) {
       if (limits.processes !== undefined && exceedsByFar(limits.processes)) return "max_processes";
       if (now < restUntil) return Math.min(restUntil - now, processCheckMilliseconds);
       const began = performance.now();
       const { processes, resident, pids } = usageBelow(helpers);
       if (limits.processes !== undefined && processes > limits.processes) return "max_processes";
-      let wait = maxWait;
+      let wait = maxWaitMilliseconds;
       if (limits.memory !== undefined) {
         const { hidden, available } = hiddenMemory();
         const atMost = resident + Math.max(hidden - before, 0);
         if (atMost > limits.memory && (available < littleMemory || exactMemory(pids) > limits.memory))
           return "max_memory_bytes";
-        wait = Math.max((limits.memory - atMost) / memorySpeed, shortestWait);
+        wait = Math.max((limits.memory - atMost) / bytesPerMillisecond, minWaitMilliseconds);
       }
-      wait = Math.max(Math.min(wait, maxWait), (performance.now() - began) * share);
+      wait = Math.max(Math.min(wait, maxWaitMilliseconds), (performance.now() - began) * checkingShare);
       restUntil = now + wait;
       return Math.min(wait, processCheckMilliseconds);
     },
   };
 }
 
-/** Milliseconds between two checks of the free disk space. */
+/** The time between two checks of the free disk space. */
 const diskCheckMilliseconds = 50;
-/** Milliseconds after which everything is counted, whatever the free space: another program may have freed some. */
+/** The time after which everything is counted, whatever the free space: another program may have freed some. */
 const countMilliseconds = 500;
 /** Counting takes at most one part in this many of the time. */
 const countingShare = 10;
@@ -104,8 +104,8 @@ export function watchLayer(upper: string, limit: number, signal: AbortSignal): W
   let restUntil = 0;
   let room = freeRoom(upper);
   return {
-    firstWait: 0,
-    async look(now) {
+    firstMilliseconds: 0,
+    async check(now) {
       const left = freeRoom(upper);
       const grown = room.bytes - left.bytes + 512 * Math.max(room.entries - left.entries, 0);
       const isDue = counted + grown > limit || now - countedAt >= countMilliseconds;
@@ -121,12 +121,12 @@ export function watchLayer(upper: string, limit: number, signal: AbortSignal): W
   };
 }
 
-/** Bytes counted for an entry in addition to its content: its header's size in a layer's archive. Empty files count too. */
+/** The bytes that count for each entry in addition to its content: the size of its header in a layer's archive. */
 const entryBytes = 512;
 
 /**
  * Returns the size that a layer's limit is compared with: the disk space of its files, and 512 bytes for each entry. Stops
- * counting past `enough`. Rejects once the signal is aborted.
+ * counting above `enough`. Rejects once the signal is aborted.
  */
 export async function countedSize(upper: string, enough: number, signal?: AbortSignal): Promise<number> {
   const pace = createPace(signal);
@@ -161,7 +161,7 @@ function freeRoom(directory: string): { bytes: number; entries: number } {
   return { bytes: bfree * bsize, entries: ffree };
 }
 
-/** An entry whose path is too long for lstat(2) could hide any size. */
+/** Calls lstat(2). An entry whose path is too long for it could have any size. */
 function statsOf(path: string): Stats | "gone" | "out of reach" {
   try {
     return lstatSync(path);

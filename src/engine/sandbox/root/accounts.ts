@@ -7,7 +7,7 @@ interface Account {
   uid: number;
   gid: number;
   additionalGids: number[];
-  /** `HOME` of a process without one in its environment. */
+  /** The value of `HOME` for a process without one in its environment. */
   home: string;
 }
 
@@ -18,7 +18,7 @@ interface Account {
  */
 export type ResolveAccount = (uid: number, gid: number | undefined) => Account;
 
-/** Reads the tables now, before a command can replace them. */
+/** Reads the image's tables now, before a command can replace them. */
 export function readAccounts(root: string): ResolveAccount {
   for (const path of ["/etc/passwd", "/etc/group"]) requireReadable(root, path);
   const users = readTable(root, "/etc/passwd");
@@ -44,7 +44,7 @@ function requireReadable(root: string, path: string): void {
 /** Linux's maximum for a process (NGROUPS_MAX). */
 const maxGroups = 65_536;
 
-/** Leaves out invalid group ids, such as negative ones: no process could start with them. */
+/** Returns the groups of a user, without invalid IDs, such as negative ones: no process could start with them. */
 function groupsOf(name: string, groups: string): Iterable<number> {
   if (name === "") return [];
   return accountRows(groups)
@@ -71,10 +71,10 @@ export function accountNames(root: string, locate?: Locate) {
   };
 }
 
-/** The limit in bytes: an image's file must not fill this process's memory. */
+/** The maximum size of a table: an image's file must not fill this process's memory. */
 const maxTableBytes = 16 * 1024 * 1024;
 
-/** Returns "" if there is no such file, or if the image's links lead nowhere. */
+/** Reads a table; returns "" if the file does not exist. */
 function readTable(root: string, path: string, locate?: Locate): string {
   const found = find(root, path, locate);
   if (!found?.stats?.isFile() || found.stats.size > maxTableBytes) return "";

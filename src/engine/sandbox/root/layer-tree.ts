@@ -3,7 +3,7 @@ import type { ImageTree } from "../../../image/copy-sources.ts";
 import { namesOf } from "../../../paths/path-resolution.ts";
 import { type EntryType, entryType, joinPath, listDirectory, type Path, pathKey } from "../../system/path.ts";
 import { isOpaque, isWhiteout } from "../../system/xattrs.ts";
-import { lookUp } from "./root-path.ts";
+import { lstatIfExists } from "./root-path.ts";
 
 /** A file or directory of one layer. */
 interface LayerPart {
@@ -21,9 +21,9 @@ export interface MergedEntry extends LayerPart {
   type: EntryType;
 }
 
-/** The number of directories that a tree remembers: enough for what a build copies into. */
-const maxRemembered = 1000;
-/** The number of entries of a directory up to which its list is remembered. */
+/** The maximum number of entered directories that a tree keeps: enough for the directories into which a build copies. */
+const maxEntered = 1000;
+/** The maximum number of entries of a directory whose list is kept. */
 const maxListed = 10_000;
 
 /**
@@ -44,14 +44,14 @@ export class LayerTree {
   #free: number;
 
   /**
-   * `memory`: the tree remembers directories, as all of its layers are complete. `below` is the tree without the uppermost layer, if
-   * there is one: of what that has entered, only the uppermost layer is looked at.
+   * @param cache set if the tree keeps entered directories, as all of its layers are complete. `below` is the tree without the uppermost
+   * layer, if there is one: only the uppermost layer is read for directories that were entered there.
    */
-  constructor(layers: MergedDirectory, inUserNamespace: boolean, memory?: { below: LayerTree | undefined }) {
+  constructor(layers: MergedDirectory, inUserNamespace: boolean, cache?: { below: LayerTree | undefined }) {
     this.root = layers;
     this.#inUserNamespace = inUserNamespace;
-    this.#free = memory === undefined ? 0 : maxRemembered;
-    this.#below = memory?.below;
+    this.#free = cache === undefined ? 0 : maxEntered;
+    this.#below = cache?.below;
     if (this.#below !== undefined) this.#rests.set(layers, this.#below.root);
   }
 
@@ -72,7 +72,7 @@ export class LayerTree {
     }
     for (const { layer, path } of directory) {
       const below = joinPath(path, name);
-      const stats = lookUp(below);
+      const stats = lstatIfExists(below);
       if (stats !== undefined) return isWhiteout(stats) ? undefined : { layer, path: below, stats };
     }
     return undefined;
@@ -81,8 +81,8 @@ export class LayerTree {
   /** Returns the directory `name` in `directory`; empty if there is none. */
   enter(directory: MergedDirectory, name: Path): MergedDirectory {
     return (
-      this.#recall(directory, name) ??
-      this.#remember(directory, name, this.#merge(directory, directory, name))
+      this.#findEntered(directory, name) ??
+      this.#addEntered(directory, name, this.#merge(directory, directory, name))
     );
   }
 
@@ -92,8 +92,8 @@ export class LayerTree {
   }
 
   /**
-   * Returns the entries of a directory that was listed before, in this tree or in one of fewer layers. They are taken from that
-   * one: a build goes on from its newest layer.
+   * Returns the entries of a directory that was listed before, in this tree or in one of fewer layers. That tree gives up its list,
+   * since a build continues from its newest layer.
    */
   #takeList(directory: MergedDirectory): Map<string, MergedEntry> | undefined {
     const known = this.#lists.get(directory);
@@ -106,18 +106,18 @@ export class LayerTree {
   }
 
   /** Returns a directory that was entered before, in this tree or in one of fewer layers. */
-  #recall(directory: MergedDirectory, name: Path): MergedDirectory | undefined {
+  #findEntered(directory: MergedDirectory, name: Path): MergedDirectory | undefined {
     const known = this.#entered.get(directory)?.get(pathKey(name));
     if (known !== undefined) return known;
     const rest = this.#rests.get(directory);
     if (rest === undefined || this.#below === undefined) return undefined;
-    const lower = this.#below.#recall(rest, name);
+    const lower = this.#below.#findEntered(rest, name);
     if (lower === undefined) return undefined;
     const above = directory.slice(0, directory.length - rest.length);
-    return this.#remember(directory, name, this.#merge(directory, above, name, lower));
+    return this.#addEntered(directory, name, this.#merge(directory, above, name, lower));
   }
 
-  #remember(directory: MergedDirectory, name: Path, found: MergedDirectory): MergedDirectory {
+  #addEntered(directory: MergedDirectory, name: Path, found: MergedDirectory): MergedDirectory {
     if (this.#free > 0) {
       this.#free--;
       this.#entered.getOrInsertComputed(directory, () => new Map()).set(pathKey(name), found);
@@ -135,7 +135,7 @@ export class LayerTree {
     const merged: LayerPart[] = [];
     for (const { layer, path } of parts) {
       const below = joinPath(path, name);
-      const stats = lookUp(below);
+      const stats = lstatIfExists(below);
       if (stats === undefined) continue;
       if (!stats.isDirectory()) return merged;
       merged.push({ layer, path: below });
@@ -165,7 +165,7 @@ export function imageTreeOf(tree: LayerTree): ImageTree {
   };
 }
 
-/** Adds what further layers have in a directory to the entries of those below them. */
+/** Adds a directory's entries in further layers to those of the layers below. */
 function addLists(entries: Map<string, MergedEntry>, parts: MergedDirectory): Map<string, MergedEntry> {
   for (const { layer, path } of parts.toReversed())
     for (const { name, type } of listDirectory(path)) {
@@ -176,7 +176,7 @@ function addLists(entries: Map<string, MergedEntry>, parts: MergedDirectory): Ma
   return entries;
 }
 
-/** False for whiteouts, which overlayfs stores as devices. */
+/** Returns false for whiteouts, which overlayfs stores as devices. */
 function isVisible({ type, path }: MergedEntry): boolean {
   return type !== "other" || !isWhiteout(lstatSync(path));
 }

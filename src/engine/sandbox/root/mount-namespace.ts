@@ -10,7 +10,7 @@ import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
 import { findWrongProgram } from "../../system/program-trials.ts";
-import { dyingWithParent, findProgram, helperEnvironment } from "../../system/programs.ts";
+import { findProgram, helperEnvironment, killedWithParent } from "../../system/programs.ts";
 import { mountableViews } from "../../system/user-namespace.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
@@ -107,7 +107,7 @@ export function startNamespace(
   findProgram("mount", environment);
   const { runtime, entries, descriptor, terminal } = options;
   const toEnter = entries === undefined ? [] : [...entries, "--"];
-  const command = dyingWithParent([...enterCommand(environment, options), "sh", ...toEnter], environment);
+  const command = killedWithParent([...enterCommand(environment, options), "sh", ...toEnter], environment);
   const place = {
     workingDirectory: layout.layers,
     environment: helperEnvironment(environment),

@@ -7,7 +7,7 @@ import { resolveInRoot } from "./root-path.ts";
 /** Directories that the sandbox mounts its own file systems on, which hide the image's content there. */
 export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
 
-/** Returns whether a command left the file system unchanged. */
+/** Returns true if a command has left the file system unchanged. */
 export function isUnchanged(upper: string): boolean {
   return readdirSync(upper).length === 0;
 }
@@ -44,7 +44,7 @@ export function provideMountPoint(
   type: "file" | "directory",
   mode: number,
 ): void {
-  noteMade(place, path, () => makeMountPoint(place.root, path, type, mode));
+  recordMade(place, path, () => makeMountPoint(place.root, path, type, mode));
 }
 
 /** Makes a mount point like `provideMountPoint`, in a tree that is discarded afterwards. */
@@ -79,7 +79,7 @@ function makeParent(root: string, mount: string): string {
 /** Removes what `provideMountPoints` made, unless the command has used it. */
 export function removeMountPoints(upper: string, { made }: MountPoints): void {
   for (const [path, before] of [...made].reverse()) {
-    const stats = lookUp(upper, path);
+    const stats = lstatBelow(upper, path);
     if (stats === undefined || !hasSameOwnerAndMode(stats, before)) continue;
     const isUnused = stats.isDirectory() ? readdirSync(join(upper, path)).length === 0 : stats.size === 0;
     if (isUnused) rmSync(join(upper, path), { recursive: true });
@@ -93,18 +93,18 @@ export interface MountPlace {
   made: Map<string, Stats>;
 }
 
-/** Only needed for what is not a directory: the skeleton layer has the directories that an image lacks. */
+/** Makes a directory where the image has another file. The skeleton layer has the directories that an image lacks. */
 function provideDirectory(place: MountPlace, path: string): void {
   const stats = lstatSync(join(place.root, path), { throwIfNoEntry: false });
   if (stats?.isDirectory()) return;
-  noteMade(place, path, () => {
+  recordMade(place, path, () => {
     if (stats !== undefined) remove(place, path);
     makeDirectory(join(place.root, path));
   });
 }
 
 /**
- * The skeleton has these files too, but a link of the image (`/etc/resolv.conf` of a machine with systemd-resolved) can lead to a
+ * Provides a file to mount on, and returns its path. The skeleton has these files too, but a link of the image (`/etc/resolv.conf` of a machine with systemd-resolved) can lead to a
  * missing file. A link to `/proc/net/pnp` or `/dev/null` is replaced: the image's content there is hidden.
  */
 function provideFile(place: MountPlace, path: string): string {
@@ -121,40 +121,40 @@ function provideFile(place: MountPlace, path: string): string {
     throw new BoughError(`the sandbox cannot mount ${path}: there is a directory in the image`);
   }
   if (found.stats !== undefined && !isLost) return found.inside;
-  noteMade(place, found.inside, () => {
+  recordMade(place, found.inside, () => {
     if (isLost) remove(place, found.inside);
     makeMountPoint(root, found.inside, "file", 0o644);
   });
   return found.inside;
 }
 
-/** Returns whether a path without links leads to or below one of `directories`. */
+/** Returns true if a path without links is one of `directories`, or below one. */
 function isBelow(path: string, directories: readonly string[]): boolean {
   return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
 /** Hides an entry of the image's layers while the command runs. Throws for a staged one, which would be lost. */
 function remove({ root, upper }: MountPlace, path: string): void {
-  if (lookUp(upper, path.slice(1)) !== undefined) {
+  if (lstatBelow(upper, path.slice(1)) !== undefined) {
     throw new BoughError(`cannot put a file at ${path}: the sandbox mounts its own file there`);
   }
   rmSync(join(root, path));
 }
 
 /** Records what `make` adds to the upper directory along `path`. */
-function noteMade({ upper, made }: MountPlace, path: string, make: () => void): void {
+function recordMade({ upper, made }: MountPlace, path: string, make: () => void): void {
   const components = path.split("/").slice(1);
   const prefixes = components.map((_, index) => components.slice(0, index + 1).join("/"));
-  const added = prefixes.filter((prefix) => lookUp(upper, prefix) === undefined);
+  const added = prefixes.filter((prefix) => lstatBelow(upper, prefix) === undefined);
   make();
   for (const prefix of added) {
-    const stats = lookUp(upper, prefix);
+    const stats = lstatBelow(upper, prefix);
     if (stats !== undefined) made.set(prefix, stats);
   }
 }
 
-/** Follows no links: a command may have replaced a directory by a link to this machine's own files. */
-function lookUp(upper: string, path: string): Stats | undefined {
+/** Calls lstat(2) without following links on the way: a command may have replaced a directory by a link to this machine's own files. */
+function lstatBelow(upper: string, path: string): Stats | undefined {
   let reached = upper;
   let stats: Stats | undefined;
   for (const component of path.split("/")) {

@@ -4,16 +4,16 @@
  */
 export type NamespaceMount = { place: string } & (
   | { type: "overlay" | "tmpfs"; options: string }
-  /** `source`: a directory whose path contains no links. */
+  /** `source` is a directory whose path contains no links. */
   | { type: "bind"; source: string }
 );
 
-/** The last option of memory that is never swapped to a disk. It can be refused, as Linux may have been built without swap. */
+/** The last option of a tmpfs that is never swapped to a disk. Linux refuses it if it was built without swap. */
 export const noSwap = ",noswap";
 
 /**
- * Linux supports `noswap` from 6.4 on, and not in a user namespace (tmpfs(5)). It isn't tried elsewhere: each refusal is a line in
- * the machine's kernel log. `release`: that of `uname`.
+ * Linux supports `noswap` from 6.4 on, and not in a user namespace (tmpfs(5)). It isn't tried elsewhere, since each refusal is a
+ * line in the machine's kernel log. `release` is that of `uname`.
  */
 export function canForbidSwap(release: string, inUserNamespace: boolean): boolean {
   const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);

@@ -6,11 +6,11 @@ import { errorCode } from "../../../system-error.ts";
 
 /** The target of a path inside an image, with all links followed as the image itself would. */
 export interface ResolvedPath {
-  /** Absolute path on this machine, always below `root`. */
+  /** The absolute path on this machine, always below `root`. */
   path: string;
   /** The same path as seen in the image: `/` or `/a/b`. */
   inside: string;
-  /** `undefined`: nothing exists there. */
+  /** `undefined` if nothing exists there. */
   stats: Stats | undefined;
 }
 
@@ -19,7 +19,7 @@ export class UnreachablePathError extends BoughError {
   override readonly name = "UnreachablePathError";
 }
 
-/** Returns the path on this machine of a path below a root (as its names); `undefined` if its future content is unknown. */
+/** Returns the path on this machine for a path below a root, given as its names; `undefined` if its content is not known yet. */
 export type Locate = (names: readonly string[]) => string | undefined;
 
 /**
@@ -37,17 +37,21 @@ export function resolveInRoot(
   const { reached } = resolution;
   for (let name = resolution.next(); name !== undefined; name = resolution.next()) {
     const place = locate([...reached, name]);
-    const isLink = lookUp(place)?.isSymbolicLink() === true;
+    const isLink = lstatIfExists(place)?.isSymbolicLink() === true;
     if (isLink && (options.followLast || !resolution.isLast)) resolution.follow(readlinkSync(place ?? ""));
     else resolution.enter(name);
   }
   const place = locate(reached);
-  return { path: place ?? join(root, ...reached), inside: `/${reached.join("/")}`, stats: lookUp(place) };
+  return {
+    path: place ?? join(root, ...reached),
+    inside: `/${reached.join("/")}`,
+    stats: lstatIfExists(place),
+  };
 }
 
-/** The kernel follows no more in one look-up. */
+/** The maximum number of links that the kernel follows for one path. */
 const linuxMaxLinks = 40;
-/** Linux accepts paths of up to 4096 bytes. */
+/** The maximum number of names in a path, as Linux accepts paths of up to 4096 bytes. */
 const maxNames = 2048;
 
 /** Starts to resolve a path in an image. Throws UnreachablePathError for one that can't exist. */
@@ -60,12 +64,12 @@ export function resolutionInImage(path: string, options: { maxLinks?: number } =
 }
 
 /** Calls lstat(2). Returns `undefined` also for a path at which nothing can exist. */
-export function lookUp(path: string | Buffer | undefined): Stats | undefined {
+export function lstatIfExists(path: string | Buffer | undefined): Stats | undefined {
   if (path === undefined) return undefined;
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    // A file in place of a directory, or a name that is too long.
+    // There is a file in place of a directory, or a name is too long.
     if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
     throw error;
   }
@@ -80,7 +84,7 @@ export function lookUp(path: string | Buffer | undefined): Stats | undefined {
 export function resolveWorkingDirectory(root: string, path: string, locate?: Locate): string {
   const { inside } = resolveInRoot(root, path, { followLast: true, locate });
   requireDirectories(inside, path, locate ?? ((names) => join(root, ...names)));
-  // Shared memory starts empty, without links.
+  // `/dev/shm` is allowed, since it starts empty, without links.
   const [, covering] = /^\/(proc|dev(?!\/shm(?:\/|$)))\//.exec(inside) ?? [];
   if (covering === undefined) return inside;
   const through = inside === path ? "" : `, which leads to ${inside}`;
@@ -89,11 +93,11 @@ export function resolveWorkingDirectory(root: string, path: string, locate?: Loc
   });
 }
 
-/** Throws if a file is where a directory has to be: the runtime makes only missing ones. */
+/** Throws if a file is in place of a directory: the runtime only makes missing directories. */
 function requireDirectories(inside: string, path: string, locate: Locate): void {
   const names = inside.split("/").slice(1);
   for (let depth = 1; depth <= names.length; depth++) {
-    const stats = lookUp(locate(names.slice(0, depth)));
+    const stats = lstatIfExists(locate(names.slice(0, depth)));
     if (stats === undefined) return;
     if (!stats.isDirectory())
       throw new BoughError(

@@ -16,22 +16,22 @@ import {
   ownHierarchies,
   usableControllers,
 } from "../limits/controllers.ts";
-import { groupVersion, makeRoomBelow } from "../limits/own-groups.ts";
+import { groupVersion, moveProcessesBelow } from "../limits/own-groups.ts";
 import { grantedWith } from "../sandbox-process.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { invertedFilter } from "../seccomp.ts";
-import { Crun, type CrunFacts } from "./crun.ts";
-import { recallTrial, rememberTrial } from "./remembered-trial.ts";
+import { Crun, type CrunSettings } from "./crun.ts";
 import { findRunc } from "./runc.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 import type { TrialResult } from "./trial.ts";
+import { readTrial, recordTrial } from "./trial-record.ts";
 
-/** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
-type Wanted = ContainerRuntime["name"] | undefined;
+/** The value of `BOUGH_RUNTIME`; `undefined` for crun if it works, and else runc. */
+type WantedRuntime = ContainerRuntime["name"] | undefined;
 
 /** Chooses the runtime of commands: crun, which takes a third of runc's time, if it has passed a trial; else runc. */
 export class RuntimeChoice {
-  /** `signal`: that of the command which started the trial. */
+  /** The chosen runtime, and the signal of the command that started the trial. */
   #chosen: { runtime: Promise<ContainerRuntime>; signal: AbortSignal } | undefined;
 
   /**
@@ -43,7 +43,7 @@ export class RuntimeChoice {
     layers: SandboxRequest["layers"],
     options: { hasTerminal: boolean; ulimits?: ResourcesLimits["ulimits"]; signal: AbortSignal },
   ): Promise<ContainerRuntime> {
-    makeRoomBelow(ownHierarchies());
+    moveProcessesBelow(ownHierarchies());
     if (options.hasTerminal) return requireRunc(host.environment, "it does not pass on a terminal's size");
     if (areTooLow(options.ulimits))
       return requireRunc(host.environment, "the limits (--ulimit) are too low for it");
@@ -90,7 +90,7 @@ async function choose(
   const wanted = wantedRuntime(environment);
   if (wanted === "runc") return requireRunc(environment, "BOUGH_RUNTIME is runc");
   const found = findCrun(layout, environment, inUserNamespace);
-  const result = "problem" in found ? found : await prove(host, found, layers, signal);
+  const result = "problem" in found ? found : await tryCandidate(host, found, layers, signal);
   if (result instanceof Crun) return result;
   if (wanted === "crun")
     throw new BoughError(`BOUGH_RUNTIME is crun, which cannot be used: ${result.problem}`, {
@@ -113,28 +113,28 @@ function requireRunc(environment: Environment, reason: string): ContainerRuntime
 }
 
 /** Returns crun if it has passed its trial. */
-async function prove(
+async function tryCandidate(
   host: SandboxHost,
   { crun: found, key }: Candidate,
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<Crun | { problem: string }> {
-  const known = recallTrial(host.layout, key, host.clock.now());
+  const known = readTrial(host.layout, key, host.clock.now());
   if (known !== undefined && "problem" in known) return known;
   const crun = { ...found, copy: openSealedCopy(found.program) };
-  let isProven = false;
+  let hasPassed = false;
   try {
-    const result = known ?? (await tryAndRemember(host, { crun, key }, layers, signal));
-    isProven = "filter" in result;
+    const result = known ?? (await tryAndRecord(host, { crun, key }, layers, signal));
+    hasPassed = "filter" in result;
     return "filter" in result ? new Crun({ ...crun, filter: result.filter }) : result;
   } finally {
-    if (!isProven) new Crun({ ...crun, filter: undefined }).close();
+    if (!hasPassed) new Crun({ ...crun, filter: undefined }).close();
   }
 }
 
-async function tryAndRemember(
+async function tryAndRecord(
   host: SandboxHost,
-  { crun, key }: { crun: Omit<CrunFacts, "filter">; key: string },
+  { crun, key }: { crun: Omit<CrunSettings, "filter">; key: string },
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
@@ -142,11 +142,11 @@ async function tryAndRemember(
   const result = await tryCrun(host, crun, layers, signal);
   // The result of an aborted trial means nothing.
   signal.throwIfAborted();
-  rememberTrial(host.layout, key, result, host.clock.now());
+  recordTrial(host.layout, key, result, host.clock.now());
   return result;
 }
 
-export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted {
+export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): WantedRuntime {
   if (name === "") return undefined;
   if (name === "runc" || name === "crun") return name;
   throw new BoughError(`BOUGH_RUNTIME must be runc or crun, not ${JSON.stringify(name)}`);
@@ -154,8 +154,8 @@ export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted
 
 /** A crun that may be tried. */
 interface Candidate {
-  crun: Omit<CrunFacts, "filter" | "copy">;
-  /** The key of its trial's result: another program, kernel or set of control groups requires a new trial. */
+  crun: Omit<CrunSettings, "filter" | "copy">;
+  /** The key of its trial's result. Another program, kernel or set of control groups requires a new trial. */
   key: string;
 }
 
@@ -181,7 +181,7 @@ export function findCrun(
   return { crun, key };
 }
 
-/** Returns whether this process can make control groups that keep devices from a command. */
+/** Returns true if this process can make control groups that keep devices from a command. */
 export function canRestrictDevices(): boolean {
   return groupProblem(ownHierarchies(), {}, false) === undefined;
 }

@@ -1,22 +1,22 @@
 import { closeSync } from "node:fs";
 import { join } from "node:path";
-import { startPipedHelper } from "../../../programs/helper.ts";
+import { type SpawnSettings, startPipedHelper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
 import { recordContainer } from "../containers.ts";
 import { ownHierarchies } from "../limits/controllers.ts";
 import { makeGroups } from "../limits/own-groups.ts";
 import { openDevices } from "../sandbox-config.ts";
 import { invertedFilter } from "../seccomp.ts";
-import { type ContainerRuntime, logTo, type RuntimePlace } from "./runtime.ts";
+import { type ContainerRuntime, logArguments } from "./runtime.ts";
 
-/** What is known about this machine's crun. */
-export interface CrunFacts {
+/** This machine's crun, and how it is started. */
+export interface CrunSettings {
   program: string;
-  /** See `openSealedCopy`; `undefined`: there is none, and crun itself hides its program from each container. */
+  /** The descriptor of a sealed copy; see `openSealedCopy`. `undefined` if there is none: then crun itself hides its program from each container. */
   copy: number | undefined;
   /**
-   * The directory of its state in each sandbox's mount namespace: in memory, as the configuration is in it, and so the command's
-   * secrets.
+   * The directory of its state in each sandbox's mount namespace. It is in memory, since it contains the configuration, and so the
+   * command's secrets.
    */
   state: string;
   /**
@@ -28,7 +28,7 @@ export interface CrunFacts {
   onlyCreates?: boolean;
 }
 
-/** The descriptor by which crun inherits its copy: other programs have 3 and 4. */
+/** The descriptor by which crun inherits its copy. Descriptors 3 and 4 are for other programs. */
 const copyDescriptor = 5;
 
 /** A filter for crun beside a compiled one, since it requires one. If crun applied it, no command could do anything. */
@@ -41,22 +41,22 @@ const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
 export class Crun implements ContainerRuntime {
   readonly name = "crun";
   readonly makesGroups = false;
-  readonly #facts: CrunFacts;
+  readonly #settings: CrunSettings;
 
-  constructor(facts: CrunFacts) {
-    this.#facts = facts;
+  constructor(settings: CrunSettings) {
+    this.#settings = settings;
   }
 
   get onlyCreates() {
-    return this.#facts.onlyCreates === true;
+    return this.#settings.onlyCreates === true;
   }
 
   get memory() {
-    return this.#facts.state;
+    return this.#settings.state;
   }
 
   get mounts() {
-    return [{ type: "tmpfs", options: "mode=0700,size=64m", place: this.#facts.state } as const];
+    return [{ type: "tmpfs", options: "mode=0700,size=64m", place: this.#settings.state } as const];
   }
 
   prepare({ layout, inUserNamespace }: { layout: Layout; inUserNamespace: boolean }, id: string) {
@@ -76,12 +76,12 @@ export class Crun implements ContainerRuntime {
   }
 
   /**
-   * It inherits the command's standard streams: pipes that the command can open by name. Without a copy, crun hides its own program
+   * Starts crun, which passes its standard streams on to the command: pipes that the command can open by name. Without a copy, crun hides its own program
    * from the container by a temporary file in the directory of a variable. Its default is `/tmp`, where the file would stay if crun
    * were killed.
    */
-  launch(command: readonly string[], { descriptors = [], environment, ...place }: RuntimePlace) {
-    const { copy, state } = this.#facts;
+  launch(command: readonly string[], { descriptors = [], environment, ...place }: SpawnSettings) {
+    const { copy, state } = this.#settings;
     return startPipedHelper(command, {
       ...place,
       environment: { ...environment, ...(copy === undefined ? { _LIBCONTAINER_STATEDIR: state } : {}) },
@@ -90,7 +90,7 @@ export class Crun implements ContainerRuntime {
   }
 
   filter(architecture: string, capabilities: readonly string[]) {
-    const { filter } = this.#facts;
+    const { filter } = this.#settings;
     return filter === undefined
       ? { seccomp: invertedFilter(architecture, capabilities) }
       : { seccomp: refuseAll, annotations: { "run.oci.seccomp_bpf_data": filter } };
@@ -100,12 +100,12 @@ export class Crun implements ContainerRuntime {
 
   /** Call it when all its processes have ended. */
   close(): void {
-    if (this.#facts.copy !== undefined) closeSync(this.#facts.copy);
+    if (this.#settings.copy !== undefined) closeSync(this.#settings.copy);
   }
 
   #program(log: string): string[] {
-    const { program, copy, state } = this.#facts;
+    const { program, copy, state } = this.#settings;
     const path = copy === undefined ? program : `/proc/self/fd/${copyDescriptor}`;
-    return [path, "--root", state, "--cgroup-manager", "disabled", ...logTo(log)];
+    return [path, "--root", state, "--cgroup-manager", "disabled", ...logArguments(log)];
   }
 }

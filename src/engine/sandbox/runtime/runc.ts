@@ -4,7 +4,7 @@ import type { Environment } from "../../../home-directory.ts";
 import { startHelper } from "../../../programs/helper.ts";
 import { findProgram } from "../../system/programs.ts";
 import { seccompFilter } from "../seccomp.ts";
-import { type ContainerRuntime, logTo } from "./runtime.ts";
+import { type ContainerRuntime, logArguments } from "./runtime.ts";
 
 export function findRunc(environment: Environment): ContainerRuntime {
   const program = findProgram("runc", environment);
@@ -21,7 +21,7 @@ export function findRunc(environment: Environment): ContainerRuntime {
         program,
         "--root",
         layout.containers,
-        ...logTo(join(directory, "log")),
+        ...logArguments(join(directory, "log")),
         "run",
         "--keep",
         ...files,
@@ -30,7 +30,7 @@ export function findRunc(environment: Environment): ContainerRuntime {
     },
     exec(layout, { id, log, process, pid }) {
       const files = ["--process", process, "--pid-file", pid];
-      return [program, "--root", layout.containers, ...logTo(log), "exec", ...files, id];
+      return [program, "--root", layout.containers, ...logArguments(log), "exec", ...files, id];
     },
     launch: startHelper,
     filter: (architecture, capabilities) => ({ seccomp: seccompFilter(architecture, capabilities) }),
@@ -52,7 +52,7 @@ function readSetting(): number {
   try {
     return Number(readFileSync("/proc/sys/vm/memfd_noexec", "utf8"));
   } catch {
-    // An older kernel.
+    // An older kernel does not have the setting.
     return 0;
   }
 }

@@ -5,7 +5,7 @@ import { messageOf } from "../../../errors.ts";
 import { ProcessInput } from "../process-input.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import { Crun, type CrunFacts } from "./crun.ts";
+import { Crun, type CrunSettings } from "./crun.ts";
 
 /** The system call filter as crun has compiled it, or why crun can't be used. */
 export type TrialResult = { filter: string } | { problem: string };
@@ -15,7 +15,7 @@ const maxTrialSeconds = 20;
 /** Makes a container on an image's layers, and keeps nothing of it. Rejects only if the signal is aborted. */
 export async function tryCrun(
   host: SandboxHost,
-  crun: Omit<CrunFacts, "filter">,
+  crun: Omit<CrunSettings, "filter">,
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {

@@ -1,46 +1,46 @@
-/** Results of trials. Apart from the trial itself, which loads all that runs a command. */
+/** Recorded results of trials. The trial itself is a module of its own, since it loads everything that runs a command. */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { requireOwnFile } from "../../../own-path.ts";
 import type { Layout } from "../../layout.ts";
 import type { TrialResult } from "./trial.ts";
 
-interface Remembered {
+interface TrialRecord {
   key: string;
   at: number;
   result: TrialResult;
 }
 
-/** Milliseconds. A crun that has failed is tried again after a day: something else may have been the cause. */
-const maxAgeOfFailure = 24 * 60 * 60 * 1000;
+/** A crun that has failed is tried again after a day, since something else may have been the cause. */
+const maxFailureAgeMilliseconds = 24 * 60 * 60 * 1000;
 
 /** Returns the result of the last trial; `undefined` if it no longer applies. */
-export function recallTrial(
+export function readTrial(
   layout: Pick<Layout, "runtimeTrial">,
   key: string,
   now: number,
 ): TrialResult | undefined {
-  const remembered = read(layout.runtimeTrial);
-  if (remembered?.key !== key) return undefined;
-  const hasAged = "problem" in remembered.result && Math.abs(now - remembered.at) > maxAgeOfFailure;
-  return hasAged ? undefined : remembered.result;
+  const record = read(layout.runtimeTrial);
+  if (record?.key !== key) return undefined;
+  const isOutdated = "problem" in record.result && Math.abs(now - record.at) > maxFailureAgeMilliseconds;
+  return isOutdated ? undefined : record.result;
 }
 
-export function rememberTrial(layout: Layout, key: string, result: TrialResult, now: number): void {
+export function recordTrial(layout: Layout, key: string, result: TrialResult, now: number): void {
   const draft = join(layout.scratch, crypto.randomUUID());
-  const remembered: Remembered = { key, at: now, result };
+  const record: TrialRecord = { key, at: now, result };
   try {
-    writeFileSync(draft, JSON.stringify(remembered), { mode: 0o600 });
+    writeFileSync(draft, JSON.stringify(record), { mode: 0o600 });
     renameSync(draft, layout.runtimeTrial);
   } catch {
     // The disk is full, for example. The next engine tries again.
   }
 }
 
-function read(path: string): Remembered | undefined {
+function read(path: string): TrialRecord | undefined {
   requireOwnFile(path);
   try {
-    const { key, at, result } = JSON.parse(readFileSync(path, "utf8")) as Partial<Remembered>;
+    const { key, at, result } = JSON.parse(readFileSync(path, "utf8")) as Partial<TrialRecord>;
     if (typeof key !== "string" || typeof at !== "number" || !isResult(result)) return undefined;
     return { key, at, result };
   } catch {
