@@ -11,14 +11,14 @@ import { mistypedStages } from "./graph/stage-references.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
 import type { BuildJob, RunningBuild, ServiceBuild, SharedBuildState, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/mount-support.ts";
-import { FailedStepError } from "./operations/failed-step.ts";
 import {
   detectEviction,
+  EvictedImageError,
   forgetImage,
-  isImageMissing,
-  MissingImageError,
+  isImageEvicted,
   retryAfterEviction,
-} from "./operations/missing-image.ts";
+} from "./operations/evicted-image.ts";
+import { FailedStepError } from "./operations/failed-step.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
 import { countEvents } from "./stages/step-record.ts";
@@ -63,8 +63,8 @@ export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
       await requireLayers(target.stage.layer, target.job);
       for (const { layer } of target.scanTargets) {
         await requireLayers(layer, target.job);
-        if (layer.cached && (await isImageMissing(layer, target.job.services)))
-          throw new MissingImageError(layer);
+        if (layer.cached && (await isImageEvicted(layer, target.job.services)))
+          throw new EvictedImageError(layer);
       }
       await build.confirmKey?.();
       await tagTarget(target, running);
@@ -84,8 +84,8 @@ export async function runBuild(build: ServiceBuild): Promise<BuildResult> {
       }));
       return { image, tags, session, steps, uploaded, missing, seconds, exported: [] };
     } catch (error) {
-      // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
-      if (!(error instanceof MissingImageError)) throw error;
+      // Each round forgets one image, and an image is forgotten `maxLosses` times at most, so the loop ends.
+      if (!(error instanceof EvictedImageError)) throw error;
       forgetImage(error, losses, running);
       sharedState.renew(shared);
     }
@@ -151,28 +151,28 @@ async function configureTarget({ stage: built, ...rest }: BuiltTarget): Promise<
   return { ...rest, stage: { ...stage, layer } };
 }
 
-/** Throws a MissingImageError for a result that was found in a cache if that has lost one of its layers: its steps are run. */
+/** Throws an EvictedImageError for a result from a cache that has lost one of its layers: the build then runs its steps. */
 async function requireLayers(layer: BuiltTarget["stage"]["layer"], job: BuildJob): Promise<void> {
   const { service, supports, remoteBases } = job.services;
-  // A service elsewhere fetches layers only for builds with such a cache. It would be a request of each cached build.
+  // A remote service fetches layers only for builds with such a cache, so other cached builds save this request.
   if (remoteBases?.isOnlyPushed === true) return;
   if (!layer.cached || !(supports.isInThisProcess || remoteBases !== undefined)) return;
   if (!(await supports.remoteLayers())) return;
   const isThere = await detectEviction(layer, job.services, () => service.probeImage(layer.image));
-  if (!isThere) throw new MissingImageError(layer);
+  if (!isThere) throw new EvictedImageError(layer);
 }
 
 async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBuild): Promise<void> {
   job.services.signal.throwIfAborted();
   const { layer } = stage;
   // If everything came from the cache, no request has shown yet that the image still exists.
-  if (asked.tags.length === 0 && layer.cached && (await isImageMissing(layer, job.services)))
-    throw new MissingImageError(layer);
+  if (asked.tags.length === 0 && layer.cached && (await isImageEvicted(layer, job.services)))
+    throw new EvictedImageError(layer);
   for (const tag of asked.tags) {
     await retryAfterEviction({ layer, staged: new Map() }, job, () =>
       job.services.service.tagImage(layer.image, tag),
     );
-    // It only helps later builds.
+    // The record only helps later builds, so a full disk is no failure.
     unlessStateDiskFull(
       () => rememberTag(tag, layer.image, job.services.store),
       () => undefined,
@@ -182,8 +182,8 @@ async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBu
 }
 
 /**
- * Returns the bytes that the layer of each step adds to its image. Empty if the service can't be asked. If nobody has asked for them,
- * they are for the history only, which knows those of earlier builds: it costs no request, and a cached build nothing.
+ * Returns the bytes that the layer of each step adds to its image; empty if the service does not report them. Unless the user asked
+ * for them, they are only for the history: then they are measured only where that takes no request, and not for a cached build.
  */
 async function measureLayers(
   steps: readonly StepRecord[],

@@ -66,7 +66,7 @@ export type StepEvent =
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }
   | { type: "forgotten-files"; files: number }
   | { type: "spawned"; operation: string; title: string }
-  /** An operation of an earlier build, which ended before its operation did. */
+  /** The build continues to follow an operation that an earlier build has left behind. */
   | { type: "resumed"; operation: string; title: string }
   /** `isRest`: the chunk did not arrive while the command ran; it is the rest that the operation's record has. */
   | { type: "output"; chunk: OutputChunk; isRest?: true }
@@ -74,7 +74,7 @@ export type StepEvent =
   | { type: "cancelling"; operation: string; abandoned?: true }
   | { type: "cancelled"; operation: string; confirmed: boolean };
 
-/** The parts of an instruction that are shown. */
+/** The parts of an instruction that events show. */
 export interface ShownInstruction {
   name: Instruction["name"];
   line: number;
@@ -114,13 +114,13 @@ interface Warning {
   rule?: string;
   message: Message;
   line: number | undefined;
-  /** Set if the image lacks files for this reason, which Docker's has: their name. */
+  /** The files that the image lacks for this reason, although Docker's has them. */
   leavesOut?: string;
   /** The instruction that a build without `--docker` skips. */
   skipped?: string;
 }
 
-/** A warning without a place is about the command line, or about a line that is not an instruction. */
+/** The place of an event that belongs to no instruction. */
 interface NoPlace {
   stage?: undefined;
   step?: undefined;
@@ -162,7 +162,7 @@ export class AbandonedError extends BoughError {
   }
 }
 
-/** Returns the field for a step's last events that says whether the step ends because another stage has failed. */
+/** Returns `abandoned` for the last events of a step that ends because another stage has failed. */
 export function abandonmentOf({ aborted, reason }: AbortSignal): { abandoned?: true } {
   return aborted && reason instanceof AbandonedError ? { abandoned: true } : {};
 }

@@ -74,7 +74,7 @@ export interface SharedWork {
   slots: Semaphore;
 }
 
-/** What was asked for: the command line and the Dockerfile. Nothing in it changes during a build. */
+/** The request for a build: the command line and the Dockerfile. Nothing in it changes during a build. */
 export interface AskedBuild {
   readonly dialect: Dialect;
   readonly dockerfile: Dockerfile;
@@ -82,7 +82,7 @@ export interface AskedBuild {
   readonly target: string | undefined;
   /** `--build-context`. */
   readonly contexts: NamedContexts;
-  /** Images that other builds have made for several platforms, by the one of them that `contexts` names. None: it is the only one. */
+  /** Images that other builds have made for several platforms, by the one of them that `contexts` names. An empty list: the image is the only one. */
   readonly linked?: ReadonlyMap<string, readonly PlatformImage[]> | undefined;
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   readonly session: string;
@@ -118,7 +118,7 @@ export interface AskedBuild {
   readonly commands: CommandOptions;
 }
 
-/** What holds for each RUN. */
+/** Options that apply to each RUN. */
 interface CommandOptions {
   readonly timeoutSeconds: number;
   /** The network of each RUN without a `--network`. */
@@ -136,7 +136,7 @@ export type Decompress = (
   name: string,
 ) => AsyncGenerator<Uint8Array>;
 
-/** The service, and what a build uses of this machine. */
+/** The service, and the parts of this machine that a build uses. */
 export interface BuildServices {
   service: ImageService;
   supports: ServiceSupport;
@@ -155,7 +155,7 @@ export interface BuildServices {
   /** Fetches for `ADD <url>`; requests to the service never use it. */
   fetchUrl: Fetch;
   git: GitProgram;
-  /** Opens `docker://HOST/NAME`, to ask what a tag means now. */
+  /** Opens `docker://HOST/NAME`, to resolve a tag to its current digest. */
   openRegistry(address: string): Promise<Pick<BlobSource, "getManifest" | "findDigest" | "openBlob">>;
   clock: Clock;
   signal: AbortSignal;
@@ -193,11 +193,11 @@ export interface ServiceBuild {
   sharedState?: SharedBuildState | undefined;
 }
 
-/** What builds of one process share that run at the same time. */
+/** The state that concurrent builds of one process share. */
 export interface SharedBuildState {
   /** The work under way. */
   work: SharedWork;
-  /** Starts it again without what it has kept: a build has lost an image, which no other may take from it. */
+  /** Replaces `work`: the service has evicted an image, which no build may take from the old one. */
   renew(stale: SharedWork): void;
 }
 
@@ -221,7 +221,7 @@ export interface BuildJob {
   eagerUploads: EagerUploads;
   /** The titles of all instructions of the Dockerfile that make a layer. */
   layerTitles: () => readonly string[];
-  /** `undefined` if nothing depends on them. */
+  /** `undefined` if no instruction depends on the platform. */
   platforms: BuildPlatforms | undefined;
   /** Bound to the step. */
   emit: EmitInStep;
@@ -238,7 +238,7 @@ export function jobUsing(layers: readonly (EvictableImage | undefined)[], build:
 }
 
 /** Returns the job of a step whose files come from a named context instead of the build context. */
-export async function inDirectory(build: BuildJob, directory: DirectoryContext): Promise<BuildJob> {
+export async function withSourceDirectory(build: BuildJob, directory: DirectoryContext): Promise<BuildJob> {
   const { inputs } = build;
   const { name } = directory;
   const { signal } = build.services;
@@ -262,7 +262,7 @@ export interface RemoteBases {
   /**
    * @param url `docker://HOST/NAME:TAG` or `docker://HOST/NAME@DIGEST`
    * @param platform set for another one than the service's own
-   * @returns its UUID; `undefined` if the image can't be declared: an import says why
+   * @returns the image's UUID; `undefined` if it can't be declared: an import then reports why
    */
   declare(url: string, tag: string | undefined, platform: string | undefined): Promise<string | undefined>;
 }
@@ -270,8 +270,8 @@ export interface RemoteBases {
 /** The images of docker's daemon. */
 export interface DaemonImages {
   /**
-   * True in the place of docker's builder: a name means the daemon's image, else the registry's. Otherwise it means that of bough's own
-   * store first.
+   * True where bough replaces docker's builder: a name means the daemon's image, else the registry's. Otherwise bough's own store comes
+   * first.
    */
   decides: boolean;
   find(reference: string, platform: Platform): Promise<DaemonImage | undefined>;
@@ -282,12 +282,12 @@ export interface DaemonImage {
   id: string;
   /** `NAME@DIGEST` in the registries that have it. */
   repoDigests: readonly string[];
-  /** Writes it as an archive, until that is disposed of. */
+  /** Writes the image as an archive, which exists until it is disposed of. */
   save(): Promise<{ url: string } & Disposable>;
 }
 
 /** The contents of cache mounts that are kept outside the service. */
 export interface CarriedCaches {
-  /** Notes that a command uses a cache. Returns where its contents are kept, for a service that has no such cache. */
+  /** Records that a command uses a cache mount. Returns where its contents are kept, for a service that has no such cache. */
   use(cache: CacheIdentity): CacheContents | undefined;
 }

@@ -51,7 +51,7 @@ export function titleOf({ name, title, heredocs }: Pick<Instruction, "name" | "t
   return visible(maskSecrets(`${title}${body}`.replaceAll("\t", " ")));
 }
 
-/** Thrown if what a COPY, ADD or WORKDIR has staged can't be put in place: the error belongs to that line, not to the RUN. */
+/** Thrown if a staged file can't be put in place. The error belongs to the COPY, ADD or WORKDIR that staged it, not to the RUN. */
 export class PlacementError extends BoughError {
   override readonly name = "PlacementError";
   /** The instruction's line; `undefined` if it can't be determined. */

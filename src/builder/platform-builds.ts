@@ -60,7 +60,7 @@ interface PlatformBuild {
   build: ServiceBuild;
 }
 
-/** Gives each platform's steps and stages numbers and names of their own, for whoever shows them. */
+/** Returns a function that gives a platform's steps and stages numbers and names of their own, for displays. */
 function shiftPlaces({ asked: { dockerfile } }: ServiceBuild, platform: Platform, at: number) {
   const { instructions, stages } = dockerfile;
   const prefix = formatPlatform(platform);
@@ -94,7 +94,7 @@ function emitFor(
     }
     const shifted: BuildEvent = { ...event, ...shift(event) };
     if (shifted.type === "step") {
-      // Also of a Dockerfile with one stage: a line must say which platform it is about.
+      // Even with a single stage, a line must name its platform.
       const { inStage = { step: event.step, steps: shifted.steps }, counted } = shifted;
       const label = `${formatPlatform(platform)} ${counted?.label}`.trimEnd();
       emit({ ...shifted, inStage, ...(counted && { counted: { ...counted, label } }) });
@@ -108,10 +108,10 @@ function shiftRecord(record: StepRecord, shift: (place: StepPlace) => StepPlace)
   return { ...record, ...shift(record) };
 }
 
-/** More than the ordinals of any Dockerfile. */
+/** A larger number than any Dockerfile's ordinals. */
 const ordinalsOfPlatform = 1_000_000;
 
-/** Keeps what is remembered of a platform's steps apart from the others'. */
+/** Keeps the remembered steps of one platform apart from those of the others. */
 function shiftMemory(memory: StepMemory, at: number): StepMemory {
   const from = at * ordinalsOfPlatform;
   const shift = <Step extends { ordinal: number }>(step: Step): Step => ({

@@ -1,4 +1,4 @@
-/** What finds, hashes and sends files of the context ahead of the steps that need them, as the steps see it. */
+/** Interfaces for finding, hashing and sending files of the context before the steps that need them. */
 import type { HashOptions } from "../context/hashing/hash.ts";
 import type { ContentListener, FileToHash } from "../context/hashing/hash-file.ts";
 import type { ResolvedSources } from "../context/sources/sources.ts";
@@ -9,7 +9,7 @@ import type { LocalFile, UploadProgress } from "../service/files/upload.ts";
 export interface SourcePrefetch {
   /** Starts with the COPYs and ADDs from `index` on, up to the next FROM or RUN. */
   begin(index: number): void;
-  /** Returns what was found; `undefined` if that instruction was not looked at. Rejects if finding its sources has failed. */
+  /** Returns the instruction's sources; `undefined` if they were not prefetched. Rejects if finding them has failed. */
   take(instruction: CopyInstruction | AddInstruction): Promise<PrefetchedSources | undefined>;
   /** Resolves when nothing is being read any more. */
   stop(): Promise<void>;
@@ -73,6 +73,6 @@ export interface EagerUploads {
 export interface SmallContents {
   /** Copies the bytes. Drops the oldest contents if there is no room. */
   keep: ContentListener;
-  /** Also returns `undefined` if the file has changed since: the code that then reads it reports that. */
+  /** Returns and drops a content. Returns `undefined`, too, if the file has changed since: code that then reads it reports that. */
   take(sha256: string): Uint8Array | undefined;
 }

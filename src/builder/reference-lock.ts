@@ -2,7 +2,7 @@ import { type BoughError, usageError } from "../errors.ts";
 import { type Message, wording } from "../messages/wording.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 
-/** What a lock has of a reference, by its kind. */
+/** The values that a lock pins references to, by the kind of reference. */
 export interface Pins {
   /** The digest that the registry has under the name: of an index, or of a manifest. */
   image: string;
@@ -11,7 +11,7 @@ export interface Pins {
   git: FoundCommit;
 }
 
-/** What names and addresses meant when the content key of a build was found. The build uses the same, so that its key is true. */
+/** The digests, hashes and commits that a build's content key was computed from. The build uses the same ones, so that its key is true. */
 export interface KeyPins {
   images: ReadonlyMap<string, Pins["image"]>;
   urls: ReadonlyMap<string, Pins["url"]>;
@@ -31,7 +31,7 @@ export interface ReferenceLock {
     name: string,
     find: () => Promise<Pins[Kind]>,
   ): Promise<Pins[Kind]>;
-  /** Notes a reference that no lock can have. */
+  /** Records a reference that can't be locked. */
   leaveOut(name: string): void;
   /** Returns the advice for a reference that is no longer what the lock has. */
   adviceFor(name: string): Message;

@@ -12,7 +12,7 @@ export interface BuildResult {
   steps: readonly FinishedStep[];
   /** The files and bytes sent to the service, from the context and from URLs. */
   uploaded: { files: number; bytes: number };
-  /** What the image lacks, although Docker's has it; by line. Empty with `--docker`. */
+  /** The parts of Docker's image that this one lacks, by line. Empty with `--docker`. */
   missing: readonly MissingPart[];
   seconds: number;
   /** How the image was written or pushed at the end of the build. */
@@ -33,9 +33,9 @@ export interface ExportedAs {
   descriptor: { mediaType: string; digest: string; size: number };
   /** Docker's id of the image. */
   configDigest: string;
-  /** Of a push: the bytes of its layers that were sent, and not in the registry before. */
+  /** For a push: the bytes of layers that were sent, because the registry did not have them. */
   sentBytes?: number | undefined;
-  /** Of a push with `--sign`. */
+  /** For a push with `--sign`. */
   signature?: ImageSignature | undefined;
 }
 

@@ -3,30 +3,30 @@ import type { ImageService } from "../service/service.ts";
 import type { Dialect } from "./dialect.ts";
 
 /**
- * What a service can do beyond the calls of the specification, each as a question with a name. Made once, where a build begins;
- * nobody else reads the names of extensions (rule in `scripts/layering.ts`). The service is asked at the first question that needs it, and
- * once. What a plain service lacks is made up for in `staging/`, `mounts/mount-script.ts` and `copy/from-image.ts`.
+ * The features of a service beyond the calls of the specification. It is created once, where a build begins; no other code reads the
+ * names of extensions (`scripts/layering.ts` checks that). The service is asked once, for the first feature that needs it. `staging/`,
+ * `mounts/mount-script.ts` and `copy/from-image.ts` replace what a plain service lacks.
  */
 export interface ServiceSupport {
   /** COPY, ADD and WORKDIR make layers of their own, by `entries`. Otherwise their files wait for the next RUN. */
   fileLayers(): Promise<boolean>;
-  /** The same where no image is described, as for the index of a scope. */
+  /** The same as `fileLayers`, where no image's configuration is known, as for the index of a scope. */
   layersWithoutCommand(): Promise<boolean>;
-  /** What a request may say of a file besides its content, owner and mode. */
+  /** The fields of a file that a request may have besides content, owner and mode. */
   fileFeatures(): Promise<FileFeatures>;
-  /** Special files of a context or an archive that it can make. */
+  /** The special files of a context or an archive that the service can make. */
   specialFiles(): Promise<"none" | "pipes" | "all">;
   /** A request may copy from other images. Otherwise their files are read and placed like files of the context. */
   imageCopies(): Promise<boolean>;
-  /** Files of this machine are there for it, too: it reads them where they are, and none is sent. */
+  /** The service reads files of this machine where they are, and none is sent. */
   isInThisProcess: boolean;
   /** `RUN --mount`. Otherwise a script before and after the command replaces them, as far as that is safe. */
   mounts(): Promise<MountSupport>;
-  /** What it stores with an image. Otherwise bough's own store keeps it. */
+  /** The service stores an image's configuration, or its author and history. Otherwise bough's own store keeps them. */
   stored(): Promise<{ config: boolean; origin: boolean }>;
   /** A request may give the user of its process as numbers. Otherwise the command may be run as root. */
   userNumbers(): Promise<boolean>;
-  /** Sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
+  /** The service sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
   home(): Promise<boolean>;
   readonlyNetworkFiles(): Promise<boolean>;
   /** Options that limit what a command uses. */
@@ -35,13 +35,13 @@ export interface ServiceSupport {
   extraHosts(): Promise<boolean>;
   /** An image without files. */
   scratch(): Promise<boolean>;
-  /** Otherwise an import had better set no such tag. */
+  /** The service accepts this tag. Otherwise an import sets none. */
   tag(tag: string): Promise<boolean>;
-  /** An image that its list does not show does not exist. Other services may show the first page, or nothing. */
+  /** The list of images is complete: an image that it lacks does not exist. Other services may list one page, or nothing. */
   listsAllImages(): Promise<boolean>;
-  /** Its list says more of an image than its tags. Also true, and never rejects, if it does not say what it can do. */
+  /** The list of images has more than their tags. Never rejects: true if the service does not report its features. */
   imageDetails(): Promise<boolean>;
-  /** Takes images whose layers it can fetch from elsewhere when they are needed. */
+  /** The service accepts images whose layers it fetches from elsewhere when they are needed. */
   remoteLayers(): Promise<boolean>;
   /** The contents of `RUN --mount=type=cache` can be read, and a new one can start with what it had elsewhere. */
   cacheArchives(): Promise<boolean>;
@@ -49,14 +49,14 @@ export interface ServiceSupport {
   cacheGenerations(): Promise<boolean>;
   /** The size of each layer of an image. */
   layerSizes(): Promise<boolean>;
-  /** Such as `linux/amd64`; `undefined` if it does not say. */
+  /** The platform, such as `linux/amd64`; `undefined` if the service does not report it. */
   platform(): Promise<string | undefined>;
-  /** Images for other platforms than the service's, and commands in them where it can run them. */
+  /** The service has images for other platforms than its own, and runs commands in them where it can. */
   platforms(): Promise<boolean>;
 
-  /** Has returned an image's configuration. A service that does not has no extensions, and is not asked, to save a request. */
+  /** The service has returned an image's configuration. One that does not has no extensions, so a request for them is saved. */
   describesImages(): boolean;
-  /** False once the service has refused to show an image's files, or a list of images or operations. */
+  /** These three are false once the service has refused to show an image's files, or to list images or operations. */
   inspection(): boolean;
   imageList(): boolean;
   operationList(): boolean;
@@ -72,12 +72,12 @@ export interface FileFeatures {
 
 /** The kinds of mounts whose contents a service can keep out of its images. */
 export interface MountSupport {
-  /** Also true if, and only if, it has mounts at all. */
+  /** False if the service has no mounts at all. */
   secrets: boolean;
   agents: boolean;
 }
 
-/** Part of a service, for commands that need no more. */
+/** The part of a service that is asked for its features. */
 type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "isInThisProcess">>;
 
 /** @param dialect `undefined` outside a build */

@@ -16,12 +16,12 @@ export interface StepPlace {
   step: number;
 }
 
-export interface Step extends StepPlace {
+export interface PlacedInstruction extends StepPlace {
   instruction: Instruction;
 }
 
 /** Returns all instructions of a Dockerfile with their places, in order. */
-export function stepsOf({ instructions, stages }: Dockerfile): Step[] {
+export function stepsOf({ instructions, stages }: Dockerfile): PlacedInstruction[] {
   const labels = new Map(stages.map(({ from, index, name }) => [from, { index, name: name ?? null }]));
   let stage: StageLabel | null = null;
   return instructions.map((instruction, index) => {

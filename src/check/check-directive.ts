@@ -2,6 +2,7 @@ import { checkArgument } from "../builder/interpreter/variable-warnings.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { DockerfileError } from "../dockerfile/problems/problem.ts";
 import { type BoughError, usageError } from "../errors.ts";
+import { parseGoBoolean } from "../go/boolean.ts";
 import { type ErrorRule, experimentalRules, type WarningRule } from "./rules.ts";
 
 /** The options of `# check=skip=A,B;error=true;experimental=all` at the top, and of such comments above single instructions. */
@@ -55,9 +56,11 @@ function readOptions(text: string): CheckOptions | { invalid: string } {
     const value = separator < 0 ? "" : option.slice(separator + 1).trim();
     if (separator >= 0 && name === "skip") skips = ruleSet(value);
     else if (separator >= 0 && name === "experimental") enables = ruleSet(value);
-    else if (name === "error" && /^(1|t|true)$/i.test(value)) turnsIntoErrors = true;
-    else if (name === "error" && /^(0|f|false)$/i.test(value)) turnsIntoErrors = false;
-    else return { invalid: option.trim() };
+    else {
+      const isOn = name === "error" ? parseGoBoolean(value) : undefined;
+      if (isOn === undefined) return { invalid: option.trim() };
+      turnsIntoErrors = isOn;
+    }
   }
   return { skips, enables, turnsIntoErrors };
 }
@@ -75,7 +78,7 @@ function readInstructionOptions(
     const found = instructions.findIndex(({ range }) => range.start <= line && line <= range.end);
     if (found < 0 || fileRules.has(rule)) return undefined;
     const name = instructions[found]?.name;
-    // The finding is about the earlier instruction, but it is made at the next one, which replaces it.
+    // The finding is shown at the earlier instruction, but BuildKit reports it at the next one, which replaces it.
     const at =
       rule === "MultipleInstructionsDisallowed"
         ? instructions.findIndex((each, index) => index > found && each.name === name)
@@ -99,7 +102,7 @@ function optionsIn(linesAbove: readonly string[]): CheckOptions | undefined {
   return undefined;
 }
 
-/** What follows a space is a remark. */
+/** Matches up to the first space: the rest of the line is a remark. */
 const checkComment = /^#\s*check\s*=\s*([^ ]+)/i;
 
 /** Docker's checks of the whole file. BuildKit makes them without the comments above instructions. */

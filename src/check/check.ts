@@ -72,7 +72,7 @@ interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch
   turnsIntoErrors: boolean;
   /** `--lock`. */
   lock: CheckedLock | undefined;
-  /** What past builds had to run again. */
+  /** The variables for which past builds had to run instructions again. */
   changes: readonly VariableChange[];
 }
 
@@ -197,24 +197,19 @@ interface PlanOptions extends Omit<DryRunOptions, "baseOf" | "triggersOf" | "ope
   target: string | undefined;
 }
 
-/** The result of a dry run of the whole Dockerfile. */
-interface Plan extends DryRunResult {
-  errors: Finding[];
-}
-
-const emptyPlan = (): Plan => ({ files: [], references: [], warnings: [], errors: [] });
+const emptyPlan = (): DryRunResult => ({ files: [], references: [], warnings: [], errors: [] });
 
 /** Interprets a Dockerfile as a build does, without a service. Records errors, and goes on after them. */
-async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
+async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<DryRunResult> {
   const plan = emptyPlan();
   const { buildArgs, dialect } = options;
   const { escape } = dockerfile;
   const pace = createPace(options.signal);
-  const attempt = async <Result>(
+  const perform = async <Result>(
     instruction: Instruction,
     before: Result,
     action: () => Promise<Result>,
-    { errors }: Plan = plan,
+    { errors }: DryRunResult = plan,
   ) => {
     const pause = pace.step();
     if (pause !== undefined) await pause;
@@ -230,7 +225,7 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
   const stage = targetStageName(dockerfile, options.target);
   let globals = startGlobals({ platforms: options.platform?.platforms, stage }, buildArgs);
   for (const instruction of dockerfile.globals)
-    globals = await attempt(instruction, globals, async () =>
+    globals = await perform(instruction, globals, async () =>
       declareGlobals(instruction, globals, { buildArgs, escape }),
     );
   const { graph, sourcesOf, triggersOf, ...links } = linkStages(dockerfile, globals, options);
@@ -247,9 +242,9 @@ async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<
       if (image !== undefined) result.references.push(image);
     }
     // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
-    let stage = await attempt(from, startDryRunStage(), () => interpretFrom(from, globals, backend), result);
+    let stage = await perform(from, startDryRunStage(), () => interpretFrom(from, globals, backend), result);
     for (const instruction of instructions)
-      stage = await attempt(
+      stage = await perform(
         instruction,
         stage,
         () => interpretInStage(instruction, stage, globals, backend),

@@ -21,7 +21,7 @@ import { numericOwner, root } from "../builder/owners/ownership.ts";
 import type { MountSupport } from "../builder/service-support.ts";
 import { pathInImage } from "../builder/state/path-in-image.ts";
 import type { BuildPlatforms } from "../builder/state/platform.ts";
-import { createIsKnown, lookUp, type StageScope } from "../builder/state/scope.ts";
+import { createIsKnown, type StageScope, variableLookup } from "../builder/state/scope.ts";
 import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
@@ -75,12 +75,13 @@ export interface AssumedService {
   mounts: MountSupport;
 }
 
-/** The files, references and warnings that a dry run of the Dockerfile has found. */
+/** The files, references, warnings and errors that a dry run of the Dockerfile has found. */
 export interface DryRunResult {
   files: PlannedFile[];
   /** The images, URLs and repositories that no digest, checksum or commit pins: the next build may get others. */
   references: OpenReference[];
   warnings: Finding[];
+  errors: Finding[];
 }
 
 /** The error of sources that can't be copied: they are missing, lead out of the context, or can't be read. */
@@ -119,7 +120,7 @@ export function createDryRun(
     platformOf(from, globals) {
       const { platform } = options;
       try {
-        return foreignPlatform(from, platform?.platforms, lookUp({ args: globals }), escape);
+        return foreignPlatform(from, platform?.platforms, variableLookup({ args: globals }), escape);
       } catch (error) {
         if (!(error instanceof OtherPlatformError) || platform?.isCertain === true) throw error;
         backend.warn({ rule: "OtherPlatform", message: error.wording }, from);
@@ -203,7 +204,7 @@ async function planMounts(
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
   // The image may have a WORKDIR, in which a relative target is not the root.
   const workdir = stage.workdirIsAssumed && stage.workdir === "/" ? undefined : stage.workdir;
-  const given = { lookup: lookUp(stage), escape, workdir: workdir ?? "/workdir" };
+  const given = { lookup: variableLookup(stage), escape, workdir: workdir ?? "/workdir" };
   const found: MountedFiles[] = [];
   for (const spec of expandMounts({ mounts: known }, given)) {
     if (spec.type !== "bind") continue;

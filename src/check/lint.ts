@@ -1,5 +1,5 @@
 import { staticGlobals } from "../builder/graph/stage-references.ts";
-import { type Arguments, lookUp } from "../builder/state/scope.ts";
+import { type Arguments, variableLookup } from "../builder/state/scope.ts";
 import type { Dockerfile, FromInstruction, Instruction, Stage } from "../dockerfile/instruction.ts";
 import { argumentWords } from "../dockerfile/instruction-words.ts";
 import { isSecretName } from "../dockerfile/secrets.ts";
@@ -198,14 +198,14 @@ function maintainers({ instructions }: Stage): Finding[] {
   );
 }
 
-const counts: ReadonlySet<string> = new Set(["CMD", "ENTRYPOINT", "HEALTHCHECK"]);
+const singleInstructions: ReadonlySet<string> = new Set(["CMD", "ENTRYPOINT", "HEALTHCHECK"]);
 
-/** Reports the instructions that have no effect, as Docker does, not the last one. */
+/** Reports the instructions that a later one replaces, as Docker does. */
 function overruled({ instructions }: Stage): Finding[] {
   const last = new Map<string, Instruction>();
   return instructions.flatMap((instruction) => {
     const { name } = instruction;
-    if (!counts.has(name)) return [];
+    if (!singleInstructions.has(name)) return [];
     const previous = last.get(name);
     last.set(name, instruction);
     if (previous === undefined) return [];
@@ -240,7 +240,7 @@ function undeclared(from: FromInstruction, declared: Arguments, { escape }: Dock
 function invalidDefault(from: FromInstruction, defaults: Arguments, { escape }: Dockerfile): Finding[] {
   if (!from.image.includes("$")) return [];
   const isValid = orElse(false, () => {
-    parseReference(expandWord(from.image, lookUp({ args: defaults }), escape));
+    parseReference(expandWord(from.image, variableLookup({ args: defaults }), escape));
     return true;
   });
   if (isValid) return [];

@@ -73,7 +73,7 @@ function describeFinding(finding: Finding) {
 }
 
 /** Renders the report as text, much as `docker build --check` prints it. */
-export function renderReport({ source, warnings, errors }: CheckReport): string {
+export function renderCheckReport({ source, warnings, errors }: CheckReport): string {
   const render = (kind: string) => (finding: Finding) =>
     `${kind}: ${heading(finding.rule)}\n${renderFinding(finding, source)}\n`;
   return [...errors.map(render("ERROR")), ...warnings.map(render("WARNING")), summarize(warnings, errors)]

@@ -1,9 +1,7 @@
 import type { Problem } from "../dockerfile/problems/problem.ts";
 import type { Message } from "../messages/wording.ts";
 
-/** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
-
-/** Docker's build checks, with Docker's names and words: https://docs.docker.com/reference/build-checks/ */
+/** Docker's build checks, by the names that `# check=skip=` takes, with Docker's descriptions: https://docs.docker.com/reference/build-checks/ */
 export const dockerRules = {
   ConsistentInstructionCasing:
     "All commands within the Dockerfile should use the same casing (either upper or lower)",
@@ -36,28 +34,28 @@ export const dockerRules = {
     "Relative workdir without an absolute workdir declared within the build can have unexpected results if the base image changes",
 } as const;
 
-/** Differences from Docker's build, of which a build also warns in its log. */
+/** bough's own rules, most of which are about differences from Docker's build. A build warns of them, too. */
 export const ownRules = {
   ArchiveNotUnpacked: "ADD copies an archive as it is, without --docker.",
-  /** By the history of builds on this machine. */
+  /** Found in the history of builds on this machine. */
   ChangingVariable: "An ARG or ENV that changes with most builds is above a RUN that takes long.",
   CopyFromSkipped: "COPY --from is skipped: only a build with --docker copies between stages.",
   CopyMatchesNothing: "The sources of a COPY or ADD match no file.",
   DefaultExclude: "The default excludes leave out a source, or some of it.",
-  /** Docker accepts them. */
+  /** Docker accepts such instructions. */
   EmptySetting: "A RUN has no command, or a WORKDIR or USER is empty after variables are expanded.",
   EmptySource: "A source is empty after variables are expanded, which means the whole context.",
   InstructionSkipped: "An instruction is skipped: only a build with --docker keeps such a setting.",
-  MistypedStage: "--from names an image, and nearly a stage.",
+  MistypedStage: "--from names an image whose name is similar to that of a stage.",
   /** It is reported as far as the service in use is known. */
   MountUnsupported: "The service does not support RUN --mount=type=secret or ssh.",
-  /** They become U+FFFD, as in Docker's build. */
+  /** Such bytes become U+FFFD, as in Docker's build. */
   NotUtf8: "An instruction has bytes that are not UTF-8.",
   /** It is reported as far as the service in use is known. */
   OtherPlatform: "FROM --platform asks for a platform that the service does not run.",
   SourceAboveContext: "A source climbs out of the context by .. and is cut off at its root.",
   SpecialFileLeftOut: "A directory that is copied has a socket, a pipe or a device.",
-  /** Unless a lock has it. */
+  /** Not reported for references that a lock has. */
   UnpinnedReference: "An image has no digest, a URL no checksum, or a repository no commit.",
   UnusedBuildArg: "--build-arg has a name that no ARG declares.",
   UnusedNoCacheFilter: "--no-cache-filter names a stage that the Dockerfile does not have.",
@@ -70,12 +68,12 @@ export const errorRules = {
   InvalidInstruction:
     "An instruction cannot be carried out: a bad substitution, mode or digest, a name that is blank.",
   InvalidSource: "A source of COPY or ADD is missing, leads out of the context, or can't be copied.",
-  /** With `--docker` that of a `COPY --from`, too. */
-  InvalidStage: "The --from of a RUN --mount or COPY can refer to nothing.",
+  /** Without `--docker`, only mounts are checked. */
+  InvalidStage: "The --from of a RUN --mount or COPY names no stage or image that it can use.",
   LintViolation: "A check of Docker's is violated, and such violations are errors.",
   NotLocked: "The lock of --locked does not have what an instruction fetches.",
   ParseError: "The text is not a Dockerfile.",
-  /** The image would be another one without it. */
+  /** Ignoring the instruction would silently make a different image. */
   Unsupported: "An instruction is valid for Docker, but refused by bough.",
 } as const;
 
@@ -86,7 +84,7 @@ export type ErrorRule = keyof typeof errorRules;
 /** Rules that are reported only if `# check=experimental=` asks for them, as in Docker. */
 export const experimentalRules: readonly WarningRule[] = [
   "InvalidDefinitionDescription",
-  // A tag that moves may be what is wanted.
+  // A tag that moves may be intended.
   "UnpinnedReference",
 ];
 
@@ -118,7 +116,7 @@ export interface Finding extends Omit<Problem, "rule" | "range" | "message"> {
   hint?: Message;
   /** The instruction that a build without `--docker` skips. */
   skipped?: string;
-  /** What it is about, if an instruction can have several findings of its rule, or if it is about no line: a name, not a sentence. */
+  /** The name that it is about, if an instruction can have several findings of its rule, or if it is about no line. */
   subject?: string;
 }
 

@@ -1,7 +1,7 @@
 /** The numbers that identify the steps of a Dockerfile from build to build, and the stage of each. */
 import { expect, test } from "bun:test";
 import { dialects } from "../../src/builder/dialect.ts";
-import { ordinalsOf } from "../../src/builder/stages/stages-at-work.ts";
+import { ordinalsOf } from "../../src/builder/stages/running-stages.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 

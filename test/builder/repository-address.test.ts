@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { isRepository, parseRepositoryAddress } from "../../src/builder/addresses/repository-address.ts";
+import {
+  isRepositoryAddress,
+  parseRepositoryAddress,
+} from "../../src/builder/addresses/repository-address.ts";
 import type { RemoteAccess } from "../../src/builder/remote-files/remote-access.ts";
 import { createGitClient } from "../../src/builder/repositories/git-client.ts";
 
@@ -65,7 +68,7 @@ test.each([
   "foo.git",
   "a@b",
 ])("%s is not a repository's address", (word) => {
-  expect(isRepository(word)).toBe(false);
+  expect(isRepositoryAddress(word)).toBe(false);
 });
 
 test.each(["https://u:p@example.com:99999/foo.git", "http://u:p@[/foo.git", "https://u:p@/foo.git#v1"])(

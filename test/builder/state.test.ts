@@ -3,8 +3,8 @@ import {
   type Arguments,
   declareArgument,
   environmentOf,
-  lookUp,
   predefinedArguments,
+  variableLookup,
 } from "../../src/builder/state/scope.ts";
 import { changeUser, changeWorkdir, startStage, withLayer } from "../../src/builder/state/state.ts";
 
@@ -38,11 +38,11 @@ describe("a name's value comes from the first source that has it", () => {
     ["EMPTY", ""],
     ["BARE", undefined],
     ["UNKNOWN", undefined],
-  ])("%s", (name, value) => expect(lookUp({ env, args })(name)).toBe(value));
+  ])("%s", (name, value) => expect(variableLookup({ env, args })(name)).toBe(value));
 });
 
 test("a --build-arg that no ARG declares has no value", () => {
-  expect(lookUp({ args: none })("GIVEN")).toBeUndefined();
+  expect(variableLookup({ args: none })("GIVEN")).toBeUndefined();
 });
 
 describe("an ARG inside a stage", () => {

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects } from "../../src/builder/dialect.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
-import { describeReport, renderReport } from "../../src/check/report.ts";
+import { describeReport, renderCheckReport } from "../../src/check/report.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
@@ -123,8 +123,8 @@ test("a check of random instructions ends with a report in both formats", async 
         platform: undefined,
         assumeService: async () => service,
       });
-      expect(renderReport(report)).toContain("Check complete, ");
-      expect(renderReport(report)).not.toContain("\u001b");
+      expect(renderCheckReport(report)).toContain("Check complete, ");
+      expect(renderCheckReport(report)).not.toContain("\u001b");
       for (const { rule, message } of [
         ...describeReport(report).errors,
         ...describeReport(report).warnings,

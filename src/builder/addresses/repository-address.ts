@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
-import { redactUrl } from "./source-url.ts";
+import { decodePercent, redactUrl } from "./source-url.ts";
 
 /** The address of a git repository, with the options in it. */
 export interface RepositoryAddress {
@@ -51,13 +51,13 @@ export function lockedName(
   return `${redactUrl(remote, buildArgs)}${ref === undefined ? "" : `#${ref}`}`;
 }
 
-/** Returns true if the address itself says which commit is meant. */
+/** Returns true if the address itself names a commit. */
 export function namesCommit({ ref, commit }: Pick<RepositoryAddress, "ref" | "commit">): boolean {
   return commit !== undefined || (ref !== undefined && isCommitHash(ref));
 }
 
 /** Returns true if a word of ADD names a git repository. */
-export function isRepository(word: string): boolean {
+export function isRepositoryAddress(word: string): boolean {
   return splitAddress(word) !== undefined;
 }
 
@@ -75,7 +75,7 @@ export function parseRepositoryAddress(word: string): RepositoryAddress | undefi
   const refuse = (problem: string) => new BoughError(`${redactUrl(word)}: ${problem}`, { kind: "usage" });
   if (scheme.startsWith("http") && !URL.canParse(remote)) throw refuse("invalid address");
   const values = readQuery(query, refuse);
-  const [, ref = "", directory = ""] = /^([^:]*):?(.*)$/s.exec(decode(fragment)) ?? [];
+  const [, ref = "", directory = ""] = /^([^:]*):?(.*)$/s.exec(decodePercent(fragment)) ?? [];
   const tag = qualified("refs/tags/", values.get("tag"));
   const branch = qualified("refs/heads/", values.get("branch"));
   if (tag !== undefined && branch !== undefined) throw refuse("branch conflicts with tag");
@@ -113,7 +113,7 @@ function splitAddress(word: string) {
     const [, given = "", host = "", path = "", query = "", fragment = ""] = url;
     const scheme = given.toLowerCase();
     if (!schemes.includes(scheme)) return undefined;
-    if (scheme.startsWith("http") && !decode(path).endsWith(".git")) return undefined;
+    if (scheme.startsWith("http") && !decodePercent(path).endsWith(".git")) return undefined;
     return { scheme, remote: `${scheme}://${host}${path}`, query, fragment };
   }
   const [, remote, query = "", fragment = ""] = likeScp.exec(word) ?? [];
@@ -141,7 +141,7 @@ function readTimes(values: ReadonlyMap<string, string>, refuse: Refuse): boolean
   throw refuse(`invalid mtime value: ${JSON.stringify(time)} (expected checkout or commit)`);
 }
 
-/** A switch without a value is on. */
+/** Reads a boolean option. Without a value it is true. */
 function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
   const value = values.get(name);
   if (value === undefined) return undefined;
@@ -157,12 +157,4 @@ function qualified(prefix: string, name: string | undefined): string | undefined
 /** Normalizes a path; `..` can't lead out of the repository's root. */
 function cleaned(directory: string): string {
   return posix.join("/", directory).replace(/^\/|\/$/g, "");
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

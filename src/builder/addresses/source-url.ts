@@ -28,11 +28,12 @@ export function splitCredentials(url: string): { target: URL; authorization: str
   target.username = "";
   target.password = "";
   if (username === "" && password === "") return { target, authorization: undefined };
-  const pair = `${decode(username)}:${decode(password)}`;
+  const pair = `${decodePercent(username)}:${decodePercent(password)}`;
   return { target, authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 }
 
-function decode(text: string): string {
+/** Decodes percent-encoded characters. Returns an invalid text unchanged. */
+export function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

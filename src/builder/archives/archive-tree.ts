@@ -113,7 +113,7 @@ export function createArchiveTree(
   };
 }
 
-/** Returns an entry that is no hard link; `undefined` if its type is unknown. */
+/** Returns the entry of anything but a hard link; `undefined` if its type is unknown. */
 function entryAt(path: string, entry: TarEntry, sha256: string | undefined): CopiedEntry | undefined {
   const { mode, uid, gid, size, modified } = entry;
   const common = { path, uid, gid, mtime: Math.max(0, modified), ...attributesOf(entry) };

@@ -16,15 +16,15 @@ export async function openRaw(place: ArchivePlace, build: BuildJob): Promise<Has
 }
 
 /**
- * Returns the bytes of a tar archive, decompressed; `undefined` if it is none, whatever its name. The first header decides, as in
- * Docker.
+ * Returns the decompressed bytes of a tar archive; `undefined` if the content is not one, whatever its name. The first header decides, as
+ * in Docker.
  */
 export async function openArchive(
   stream: AsyncIterable<Uint8Array>,
   name: string,
   tools: { decompress: Decompress },
 ): Promise<AsyncGenerator<Uint8Array> | undefined> {
-  return openPeeked(await peek(stream, blockBytes), name, tools);
+  return openPeeked(await peekBytes(stream, blockBytes), name, tools);
 }
 
 /** Does the same for a stream of which at least the first block has been read. */
@@ -45,7 +45,7 @@ export async function openPeeked(
   }
   if (compression === "none") return bytes;
   try {
-    const plain = await peek(bytes, blockBytes);
+    const plain = await peekBytes(bytes, blockBytes);
     if (isHeader(plain.beginning)) return plain.whole();
     await plain.close();
   } catch (error) {
@@ -56,11 +56,11 @@ export async function openPeeked(
   return undefined;
 }
 
-export function nameOf(place: ArchivePlace, buildArgs: ReadonlyMap<string, string>): string {
+export function archiveName(place: ArchivePlace, buildArgs: ReadonlyMap<string, string>): string {
   return "url" in place ? redactUrl(place.url, buildArgs) : place.absolutePath;
 }
 
-/** True if a tar archive can begin with this block. */
+/** Returns true if a tar archive can begin with this block. */
 export function isHeader(block: Uint8Array): boolean {
   return block.byteLength === blockBytes && !isZeroBlock(block) && parseHeader(block) !== undefined;
 }
@@ -78,7 +78,7 @@ interface Peeked {
 }
 
 /** Reads up to `length` bytes from the beginning; `whole` returns them again. */
-export async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
+export async function peekBytes(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
   const chunks = stream[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];
   let bytes = 0;

@@ -8,13 +8,13 @@ import { sourceFault } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ArchivePlace } from "../state/staged.ts";
 import { createArchiveTree } from "./archive-tree.ts";
-import { nameOf, openArchive, openRaw } from "./open-archive.ts";
+import { archiveName, openArchive, openRaw } from "./open-archive.ts";
 
-/** How the words begin under which the entries of unpacked archives are remembered. */
+/** The prefix of the store's keys for the entries of unpacked archives. */
 export const unpackedWords = "unpacked";
 
 /**
- * Returns an archive's entries; `undefined` if it is none. Sends the contents that the service lacks while reading. The entries
+ * Returns an archive's entries; `undefined` if the content is not an archive. Sends the contents that the service lacks while reading. The entries
  * are remembered under `sha256`, so that the archive is not read again.
  */
 export async function readArchive(
@@ -43,13 +43,13 @@ export async function sendContents(
 ): Promise<readonly CopiedEntry[] | undefined> {
   await using raw = await openRaw(place, build);
   try {
-    const entries = await sendFrom(raw, nameOf(place, build.asked.buildArgs), build);
+    const entries = await sendFrom(raw, archiveName(place, build.asked.buildArgs), build);
     if ((await raw.finish()) === sha256) return entries;
   } catch (error) {
     throw "url" in place ? sourceFault(place.url, error, accessForAdd(build)) : error;
   }
   throw new BoughError(
-    `${nameOf(place, build.asked.buildArgs)} changed while it was being added: its content is no longer sha256:${sha256}`,
+    `${archiveName(place, build.asked.buildArgs)} changed while it was being added: its content is no longer sha256:${sha256}`,
     {
       hint: "Build again.",
     },

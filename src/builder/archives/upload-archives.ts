@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, UnpackedContent } from "../state/staged.ts";
-import { nameOf } from "./open-archive.ts";
+import { archiveName } from "./open-archive.ts";
 import { sendContents } from "./read-archive.ts";
 
 /**
@@ -20,7 +20,7 @@ export async function uploadArchives(staged: Staged, build: BuildJob): Promise<M
     if (id === undefined) {
       const name =
         content.kind === "archive"
-          ? nameOf(content.archive, build.asked.buildArgs)
+          ? archiveName(content.archive, build.asked.buildArgs)
           : content.repository.shown;
       throw new BoughError(`${name} has changed since it was unpacked`, { hint: "Build again." });
     }

@@ -21,7 +21,7 @@ import { reasonOf } from "../../system-error.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { AskedBuild, BuildJob, BuildServices } from "../job.ts";
 import type { ServiceSupport } from "../service-support.ts";
-import { type BuildPlatforms, wantedPlatform } from "../state/platform.ts";
+import { type BuildPlatforms, requestedPlatform } from "../state/platform.ts";
 
 /** Returns the name of the stage or image that a FROM names, with variables replaced. Throws if it is empty. */
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
@@ -59,16 +59,16 @@ export async function requireBase(
 }
 
 /** Returns the platform that a service runs. */
-export async function platformOf(supports: Pick<ServiceSupport, "platform">): Promise<Platform> {
+export async function servicePlatform(supports: Pick<ServiceSupport, "platform">): Promise<Platform> {
   return parsePlatform((await supports.platform()) ?? defaultPlatform);
 }
 
 /** Returns the platforms of a build. `target`: `--platform`. */
-export async function platformsOf(
+export async function buildPlatforms(
   target: Platform | undefined,
   supports: Pick<ServiceSupport, "platform" | "platforms">,
 ): Promise<BuildPlatforms> {
-  const build = await platformOf(supports);
+  const build = await servicePlatform(supports);
   return { build, target: target ?? build, mayDiffer: await supports.platforms() };
 }
 
@@ -82,7 +82,7 @@ export function foreignPlatform(
   lookup: Lookup,
   escape: EscapeCharacter,
 ): Platform | undefined {
-  const asked = wantedPlatform(instruction, lookup, escape);
+  const asked = requestedPlatform(instruction, lookup, escape);
   const wanted = asked ?? platforms?.target;
   if (wanted === undefined || platforms === undefined || isSamePlatform(wanted, platforms.build))
     return undefined;
@@ -99,12 +99,12 @@ export async function requirePlatforms(
   wanted: readonly Platform[],
   supports: Pick<ServiceSupport, "platform" | "platforms">,
 ): Promise<Platform> {
-  const { build, mayDiffer } = await platformsOf(undefined, supports);
+  const { build, mayDiffer } = await buildPlatforms(undefined, supports);
   requirePossible(wanted, { build, mayDiffer });
   return build;
 }
 
-/** Throws if a service can't have an image for one of the platforms. `origin`: what the message names as asking for it; by default the option. */
+/** Throws if a service can't have an image for one of the platforms. `origin`: the option or flag that the message names; by default `--platform`. */
 export function requirePossible(
   wanted: readonly Platform[],
   { build, mayDiffer }: Pick<BuildPlatforms, "build" | "mayDiffer">,
@@ -128,7 +128,7 @@ export class OtherPlatformError extends BoughError {
 }
 
 /** Returns the error for an id, or a tag that no registry has. */
-export function noSuchImage(reference: string, { service, supports }: BuildServices): BoughError {
+export function unknownImageError(reference: string, { service, supports }: BuildServices): BoughError {
   return supports.imageList()
     ? new BoughError(`there is no image ${reference}`, {
         hint: wording`${{ command: "images" }} lists those it has.`,
@@ -162,7 +162,7 @@ export async function withImportHint(
     isTag(reference) && (await supports.platforms())
       ? await service.platformsOf(reference).catch(() => [])
       : [];
-  const wanted = platform ?? formatPlatform(await platformOf(supports));
+  const wanted = platform ?? formatPlatform(await servicePlatform(supports));
   if (others.length > 0 && !others.includes(wanted))
     return withHints(
       [`Build ${reference} for ${wanted}, too, or write FROM --platform=${others[0]}.`, hint],

@@ -7,12 +7,12 @@ import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import type { BuildJob, BuildServices, DaemonImage, DaemonImages } from "../job.ts";
-import { platformOf, withStageHint } from "./base.ts";
+import { servicePlatform, withStageHint } from "./base.ts";
 import { describeImported, importFrom, importSource, type WantedImage } from "./import-base.ts";
 
 /**
- * Finds the image that a name means in the place of docker's builder: the daemon's, unless `--pull` is given, else the one that its
- * registry has now. A name of bough's own store means nothing there: `docker images` does not show it, and `docker rmi` can't remove it.
+ * Finds the image of a name where bough replaces docker's builder: the daemon's, unless `--pull` is given, else the one that the
+ * registry has now. Names of bough's own store are not used: `docker images` does not show them, and `docker rmi` can't remove them.
  */
 export async function findAsDocker(
   wanted: WantedImage,
@@ -43,7 +43,7 @@ async function findIn(
   const { store, supports } = build.services;
   // Whole: docker also finds images by the beginning of their ids.
   const name = url.slice("docker://".length);
-  const found = await daemon.find(name, platform ? parsePlatform(platform) : await platformOf(supports));
+  const found = await daemon.find(name, platform ? parsePlatform(platform) : await servicePlatform(supports));
   if (found === undefined) return undefined;
   const known = await findKnown(found, wanted, build.services);
   if (known !== undefined) return known;
@@ -58,7 +58,7 @@ async function findIn(
   return describeImported(image, build.services);
 }
 
-/** True for an image that was taken from docker's daemon under this name: the daemon may have another one by now. */
+/** Returns true for an image that was taken from docker's daemon under this name: the daemon may have another one by now. */
 export function isOfDaemon(
   { uuid }: FoundImage,
   { reference }: WantedImage,
@@ -75,7 +75,7 @@ async function findKnown(
   { platform }: WantedImage,
   { service, store, supports }: BuildServices,
 ): Promise<FoundImage | undefined> {
-  const wanted = platform ? parsePlatform(platform) : await platformOf(supports);
+  const wanted = platform ? parsePlatform(platform) : await servicePlatform(supports);
   for (const name of [id, ...repoDigests]) {
     const image = lookUpImage(name, store, platform);
     const found = image === undefined ? undefined : await service.findImage(image);
@@ -133,7 +133,7 @@ async function findDigest(
   return digest;
 }
 
-/** Returns the tag for an import, unless an image has it that was not imported under it: it may be somebody's work. */
+/** Returns the tag for an import; `undefined` if it names an image that was not imported: that may be somebody's work. */
 async function ownTag(
   { reference, platform }: WantedImage,
   { service, supports, store }: BuildServices,
@@ -147,7 +147,7 @@ async function ownTag(
   return isFree ? tag : undefined;
 }
 
-/** Says where there is an image of that name that the build does not take, and how it would. */
+/** Adds a hint about an image of that name that the build does not use, and how it would. */
 async function withOtherImage(error: unknown, wanted: WantedImage, build: BuildJob): Promise<unknown> {
   if (!(error instanceof BoughError) || build.services.signal.aborted) return error;
   const { reference, platform } = wanted;

@@ -13,7 +13,7 @@ import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { lookUpImage, lookUpNamedImage, rememberImage } from "../cache/image-records.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
-import { platformOf, requireBase, scratch } from "./base.ts";
+import { requireBase, scratch, servicePlatform } from "./base.ts";
 import { findAsDocker, findWithDaemon, isOfDaemon } from "./daemon-base.ts";
 import {
   describeImported,
@@ -27,7 +27,7 @@ import {
  * Finds the image of a reference. Imports it once for all stages, if the service lacks it. `platform`: set for another one than
  * the service's own.
  */
-export async function findImage(
+export async function findBaseImage(
   name: string,
   platform: Platform | undefined,
   build: BuildJob,
@@ -52,11 +52,11 @@ async function chooseLinked(
 ): Promise<string> {
   const images = asked.linked?.get(name) ?? [];
   if (images.length === 0) return name;
-  const wanted = formatPlatform(platform ?? (await platformOf(services.supports)));
+  const wanted = formatPlatform(platform ?? (await servicePlatform(services.supports)));
   return images.find((image) => image.platform === wanted)?.image ?? name;
 }
 
-/** True for the only image of another target, which docker buildx bake takes for every platform. */
+/** Returns true for the only image of another target, which docker buildx bake uses for every platform. */
 export function isLinkedForAll(name: string, { asked }: BuildJob): boolean {
   return asked.linked?.get(name)?.length === 0;
 }
@@ -142,13 +142,13 @@ async function isForeign(
   if (found.platform === undefined) return false;
   if (isUuid(reference)) {
     if (suitsAll !== true)
-      requirePlatform(found.platform, platform ?? formatPlatform(await platformOf(supports)), reference);
+      requirePlatform(found.platform, platform ?? formatPlatform(await servicePlatform(supports)), reference);
     return false;
   }
   // An older variant has been imported for this one if its registry has nothing better.
   if (platform !== undefined)
     return found.platform !== platform && lookUpImage(reference, store, platform) !== found.uuid;
-  return !canRunOn(parsePlatform(found.platform), await platformOf(supports));
+  return !canRunOn(parsePlatform(found.platform), await servicePlatform(supports));
 }
 
 /**
@@ -164,7 +164,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
     const isOther = await isForeign(found, { reference: other, platform }, services);
     return found === "unsupported" || isOther ? undefined : found;
   };
-  // A build that shares layers with others most likely shares the image as well.
+  // A build that shares layers most likely shares the image as well, so the second lookup waits until it is needed.
   const isKnown =
     layers.hasOthers ||
     store.facts.listedNames.has(reference) ||

@@ -8,7 +8,7 @@ import type { Dialect } from "../dialect.ts";
 import type { AskedBuild, BaseImage, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { Layer } from "../state/layer.ts";
-import { lookUp } from "../state/scope.ts";
+import { variableLookup } from "../state/scope.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
 import { isLinkedForAll } from "./find-image.ts";
@@ -27,7 +27,7 @@ export async function startFromImage(
   const { uuid, origin, reference } = image;
   if (!isLinkedForAll(name, build))
     requirePlatform(image.platform, platform && formatPlatform(platform), reference);
-  // Docker's empty image has this directory, which the engine's does not say.
+  // Docker's empty image has this directory, which the engine's configuration lacks.
   const config =
     reference === scratch && build.asked.dialect.keepsConfiguration
       ? { WorkingDir: "/", ...image.config }
@@ -40,7 +40,7 @@ export async function startFromImage(
     image: uuid,
   });
   const layer = baseLayer(image, instruction, build);
-  if (config === undefined) return startFromNoted(layer, reference, instruction, build);
+  if (config === undefined) return startFromRecord(layer, reference, instruction, build);
   const stage = startStage(layer, config, { ...recordedOrigin(uuid, build.services.store), ...origin });
   warnOfConfiguration(reference, config, instruction, build);
   const isFromScratch = reference === scratch;
@@ -48,21 +48,21 @@ export async function startFromImage(
 }
 
 /**
- * Starts a stage with the configuration that bough noted when it built the image, for a service that returns none. The note does
+ * Starts a stage with the configuration that bough recorded when it built the image, for a service that returns none. The record does
  * not have the variables of the image's own base.
  */
-function startFromNoted(
+function startFromRecord(
   layer: Layer,
   reference: string,
   instruction: FromInstruction,
   build: BuildJob,
 ): StageState {
-  const noted = recordedConfiguration(layer.image, build.services.store);
+  const recorded = recordedConfiguration(layer.image, build.services.store);
   const origin = recordedOrigin(layer.image, build.services.store);
-  if (noted === undefined) return startStage(layer, {}, origin);
-  const { Env: _, ...config } = noted;
+  if (recorded === undefined) return startStage(layer, {}, origin);
+  const { Env: _, ...config } = recorded;
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...startStage(layer, config, origin), env: variablesIn(noted) };
+  return { ...startStage(layer, config, origin), env: variablesIn(recorded) };
 }
 
 function warnOfConfiguration(
@@ -133,7 +133,7 @@ function usesUnknownVariable(
   stage: StageState,
   { dialect, dockerfile }: AskedBuild,
 ): boolean {
-  const lookup = lookUp({ env: stage.env, args: stage.args });
+  const lookup = variableLookup({ env: stage.env, args: stage.args });
   const { escape } = dockerfile;
   const references = () =>
     instruction.name === "RUN"
@@ -153,7 +153,7 @@ function usesUnknownVariable(
 /** The endings of names that images set, such as `JAVA_HOME` and `PYTHON_VERSION`. */
 const namesOfImages = /^(LANG|LC_[A-Z]+|PGDATA)$|PATH$|_(HOME|VERSION|MAJOR|DIR|ROOT)$/;
 
-/** Returns false for a name that is empty in all likelihood: a question is a command on the service. */
+/** Returns false for a name that images hardly ever set: reading the image's variables takes a command on the service. */
 function mayBeOfImage(name: string, instruction: Instruction, { args }: StageState, escape: string): boolean {
   if (args.has(name)) return false;
   const isUsedIn = (value: string) =>
@@ -169,17 +169,17 @@ async function readEnvironment(
   build: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
   const { facts } = build.services.store;
-  const question = "environment";
-  const known = facts.get(stage.base, question);
-  const answer = known === undefined ? await probeEnvironment(stage, build) : { text: known };
+  const key = "environment";
+  const known = facts.get(stage.base, key);
+  const output = known === undefined ? await probeEnvironment(stage, build) : { text: known };
   // A command that failed may succeed in the next build.
-  if (answer.failure === undefined) facts.set(stage.base, question, answer.text);
-  if (answer.text === "") {
-    const why = answer.failure ?? "no env program reports them";
+  if (output.failure === undefined) facts.set(stage.base, key, output.text);
+  if (output.text === "") {
+    const why = output.failure ?? "no env program reports them";
     const message = `cannot read the image's variables: ${why}; bough takes ${defaultPath} for PATH and an empty value for every other`;
     build.emit({ type: "warning", message, line });
   }
-  return withDefaultPath(parseEnvironment(answer.text));
+  return withDefaultPath(parseEnvironment(output.text));
 }
 
 /** Returns the output of env(1), which is empty if the image has no such program, or why there is none. */
@@ -191,8 +191,8 @@ async function probeEnvironment(
   const { probeImage, cannotBeStarted, describeEnd, exitCodeOf } = await import(
     "../operations/probe-image.ts"
   );
-  const question = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
-  const outcome = await probeImage(question, stage, build);
+  const probe = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
+  const outcome = await probeImage(probe, stage, build);
   if (exitCodeOf(outcome) === 0) return { text: outcome.stdout.text };
   if (cannotBeStarted(outcome)) return { text: "" };
   return { text: "", failure: `${describeEnd(outcome)} (operation ${outcome.operation})` };

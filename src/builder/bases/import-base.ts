@@ -4,7 +4,7 @@ import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { lookUpImage, rememberImage } from "../cache/image-records.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
-import { localBaseUrl, noSuchImage, withImportHint } from "./base.ts";
+import { localBaseUrl, unknownImageError, withImportHint } from "./base.ts";
 
 /** The time limit for the import of a base image. */
 export const importTimeoutSeconds = 1800;
@@ -32,7 +32,7 @@ export async function importBase(
 ): Promise<FoundImage> {
   const { reference } = wanted;
   const parsed = parseReference(reference);
-  if (parsed.kind === "uuid" || parsed.kind === "tag") throw noSuchImage(reference, build.services);
+  if (parsed.kind === "uuid" || parsed.kind === "tag") throw unknownImageError(reference, build.services);
   const source =
     parsed.kind === "local"
       ? { url: localBaseUrl(parsed, { ...build.asked, ...build.source }), tag: undefined }
@@ -71,7 +71,7 @@ interface BaseSource {
   platform: string | undefined;
 }
 
-/** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
+/** Declares the image's layers to the service, if the build has a cache with which they may not have to be fetched. */
 async function declareBase(
   { url, tag, platform }: BaseSource,
   services: BuildServices,
@@ -79,7 +79,7 @@ async function declareBase(
   const { remoteBases, signal } = services;
   try {
     const image = await remoteBases?.declare(url, tag, platform);
-    // Asked by the build's own client of the service, which learns from it what the service supports.
+    // Requested by the build's own client, which learns the service's features from the response.
     return image === undefined ? undefined : await describeImported(image, services);
   } catch (error) {
     signal.throwIfAborted();
@@ -128,7 +128,7 @@ async function freeTag(
   return (await service.findImage(tag)) === undefined ? tag : undefined;
 }
 
-/** A tag that an earlier import set moves silently. Any other image may be somebody's work. */
+/** Warns if `--pull` moves a tag from an image that was not imported: that may be somebody's work. */
 function warnOfMovedTag(
   { reference, platform }: WantedImage,
   { from, to }: { from: string; to: string },

@@ -11,8 +11,8 @@ import { imageReference } from "../contexts/named-context.ts";
 import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import type { ReferenceLock } from "../reference-lock.ts";
 import type { EvictableImage, Layer } from "../state/layer.ts";
-import { platformOf, scratch } from "./base.ts";
-import { findImage, findStored } from "./find-image.ts";
+import { scratch, servicePlatform } from "./base.ts";
+import { findBaseImage, findStored } from "./find-image.ts";
 
 /** `reference`: the name with the lock's digest. */
 type LockedImage = BaseImage & { reference: string };
@@ -28,7 +28,7 @@ export async function findLockedImage(
   if (lock === undefined || registry === undefined) {
     const pin = build.asked.pins?.images.get(name);
     const reference = pin === undefined ? name : withDigest(name, pin);
-    return { ...(await findImage(reference, platform, build)), reference };
+    return { ...(await findBaseImage(reference, platform, build)), reference };
   }
   const digest = await lock.pin(
     "image",
@@ -37,7 +37,7 @@ export async function findLockedImage(
   );
   const reference = withDigest(name, digest);
   try {
-    return { ...(await findImage(reference, platform, build)), reference };
+    return { ...(await findBaseImage(reference, platform, build)), reference };
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
     const hint = sentences([error.hint, lock.adviceFor(name)]);
@@ -45,7 +45,7 @@ export async function findLockedImage(
   }
 }
 
-/** Returns what a registry has under another digest some day; `undefined` for all other references. */
+/** Returns a reference that may get another digest in its registry; `undefined` for all other references. */
 function registryOf(name: string, lock: ReferenceLock): RegistryReference | undefined {
   const parsed = name === scratch ? undefined : parsedOrNone(name);
   // Some tags of a service are not valid in a registry.
@@ -89,7 +89,7 @@ async function findDigest(
     signal.throwIfAborted();
     if (!(error instanceof BoughError)) throw error;
     const { RegistryError } = await import("../../registry/registry-error.ts");
-    // Of a response; else it was not reached.
+    // Without a status, the registry was not reached.
     const said = error instanceof RegistryError && error.status !== undefined ? error.hint : undefined;
     throw unlockable(name, error.message, isImport, { said, cause: error });
   });
@@ -105,7 +105,7 @@ async function findDigest(
   throw unlockable(name, `it is image ${stored.uuid} of the service, and another one in the registry`, false);
 }
 
-/** `isImport`: no image of the service is in the way. `said`: the hint of what the registry said. */
+/** `isImport`: false if another image of the service has the name. `said`: the hint of the registry's error. */
 function unlockable(
   name: string,
   reason: string,
@@ -119,7 +119,7 @@ function unlockable(
   return new BoughError(`${name} cannot be locked: ${reason}`, { hint, cause });
 }
 
-/** Compares what is the same for every import of an image: the digest of its configuration for the platform. */
+/** Returns true if the stored image has the configuration digest that the registry's image has for the platform. */
 async function isSameImage(
   { identity }: BaseImage,
   found: StoredManifest,
@@ -129,14 +129,14 @@ async function isSameImage(
 ): Promise<boolean> {
   if (identity === undefined) return false;
   const { manifestFor } = await import("./remote-base.ts");
-  const manifest = await manifestFor(found, platform ?? (await platformOf(supports)), registry, signal);
+  const manifest = await manifestFor(found, platform ?? (await servicePlatform(supports)), registry, signal);
   // If it is damaged, an import says so.
   const digest = manifest && asText(asRecord(parseRecord(manifest.bytes)?.config)?.digest);
   return digest !== undefined && identity.endsWith(` ${digest}`);
 }
 
 /** An image that a COPY or a mount takes files from, and the chain hash that stands for its contents. */
-export interface ImageSource {
+export interface SourceImage {
   /** UUID. */
   image: string;
   hash: string;
@@ -149,7 +149,7 @@ export async function findImageSource(
   from: string,
   stage: Layer | undefined,
   build: BuildJob,
-): Promise<ImageSource> {
+): Promise<SourceImage> {
   if (stage !== undefined) return { image: stage.image, hash: stage.hash, evictable: stage };
   const { build: own, target } = build.platforms ?? {};
   // As in Docker, whatever the platform of the stage itself.

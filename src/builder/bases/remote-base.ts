@@ -10,14 +10,14 @@ import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/ht
 import { parseReference } from "../../service/images/reference.ts";
 import type { RemoteBases } from "../job.ts";
 import { supportOf } from "../service-support.ts";
-import { platformOf } from "./base.ts";
+import { servicePlatform } from "./base.ts";
 
 interface RemoteBasesOptions {
   service: Pick<Service, "capabilities" | "declareImage">;
   openSource(address: string): BlobSource;
   /** The host of the registry whose images are declared; by default, those of every registry. */
   registry?: string;
-  /** Set if the service is told of tables of contents. `areRequired`: only images are declared of which all layers have one. */
+  /** Set if tables of contents are declared, too. `areRequired`: an image is declared only if all of its layers have one. */
   tables?: { areRequired: boolean };
   /** Called with each declared image. */
   onDeclared?(image: string, diffIds: readonly string[]): void;
@@ -40,7 +40,8 @@ export function createRemoteBases({
       if (registry !== undefined && registryHost(address.slice("docker://".length)) !== registry)
         return undefined;
       const store = openSource(address);
-      const wanted = platform === undefined ? await platformOf(supportOf(service)) : parsePlatform(platform);
+      const wanted =
+        platform === undefined ? await servicePlatform(supportOf(service)) : parsePlatform(platform);
       const found = await readImage(store, reference, wanted, signal);
       if (found === undefined) return undefined;
       const { configuration, layers } = found;
@@ -70,7 +71,7 @@ async function readImage(store: BlobSource, reference: string, platform: Platfor
   const configuration = config.bytes.toString();
   const described = parseRecord(config.bytes);
   // An import says which platform the image is for.
-  const own = readPlatform(described);
+  const own = platformIn(described);
   if (own === undefined || !canRunOn(own, platform)) return undefined;
   const diffIds = asRecord(described?.rootfs)?.diff_ids;
   if (!Array.isArray(diffIds) || diffIds.length !== blobs.length) return undefined;
@@ -108,7 +109,7 @@ export async function manifestFor(
   const listed = parseRecord(found.bytes)?.manifests;
   const described = Array.isArray(listed)
     ? listed.map(asRecord).flatMap((entry) => {
-        const own = readPlatform(asRecord(entry?.platform));
+        const own = platformIn(asRecord(entry?.platform));
         return own === undefined ? [] : [{ digest: entry?.digest, own }];
       })
     : [];
@@ -118,7 +119,7 @@ export async function manifestFor(
 }
 
 /** Reads the platform in an image's configuration or in an entry of an index. */
-export function readPlatform(record: JsonRecord | undefined): Platform | undefined {
+export function platformIn(record: JsonRecord | undefined): Platform | undefined {
   const { os, architecture, variant } = record ?? {};
   const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined && part !== "");
   try {

@@ -39,7 +39,7 @@ export function chainHashHead(key: StepKey): string {
   return JSON.stringify([formatVersion, key.parent.hash, state, directiveOf(key)]);
 }
 
-/** Returns the variables, user and directory that a key covers. */
+/** Returns the variables, user and directory that a key covers. A key without state has the default ones. */
 export function hashedState({ state = noState }: Pick<StepKey, "state">) {
   const { args, env, config } = state;
   return {
@@ -112,7 +112,7 @@ const rowsBetween = 10_000;
  * does not return an image's identity, its UUID counts, with the default platform.
  */
 export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageService, "base">): string {
-  // Some services write a UUID now in small letters, now in capitals.
+  // Some services write the same UUID in lower case at one time and in upper case at another.
   const image = identity ?? `${defaultPlatform} ${isUuid(uuid) ? uuid.toLowerCase() : uuid} ${base}`;
   return sha256Of(JSON.stringify([formatVersion, "FROM", image]));
 }

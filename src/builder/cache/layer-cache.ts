@@ -5,15 +5,15 @@ import { formatOrigin, type LayerOrigin, madeHere, parseOrigin } from "../state/
 
 /** Layers by their chain hashes. */
 export interface LayerCache {
-  /** True if layers of other machines are found, too. */
+  /** True if layers of other machines can be found, too. */
   readonly hasOthers: boolean;
   /** `parent`: the layer that it would be made from. */
   find(hash: string, parent?: Layer): Promise<Layer | undefined>;
-  /** The same for layers of this machine alone. At once, so that two stages don't both add the layer of one base. */
+  /** Finds layers of this machine only. Synchronous, so that two stages don't both add the layer of one base. */
   findLocal(hash: string, parent?: Layer): Layer | undefined;
   /** Returns the service's image of one that a cache of other machines names by its contents; any other image as it is. */
   imageOf(image: string): Promise<string>;
-  put(layer: NewLayer): Layer;
+  put(layer: NewCacheLayer): Layer;
   /** Removes what is stored of an image that the service no longer has. */
   forget(lost: EvictableImage): void;
   /** The image of a layer that this session has. */
@@ -22,7 +22,7 @@ export interface LayerCache {
   titleOf(hash: string): string | undefined;
 }
 
-export interface NewLayer {
+export interface NewCacheLayer {
   hash: string;
   image: string;
   parent: Layer | undefined;
@@ -39,7 +39,7 @@ export interface NewLayer {
 /** The title of a layer that only adds a configuration. */
 export const configurationTitle = "(the configuration)";
 
-/** Returns true for the entry of a FROM's image, also with a configuration: no step has made it. */
+/** Returns true for an entry that no step has made: a FROM's image, with or without an added configuration. */
 export function isOfBase({
   kind,
   operation,

@@ -1,4 +1,4 @@
-import type { StepInputs, Value } from "./step-inputs.ts";
+import type { RecordedValue, StepInputs } from "./step-inputs.ts";
 
 /** The reason why a step could not be taken from the cache. */
 export type Explanation =
@@ -22,9 +22,9 @@ export type Difference =
   | SourceDifference
   /** The stage or image that a RUN mounts is another one. */
   | { reason: "mount"; from: string; path: string }
-  /** An option that is not in the text, or whose value is a variable's: `--network`, or the source of a COPY. */
+  /** An option that is not in the instruction's text, or whose value is that of a variable, such as `--network`. */
   | { reason: "option"; name: string }
-  /** The same text, which results in another command. */
+  /** The same text expands to another command. */
   | { reason: "command" }
   | ParentDifference;
 
@@ -120,6 +120,6 @@ function differing<Item>(was: Readonly<Record<string, Item>>, is: Readonly<Recor
   );
 }
 
-function shown(value: Value | null | undefined): Shown {
+function shown(value: RecordedValue | null | undefined): Shown {
   return value && "withheld" in value ? { isWithheld: true } : value;
 }

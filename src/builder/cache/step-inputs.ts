@@ -17,8 +17,8 @@ export interface StepInputs {
   command?: string;
   /** Salted hashes of options, by name. Earlier versions stored none. */
   options?: Readonly<Record<string, string>>;
-  args: Variables;
-  env: Variables;
+  args: RecordedVariables;
+  env: RecordedVariables;
   user: string | null;
   workdir: string;
   /** The stage or image of a `COPY --from`, and its chain hash. Earlier versions stored none. */
@@ -30,12 +30,12 @@ export interface StepInputs {
 }
 
 /** Values by name; `null`: declared without a value. */
-export type Variables = Readonly<Record<string, Value | null>>;
+export type RecordedVariables = Readonly<Record<string, RecordedValue | null>>;
 
 /** The text itself. For a secret, a salted hash, which is enough to detect a change. */
-export type Value = { text: string } | { withheld: string };
+export type RecordedValue = { text: string } | { withheld: string };
 
-/** A step with the title of its instruction. */
+/** A step's key and the title of its instruction. */
 interface StepWithKey {
   title: string;
   key: StepKey;
@@ -62,7 +62,7 @@ function inputsWithoutFiles(
   salt: string,
 ): Omit<StepInputs, "files"> {
   const { args, env, user, workdir } = hashedState(key);
-  const variables = (values: Iterable<readonly [string, string | undefined]>): Variables =>
+  const variables = (values: Iterable<readonly [string, string | undefined]>): RecordedVariables =>
     Object.fromEntries(
       [...values].map(([name, value]) => {
         if (value === undefined) return [name, null];
@@ -87,7 +87,7 @@ function inputsWithoutFiles(
   };
 }
 
-/** Returns what decides about a layer beside text, variables and files, by names for people. */
+/** Returns the inputs of a layer besides text, variables and files, by the names that an explanation shows. */
 function optionsIn({ options = [], mounts, copy = {} }: StepKey): [name: string, text: string][] {
   return [
     ...options.map(({ name, text }): [string, string] => [name, text]),

@@ -10,7 +10,7 @@ import type { StageState } from "../state/state.ts";
 export interface StepKey {
   /** The layer below. */
   parent: Layer;
-  /** The instruction's name, or what stands for it in the hash. */
+  /** The instruction's name, or another word that stands for it in the hash. */
   instruction: string;
   /** Options that a later build may change without changing the instruction's text. */
   options?: readonly KeyOption[];
@@ -24,7 +24,7 @@ export interface StepKey {
   state?: Pick<StageState, "args" | "env" | "config">;
   /** How the name of the user is found, where that changes what the command sees. */
   userLookUp?: string;
-  /** What a `COPY --from` takes, where it places it and how, each by a name for people. Hashed as JSON in this order. */
+  /** The sources, destination and options of a `COPY --from`, by the names that an explanation shows. Hashed as JSON in this order. */
   copy?: Readonly<Record<string, unknown>>;
   source?: SourceInput;
   /** Files that the layer gets from the context, URLs, archives and repositories. */
@@ -32,15 +32,15 @@ export interface StepKey {
 }
 
 interface KeyOption {
-  /** For people, such as `--network`. */
+  /** The name that an explanation shows, such as `--network`. */
   name: string;
-  /** What is hashed. */
+  /** The text that is hashed. */
   text: string;
 }
 
 /** The stage or image of a `COPY --from`. */
 interface SourceInput {
-  /** As `--from` names it. */
+  /** The name in `--from`. */
   from: string;
   /** Its chain hash. */
   hash: string;
@@ -48,14 +48,14 @@ interface SourceInput {
 
 /** The mounts of a RUN. */
 interface MountInputs {
-  /** All that counts of them, as JSON. */
+  /** The mounts as JSON, without what makes no difference to the layer. */
   key: string;
   /** Files of the context, by the path at which the command sees them. */
   files: Staged;
   images: readonly MountedImage[];
 }
 
-/** What a mount takes from a stage or image. */
+/** A path of a stage or image that is mounted. */
 export interface MountedImage {
   /** The stage or image as it is written. */
   from: string;

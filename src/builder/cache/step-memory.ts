@@ -15,7 +15,7 @@ export interface StepMemory {
     hash: string,
     titles: readonly string[],
   ): { scope: string; difference: Difference } | undefined;
-  /** The chain hash that a step had in the latest build, until it is remembered again. */
+  /** Returns the chain hash that a step had in the latest build, until the step is remembered again. */
   earlierHash(ordinal: number): string | undefined;
   /** Returns true if `remember` needs the step's inputs. */
   needsInputs(step: Pick<RememberedStep, "ordinal">, hash: string): boolean;

@@ -66,13 +66,13 @@ export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
 type HostNaming = Pick<AskedBuild, "dialect" | "buildArgs">;
 
 /** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
-export function hostNameOf({ dialect, buildArgs }: HostNaming): string | undefined {
+export function runHostName({ dialect, buildArgs }: HostNaming): string | undefined {
   return dialect.hostName && (buildArgs.get(hostNameArgument) || dialect.hostName);
 }
 
 /** Returns the host name's part of a RUN's chain hash; `undefined` for the usual name. */
 export function hostNameKey(asked: HostNaming): string | undefined {
-  const name = hostNameOf(asked);
+  const name = runHostName(asked);
   return name === undefined || name === asked.dialect.hostName ? undefined : `--hostname=${name}`;
 }
 

@@ -82,7 +82,7 @@ export interface InputObserver {
   url(url: string, sha256: string): void;
   /** A commit of a git repository, whose address has no credentials. */
   repository(url: string, commit: { ref: string | undefined; commit: string }): void;
-  /** A file of the context, by its path there. `context`: the name of a `--build-context`. Without it files that have not changed are not read. */
+  /** A file of the context, by its path there. `context`: the name of a `--build-context`. Without this method, unchanged files are not read. */
   file?(path: string, sha256: string, context?: string): void;
 }
 
@@ -98,7 +98,7 @@ export function copyOfDirectory(name: string, from: FromInstruction): CopyInstru
   };
 }
 
-/** Calls `action`, which starts from the empty image. Its refusal then names the context that needs it. */
+/** Calls `action`, which starts from the empty image. If that is refused, the error names the context that needs it. */
 export async function explainDirectoryBase<Result>(
   { name }: Pick<DirectoryContext, "name">,
   action: () => Promise<Result>,

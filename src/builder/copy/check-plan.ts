@@ -12,7 +12,7 @@ import { namesDirectory } from "./destination.ts";
 import type { CopyPlan, PlannedCopy } from "./plan.ts";
 import { copiesDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
-/** Throws if the plan is impossible, and reports what in it may surprise. */
+/** Throws if the plan is impossible, and warns of results that the user may not expect. */
 export function checkPlan(
   instruction: CopyInstruction | AddInstruction,
   { plan, dependsOnImage }: PlannedCopy,
@@ -30,7 +30,7 @@ export function checkPlan(
     const message = `the service can't tell whether ${path} is a directory in the image, so bough treats it as a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
-  // A source that Docker does not find in the context it is sent. By default there is only a warning.
+  // Docker does not find such a source in the context that it is sent. By default it is only a warning.
   if (build.asked.dialect.copiesAsBuildKit && plan.refusal !== undefined) throw plan.refusal;
   if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
@@ -78,15 +78,15 @@ export async function requireNoFiles(
 ): Promise<void> {
   const file = directories.find((path) => staged.get(path)?.type === "file");
   if (file === undefined) return;
-  // If the service can't show the image, what is staged as a file may be meant for a directory of that name in it.
+  // If the service can't show the image, it may have a directory of that name, into which the file is meant to go.
   if (!(await inspection.isDirectory(layer.image, "/"))) return;
   throw new BoughError(`${file} is not a directory`, {
     hint: "An earlier instruction has put a file there.",
   });
 }
 
-/** Checks the places of a copy, staged or in the image, before anything is put there, as Docker does. */
-export async function requirePlaces(
+/** Checks the target paths of a copy, in the image and among staged entries, before anything is placed, as Docker does. */
+export async function requireCopyTargets(
   items: Iterable<PlannedItem>,
   { path }: CopyPlan["destination"],
   stage: StageState,
@@ -177,7 +177,7 @@ async function* linksInPlaceOf(
   let isThere: boolean | undefined;
   for (const path of directories) {
     if (staged.has(path) || !shared.has(posix.dirname(path))) continue;
-    // Most copies have no directory in them and ask nothing.
+    // Looked up only now: most copies contain no directory.
     isThere ??= destination === "/" || (await inspection.isDirectory(layer.image, destination));
     if (!isThere) return;
     const type = await inspection.typeAt(layer.image, path);

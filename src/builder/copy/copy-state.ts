@@ -1,6 +1,6 @@
 /**
- * Chain hashes of files that are not looked at: if `stat` reports all files in the state in which they were hashed and staged
- * before, the next step has the same chain hash as then.
+ * Chain hashes of unchanged files: if `stat` reports all files in the state in which they were hashed and staged before, the next step
+ * has the same chain hash as then, and no file is read.
  */
 import { digestOfMatches } from "../../context/sources/entry-list.ts";
 import { chmodKey } from "../../image/file-mode.ts";
@@ -11,7 +11,7 @@ import type { StageState } from "../state/state.ts";
 import type { CopyPlan } from "./plan.ts";
 import type { CopyWords } from "./words.ts";
 
-/** Digests, see `FileStateRow`. */
+/** Two digests; see `FileStateRow`. */
 export interface CopyState {
   sources: string;
   copy: string;
@@ -53,7 +53,7 @@ export function knownHash(
 }
 
 /** Remembers a chain hash for the next build. Every change of the files must show in their state. */
-export function noteHash(
+export function rememberHash(
   hash: string,
   state: CopyState | undefined,
   head: string,

@@ -7,7 +7,7 @@ import { resolveFileOwner, root } from "../owners/ownership.ts";
 import type { PrefetchedSources } from "../prefetch.ts";
 import type { StagedFile } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { checkPlan, requireDirectories, requirePlaces } from "./check-plan.ts";
+import { checkPlan, requireCopyTargets, requireDirectories } from "./check-plan.ts";
 import { type CopyState, copyState } from "./copy-state.ts";
 import { hashMatches, hashSources } from "./hash-sources.ts";
 import type { PlannedCopy } from "./plan.ts";
@@ -16,7 +16,7 @@ import { stageItems } from "./stage-items.ts";
 import { hasTrees, stageTrees } from "./stage-trees.ts";
 import { stagedItems, stageUrl } from "./staged-items.ts";
 
-/** The files of a COPY or ADD, found but not read: a layer in the cache needs no more. */
+/** The files of a COPY or ADD, found but not read: that is enough for a cached layer. */
 export interface FoundFiles {
   /** See `copyState`. */
   state(): CopyState | undefined;
@@ -48,7 +48,8 @@ export async function findFiles(
     before: StageState,
     onProgress?: HashOptions["onProgress"],
   ) => {
-    if (build.asked.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build.services);
+    if (build.asked.dialect.copiesAsBuildKit)
+      await requireCopyTargets(some, destination, before, build.services);
     if (onProgress !== undefined) build.emit({ type: "hashing", ...amountOf(some) });
     const { areSettled } = await hashEntries(some, build, prefetched, onProgress);
     const urls = new Map<PlannedItem, StagedFile>();
@@ -71,7 +72,7 @@ export async function findFiles(
       build.emit({ type: "staged", title, ...amount });
     },
     async stage() {
-      // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
+      // Done for the whole plan, because the items beside an archive become a plain list, in which links can't be found.
       if (build.asked.dialect.copiesAsBuildKit) groupLinks(plan.items);
       const unpacking = { destination, owner, line, words, stageBetween: stageItemsOf };
       const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);

@@ -6,7 +6,7 @@ import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import { isStagedBelow } from "../state/staged.ts";
 
 /** The destination of one COPY or ADD: a directory that the sources go into, or the path of a single file. */
-export interface Destination {
+export interface CopyDestination {
   /** Absolute and normalised. */
   path: string;
   isDirectory: boolean;
@@ -39,7 +39,7 @@ export async function resolveDestination(
   destination: string,
   sources: DestinationSources,
   place: DestinationPlace,
-): Promise<Destination> {
+): Promise<CopyDestination> {
   const found = await resolveWord(destination, sources, place);
   if (found.isDirectory && !leadsThroughStaged(found.path, place.staged)) return found;
   const path = await followLinks(found.path, place.staged, place.readLinkInImage);
@@ -54,7 +54,7 @@ async function resolveWord(
   destination: string,
   { count, makesDirectory }: DestinationSources,
   { workdir, staged, isDirectoryInImage }: DestinationPlace,
-): Promise<Destination> {
+): Promise<CopyDestination> {
   const path = pathInImage(workdir, destination);
   const isDirectory =
     namesDirectory(destination) ||
@@ -73,7 +73,7 @@ export function namesDirectory(destination: string): boolean {
 }
 
 /** Returns the absolute path in the image for an entry of a match. */
-export function placeEntry(destination: Destination, match: SourceMatch, relativePath: string): string {
+export function placeEntry(destination: CopyDestination, match: SourceMatch, relativePath: string): string {
   const { path, isDirectory } = destination;
   if (relativePath === "" || !(match.isDirectory || isDirectory)) return path;
   // Both are normalized, so `posix.join` is not needed.

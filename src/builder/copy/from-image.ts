@@ -8,7 +8,7 @@ import { titleOf } from "../location.ts";
 import { type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import type { ImageContent, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { type Destination, resolveDestination } from "./destination.ts";
+import { type CopyDestination, resolveDestination } from "./destination.ts";
 import { readFromImage } from "./read-image.ts";
 import { type Item, stageCopied, stageItems } from "./stage-items.ts";
 import { type CopiedInodes, firstPathOf, inodesOf, withInode } from "./unpack.ts";
@@ -16,8 +16,8 @@ import type { CopyWords } from "./words.ts";
 
 /**
  * Performs `COPY --from` for a service that can't copy between images itself: uploads the sources' files of `image`, a UUID, and
- * stages them for the next RUN. Sources are placed one after the other, as in BuildKit: what one of them makes exists for the
- * next.
+ * stages them for the next RUN. Sources are placed one after the other, as in BuildKit, so a directory that one makes exists
+ * for the next.
  */
 export async function stageImageCopy(
   instruction: Pick<Instruction, "name" | "title" | "heredocs" | "range"> & Pick<CopyInstruction, "parents">,
@@ -68,7 +68,7 @@ async function findDestination(
   { type }: CopiedSource,
   { config, staged, layer }: StageState,
   { inspection }: BuildServices,
-): Promise<Destination> {
+): Promise<CopyDestination> {
   return resolveDestination(
     word,
     { count: 1, makesDirectory: type === "directory" },
@@ -83,7 +83,7 @@ async function findDestination(
 
 function* itemsOf(
   source: CopiedSource,
-  { path, isDirectory }: Destination,
+  { path, isDirectory }: CopyDestination,
   staging: ImageCopyStaging,
 ): Generator<Item, undefined> {
   const { type, name, entries } = source;

@@ -12,10 +12,10 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
-import { redactUrl } from "../addresses/source-url.ts";
+import { decodePercent, redactUrl } from "../addresses/source-url.ts";
 import type { Dialect } from "../dialect.ts";
 import {
-  type Destination,
+  type CopyDestination,
   type DestinationPlace,
   type DestinationSources,
   resolveDestination,
@@ -27,11 +27,11 @@ import {
   type PlannedRepository,
   type PlannedUrl,
 } from "./planned-items.ts";
-import { type CopyWords, isArchive, type RemoteSource } from "./words.ts";
+import { type CopyWords, type FetchedSource, isArchive } from "./words.ts";
 
 /** The paths that a COPY or ADD writes to, as far as they are known without reading a file or fetching a URL. */
 export interface CopyPlan {
-  destination: Destination;
+  destination: CopyDestination;
   /** True if several sources go to a destination that is not a directory. */
   isOneFile: boolean;
   items: PlannedItems;
@@ -65,7 +65,7 @@ export interface PlannedCopy {
   plan: CopyPlan;
   /** False if the destination depends on variables that only the image defines. */
   isDestinationKnown: boolean;
-  /** True if the plan depends on the image's files. */
+  /** True if the plan depends on files of the image. */
   dependsOnImage: boolean;
 }
 
@@ -115,7 +115,7 @@ export async function planCopy(
     warnings,
     excluded,
     refusal,
-    // What it reports is advice on rules for an ignore file.
+    // The warning advises rules for an ignore file, which such a context does not use.
     largeContext: options.context.isTakenWhole === true ? undefined : findLargeContext(matches),
   };
 }
@@ -140,7 +140,7 @@ function destinationSources(
 
 function planDocument(
   document: HereDocument,
-  destination: Destination,
+  destination: CopyDestination,
   change: ModeChange,
   { lookup, escape }: PlanOptions,
 ): PlannedDocument {
@@ -150,8 +150,8 @@ function planDocument(
 }
 
 function planRemote(
-  source: RemoteSource,
-  destination: Destination,
+  source: FetchedSource,
+  destination: CopyDestination,
   change: ModeChange,
 ): PlannedUrl | PlannedRepository {
   if (source.kind === "url") return planUrl(source.url, destination, change);
@@ -159,7 +159,7 @@ function planRemote(
   return { kind: "repository", path, mode: directoryMode, address: source.address };
 }
 
-function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {
+function planUrl(url: string, destination: CopyDestination, change: ModeChange): PlannedUrl {
   const name = fileName(url);
   if (destination.isDirectory && name === "") {
     throw new BoughError(
@@ -173,20 +173,12 @@ function planUrl(url: string, destination: Destination, change: ModeChange): Pla
   return { kind: "url", path: placeName(destination, name), url, mode: change(urlMode, false) };
 }
 
-function placeName({ path, isDirectory }: Destination, name: string): string {
+function placeName({ path, isDirectory }: CopyDestination, name: string): string {
   return isDirectory ? posix.join(path, name) : path;
 }
 
 /** Returns the last name in the address's path, decoded first, as Docker does; empty if there is none. */
 function fileName(url: string): string {
-  const name = posix.basename(decoded(new URL(url).pathname));
+  const name = posix.basename(decodePercent(new URL(url).pathname));
   return name === "." || name === ".." ? "" : name;
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

@@ -2,7 +2,7 @@ import type { ListedEntry, SourceMatch } from "../../context/sources/entry-list.
 import type { HereDocument } from "../../dockerfile/instruction.ts";
 import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
 import type { RepositoryAddress } from "../addresses/repository-address.ts";
-import { type Destination, placeEntry } from "./destination.ts";
+import { type CopyDestination, placeEntry } from "./destination.ts";
 
 interface Placed {
   /** Absolute, in the image. */
@@ -51,12 +51,12 @@ export class PlannedItems implements Iterable<PlannedItem> {
   readonly matches: readonly SourceMatch[];
   /** Items that are not from the context, in order. */
   readonly others: readonly OtherItem[];
-  readonly #placing: { destination: Destination; change: ModeChange };
+  readonly #placing: { destination: CopyDestination; change: ModeChange };
 
   constructor(
     matches: readonly SourceMatch[],
     others: readonly OtherItem[],
-    placing: { destination: Destination; change: ModeChange },
+    placing: { destination: CopyDestination; change: ModeChange },
   ) {
     this.matches = matches;
     this.others = others;
@@ -94,7 +94,7 @@ export function copiesDirectory({ items }: { items: PlannedItems }): boolean {
 function planEntry(
   entry: ListedEntry,
   match: SourceMatch,
-  destination: Destination,
+  destination: CopyDestination,
   change: ModeChange,
 ): PlannedEntry {
   const isSourceRoot = entry.relativePath === "";

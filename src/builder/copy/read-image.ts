@@ -13,7 +13,7 @@ import type { BuildJob, BuildServices } from "../job.ts";
 import { createContentUploads } from "../operations/content-uploads.ts";
 import { collectBetweenSteps } from "../operations/gc.ts";
 import { maxSingleFiles } from "../staging/image-archive.ts";
-import { createListedTree, type Reading, readDirectory, readFile } from "./read-source.ts";
+import { createListedTree, type Reading, readImageDirectory, readImageFile } from "./read-source.ts";
 import type { CopyWords } from "./words.ts";
 
 /**
@@ -29,13 +29,13 @@ export async function readFromImage(
   build: BuildJob,
 ): Promise<readonly CopiedSource[]> {
   const { copies } = build.services.store;
-  const words = questionOf({ paths, exclude }, parents);
+  const words = storeKeyOf({ paths, exclude }, parents);
   const known = copies.get(image, words);
   if (known !== undefined) return known;
 
   const rules = parseExcludeFlags(exclude);
   const tree = createListedTree(image, build.services.service);
-  // Beside the question whether the service has lists.
+  // Begun now, while `requireInspect` waits for the service.
   for (const path of paths) if (!hasWildcard(path)) tree.prepare(posix.join("/", path));
   await requireInspect(image, name, build.services);
   const contents = createContentUploads(build, maxSingleFiles);
@@ -52,8 +52,8 @@ export async function readFromImage(
       build.services.signal,
       async ([index, source]) => {
         if (source.type === "directory")
-          read[index] = [await readDirectory(source, isExcluded, reading, build)];
-        else if (source.type === "file") read[index] = [await readFile(source, reading, build)];
+          read[index] = [await readImageDirectory(source, isExcluded, reading, build)];
+        else if (source.type === "file") read[index] = [await readImageFile(source, reading, build)];
         else reading.skipped.push(source.path);
       },
     );
@@ -76,10 +76,10 @@ export function isReadBefore(
   image: string,
   { store }: BuildServices,
 ): boolean {
-  return store.copies.get(image, questionOf(words, parents)) !== undefined;
+  return store.copies.get(image, storeKeyOf(words, parents)) !== undefined;
 }
 
-function questionOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, parents: boolean): string {
+function storeKeyOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, parents: boolean): string {
   return JSON.stringify({ paths, parents, exclude });
 }
 
@@ -166,7 +166,7 @@ async function readMatches(
     if (found.type === "symlink")
       return [...above, { type: "symlink", path: next, target: found.target ?? "", uid, gid }];
     if (found.type === "file") {
-      const { entries } = await readFile({ path, name }, reading, build);
+      const { entries } = await readImageFile({ path, name }, reading, build);
       return [...above, ...entries.map((entry) => ({ ...entry, path: next }))];
     }
     reading.skipped.push(path);
@@ -174,7 +174,7 @@ async function readMatches(
   }
   const within = (path: string) => posix.join(at, path);
   const directory = { path: posix.join(base, at), name: "" };
-  const { entries } = await readDirectory(directory, (path) => isLeftOut(within(path)), reading, build);
+  const { entries } = await readImageDirectory(directory, (path) => isLeftOut(within(path)), reading, build);
   const isMatched = at !== "" && !isLeftOut(at);
   if (entries.length === 0 && !isMatched) return [];
   return [...above, ...entries.map((entry) => placeWithin(entry, within))];

@@ -14,7 +14,7 @@ import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { parentDirectories } from "../state/path-in-image.ts";
 
-/** The state of reading the sources of one instruction. */
+/** The state while the sources of one instruction are read. */
 export interface Reading {
   image: string;
   tree: ListedTree;
@@ -23,7 +23,7 @@ export interface Reading {
   skipped: string[];
 }
 
-export async function readFile(
+export async function readImageFile(
   { path, name }: Pick<ResolvedSource, "path" | "name">,
   { image, tree, contents }: Reading,
   build: BuildJob,
@@ -43,7 +43,7 @@ export async function readFile(
  * Reads a directory as one archive: with many files, a request for each file or directory takes far longer. `isExcluded` gets
  * paths relative to the directory.
  */
-export async function readDirectory(
+export async function readImageDirectory(
   { path: directory, name }: Pick<ResolvedSource, "path" | "name">,
   isExcluded: (path: string) => boolean,
   { image, contents, skipped }: Reading,
@@ -220,7 +220,7 @@ export function createListedTree(image: string, service: Pick<ImageService, "lis
       const names = path.split("/").slice(1, -1);
       for (const count of [...names.keys(), names.length])
         list(`/${names.slice(0, count).join("/")}`).catch(() => {
-          // Nothing is there if a link leads to the path. Whoever needs this list gets the error.
+          // The directory may not exist, if a link leads to the path. A later use of this list reports the error.
         });
     },
     async lookUp(path) {

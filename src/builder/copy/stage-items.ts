@@ -17,7 +17,7 @@ import {
   type StagedEntry,
 } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import type { Destination } from "./destination.ts";
+import type { CopyDestination } from "./destination.ts";
 
 /** An entry for a path in the image. An `undefined` entry is a source directory, which only has to exist. */
 export interface Item {
@@ -36,18 +36,18 @@ export interface StagedItems {
   bytes: number;
 }
 
-/** What directories get that have to be made. */
+/** The owner, line and mode of directories that have to be made. */
 interface MadeDirectories {
   owner: Owner;
   line: number;
-  /** `undefined`: the usual one. */
+  /** `undefined`: the default mode. */
   directoryMode?: number | undefined;
 }
 
 /** Stages items and the directories above them. Those that have to be made belong to `owner` and have `directoryMode`, if given. */
 export async function stageItems(
   items: Iterable<Item>,
-  destination: Destination,
+  destination: CopyDestination,
   made: MadeDirectories,
   stage: StageState,
   services: BuildServices,
@@ -56,7 +56,7 @@ export async function stageItems(
   const pace = createPace(services.signal);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isDirectoryInImage = (path: string) => services.inspection.isDirectory(stage.layer.image, path);
-  /** Asked for on demand. */
+  /** Looked up on demand. */
   const isIntoExisting = once(() => isDirectoryInImage(place));
   const isThere = async (path: string) =>
     stage.staged.has(path) ||
@@ -193,7 +193,7 @@ async function missingAmong(
   return missing;
 }
 
-/** Parents that belong to root are left out: the service makes them. */
+/** Returns the directories to stage. Parents that belong to root are left out: the service makes them. */
 function directoriesToMake(
   roots: readonly string[],
   found: readonly (readonly [string, StagedEntry])[],

@@ -31,7 +31,7 @@ export async function stageTrees(
     done.bytes += bytes;
   };
   const others: PlannedItem[] = [];
-  /** Returns the stage with all items before a tree. Not called if an item turns out to be no archive. */
+  /** Returns the stage with all items before a tree. Not called for an item that turns out not to be an archive. */
   const stageBefore = async () => {
     if (others.length > 0) add(await stageBetween(others.splice(0), done.stage));
     return done.stage;

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { nameOf } from "../archives/open-archive.ts";
+import { archiveName } from "../archives/open-archive.ts";
 import { readArchive } from "../archives/read-archive.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
@@ -22,7 +22,7 @@ export interface Unpacking {
   line: number;
 }
 
-/** Stages an archive's entries; `undefined` if it is none, whatever its name. `stageBefore`: returns the stage to add them to. */
+/** Stages an archive's entries; `undefined` if the file is not an archive, whatever its name. `stageBefore`: returns the stage to add them to. */
 export async function stageArchive(
   item: PlannedItem,
   { words, destination, owner, line }: Unpacking,
@@ -34,7 +34,7 @@ export async function stageArchive(
   const digest = await hashOf(item, words.checksum, build);
   const all = await readArchive(place, digest, build);
   if (all === undefined) return undefined;
-  const entries = await supportedEntries(all, nameOf(place, build.asked.buildArgs), line, build);
+  const entries = await supportedEntries(all, archiveName(place, build.asked.buildArgs), line, build);
   const stage = await stageBefore();
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };

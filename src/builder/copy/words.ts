@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { createdDirectoryMode, type ModeChange, parseMode } from "../../image/file-mode.ts";
 import { wording } from "../../messages/wording.ts";
 import {
-  isRepository,
+  isRepositoryAddress,
   parseRepositoryAddress,
   type RepositoryAddress,
 } from "../addresses/repository-address.ts";
@@ -18,7 +18,7 @@ export interface CopyWords {
   /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
   /** The sources that ADD fetches. */
-  remote: readonly RemoteSource[];
+  remote: readonly FetchedSource[];
   documents: readonly HereDocument[];
   /** Empty: the WORKDIR. */
   destination: string;
@@ -32,12 +32,12 @@ export interface CopyWords {
   directoryMode: number | undefined;
   /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
-  /** Warnings of what Docker would do differently with these words. */
+  /** Warnings about words that Docker treats differently. */
   warnings: readonly BuildWarning[];
 }
 
 /** `position`: the number of paths that come before it. */
-export type RemoteSource = { position: number } & (
+export type FetchedSource = { position: number } & (
   | { kind: "url"; url: string }
   | { kind: "repository"; address: RepositoryAddress }
 );
@@ -83,13 +83,13 @@ export function expandCopyWords(
   };
 }
 
-function kindOf(word: string): "path" | RemoteSource["kind"] {
-  if (isRepository(word)) return "repository";
+function kindOf(word: string): "path" | FetchedSource["kind"] {
+  if (isRepositoryAddress(word)) return "repository";
   return isUrl(word) ? "url" : "path";
 }
 
-function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): RemoteSource[] {
-  const found: RemoteSource[] = [];
+function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): FetchedSource[] {
+  const found: FetchedSource[] = [];
   let position = 0;
   for (const word of words) {
     const kind = kindOf(word);
@@ -137,9 +137,9 @@ function requireAddable(
 
 /** Throws for addresses: for a COPY they are paths, which the context does not have. */
 function requireLocal(paths: readonly string[]): void {
-  const remote = paths.find((path) => isRepository(path) || /^https?:\/\//.test(path));
+  const remote = paths.find((path) => isRepositoryAddress(path) || /^https?:\/\//.test(path));
   if (remote === undefined) return;
-  const what = isRepository(remote) ? "git repository" : "URL";
+  const what = isRepositoryAddress(remote) ? "git repository" : "URL";
   throw new BoughError(`COPY ${redactUrl(remote)}: the source can't be a ${what}`, {
     kind: "usage",
     hint: "ADD fetches it.",

@@ -32,10 +32,10 @@ export function configure(
   const expand = (word: string) => (isKnown(word) ? [expandWord(word, lookup, escape)] : []);
   switch (instruction.name) {
     case "CMD":
-      return { ...config, Cmd: wordsOf(instruction.command, config), ArgsEscaped: true };
+      return { ...config, Cmd: commandWords(instruction.command, config), ArgsEscaped: true };
     case "ENTRYPOINT": {
       const { Cmd, ...others } = config;
-      const Entrypoint = wordsOf(instruction.command, config);
+      const Entrypoint = commandWords(instruction.command, config);
       return { ...others, Entrypoint, ...(ownsCmd && Cmd !== undefined ? { Cmd } : {}) };
     }
     case "LABEL": {
@@ -72,13 +72,16 @@ export function configure(
   }
 }
 
-/** Returns an instruction with its here-documents, as Docker keeps a trigger: whoever builds on the image parses it again. */
+/** Returns an instruction with its here-documents. Docker keeps a trigger as text, which is parsed again by builds from the image. */
 function wholeText({ original, heredocs }: Instruction): string {
   return [original, ...heredocs.map(({ name, content }) => `${content}${name}`)].join("\n");
 }
 
 /** Returns a command's words. The shell form runs in SHELL. */
-export function wordsOf(command: Command, { Shell = ["/bin/sh", "-c"] }: ImageConfig): readonly string[] {
+export function commandWords(
+  command: Command,
+  { Shell = ["/bin/sh", "-c"] }: ImageConfig,
+): readonly string[] {
   return command.form === "exec" ? command.words : [...Shell, command.line];
 }
 

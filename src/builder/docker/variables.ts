@@ -28,7 +28,7 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
   return overridden.length === 0 ? args : extend(args, overridden);
 }
 
-/** Arguments that say what a scan for software covers. In BuildKit they are no variables of a stage. */
+/** The arguments for a scanner of packages. In BuildKit they are not variables of a stage. */
 const forScanner = new Set<string>(Object.values(scannerArguments));
 
 /** Declares an ARG: with a value it overrides an earlier ENV, and without one it changes no earlier value. */

@@ -108,7 +108,7 @@ export function stagesAmong(edges: readonly Edge[] = []): number[] {
 
 type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
 
-/** Returns what an instruction other than FROM takes from stages and images, as written. */
+/** Returns the stages and images that an instruction other than FROM names, as written. */
 function sourcesOf(instruction: Instruction): Reference[] {
   if (instruction.name === "COPY" && instruction.from !== undefined)
     return [{ kind: "copy", instruction, word: instruction.from }];

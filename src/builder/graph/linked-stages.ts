@@ -11,19 +11,19 @@ import {
 } from "./build-graph.ts";
 import { findProblem, graphOf, requireTarget } from "./stage-references.ts";
 
-/** The stages of a Dockerfile for a target, and what their instructions take from each other. Stages are named by their indexes. */
+/** The stages of a Dockerfile for a target, and the links between them. Stages are identified by their indexes. */
 interface LinkedStages {
   graph: BuildGraph;
   target: number;
-  /** Those that a build interprets, in order: all that the target needs, or all without exception. */
+  /** The stages that a build interprets, in order: those that the target needs, or all (see `Dialect`). */
   needed: readonly number[];
   /** Returns the stages that an instruction starts from, copies from, or mounts. */
   sourcesOf(instruction: Instruction): readonly number[];
   /** Returns the stage that a RUN mounts under this name. */
   mountedStage(run: Instruction, from: string): number | undefined;
-  /** Returns what runs after a FROM because the stage that it names says so. */
+  /** Returns the ONBUILD triggers of the stage that a FROM names. */
   triggersOf(from: Instruction): readonly Instruction[];
-  /** Links a trigger of the image that a stage starts from. Throws a BoughError of kind `usage` if it names what it can't mean. */
+  /** Links a trigger of the image that a stage starts from. Throws a BoughError of kind `usage` for an invalid name. */
   linkTrigger(trigger: Instruction, from: FromInstruction): void;
 }
 

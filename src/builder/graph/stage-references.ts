@@ -10,13 +10,13 @@ import type { Dialect } from "../dialect.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import { targetStageName } from "../state/platform.ts";
-import { type Arguments, lookUp } from "../state/scope.ts";
+import { type Arguments, variableLookup } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage, reachableFrom } from "./build-graph.ts";
 
 /** Returns the graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may use. */
 export function graphOf(dockerfile: Dockerfile, globals: Arguments, contexts: NamedContexts): BuildGraph {
-  const lookup = lookUp({ args: globals });
+  const lookup = variableLookup({ args: globals });
   const resolve: Parameters<typeof buildGraph>[1] = (word, { kind }) => {
     // Docker replaces no variables in `--from`.
     if (kind !== "from") return word.includes("$") ? undefined : word;
@@ -47,7 +47,7 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
   });
 }
 
-/** What decides about the stages of a Dockerfile. */
+/** The inputs that determine a Dockerfile's stages. */
 interface StageInputs {
   dialect: Dialect;
   buildArgs: ReadonlyMap<string, string>;
@@ -70,8 +70,8 @@ export function refuseBadStages(
 }
 
 /**
- * Returns the Dockerfile with the instructions of the stages that the target needs, and their triggers: what no stage performs asks for
- * no permission and no extension of the service, as in Docker. By default every stage is needed.
+ * Returns the Dockerfile with the instructions of the stages that the target needs, and their triggers. As in Docker, other instructions
+ * require no permission and no extension of the service. By default every stage is needed.
  */
 export function neededPart(
   dockerfile: Dockerfile,

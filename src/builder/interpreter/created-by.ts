@@ -3,9 +3,9 @@ import { nanosecondsOf } from "../../dockerfile/instructions/healthcheck.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import { healthcheckOf, portsOf, wordsOf } from "../docker/configuration.ts";
+import { commandWords, healthcheckOf, portsOf } from "../docker/configuration.ts";
 import { pathInImage } from "../state/path-in-image.ts";
-import { type Arguments, lookUp, type StageScope } from "../state/scope.ts";
+import { type Arguments, type StageScope, variableLookup } from "../state/scope.ts";
 import { declare, expandPairs } from "./settings.ts";
 
 interface Surroundings {
@@ -15,7 +15,7 @@ interface Surroundings {
   buildArgs: ReadonlyMap<string, string>;
   /** The ARGs before the first FROM, with the automatic ones: a stage's ARG without a value takes theirs. */
   globals: Arguments;
-  /** Docker's precedence of ARG and ENV. */
+  /** True for Docker's precedence of ARG and ENV: the later one wins. */
   laterWins: boolean;
 }
 
@@ -67,9 +67,9 @@ export function createdBy(
     case "RUN":
       return `${["RUN", ...argumentsOf(stage), ...processOf(instruction, stage.config)].join(" ")} # buildkit`;
     case "CMD":
-      return `CMD ${quoteList(wordsOf(instruction.command, stage.config))}`;
+      return `CMD ${quoteList(commandWords(instruction.command, stage.config))}`;
     case "ENTRYPOINT":
-      return `ENTRYPOINT ${quoteList(wordsOf(instruction.command, stage.config))}`;
+      return `ENTRYPOINT ${quoteList(commandWords(instruction.command, stage.config))}`;
     case "EXPOSE":
       // BuildKit sorts the words, not the ports.
       return `EXPOSE [${instruction.ports.toSorted().map(expand).flatMap(portsOf).join(" ")}]`;
@@ -89,12 +89,12 @@ export function createdBy(
 /** Returns the declared arguments as they precede a command: `|2 A=1 B=`. */
 function argumentsOf({ args, env }: Pick<StageScope, "args" | "env">): string[] {
   if (args.size === 0) return [];
-  const lookup = lookUp({ args, env });
+  const lookup = variableLookup({ args, env });
   return [`|${args.size}`, ...Array.from(args.keys(), (name) => `${name}=${lookup(name) ?? ""}`)];
 }
 
 function processOf({ command }: RunInstruction, config: ImageConfig): readonly string[] {
-  return wordsOf(command.form === "script" ? { form: "shell", line: command.content } : command, config);
+  return commandWords(command.form === "script" ? { form: "shell", line: command.content } : command, config);
 }
 
 function joinPairs(pairs: readonly { key: string; value: string }[]): string {

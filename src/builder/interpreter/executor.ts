@@ -10,22 +10,22 @@ import { expandsVariables, inheritEnvironment, startFromImage } from "../bases/f
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
 import { findFiles } from "../copy/copy.ts";
-import { type Destination, namesDirectory } from "../copy/destination.ts";
+import { type CopyDestination, namesDirectory } from "../copy/destination.ts";
 import { planCopy } from "../copy/plan.ts";
 import { copiesDirectory } from "../copy/planned-items.ts";
 import { stageDirectories } from "../copy/stage-items.ts";
 import type { Dialect } from "../dialect.ts";
-import { type AskedBuild, type BuildJob, inDirectory } from "../job.ts";
+import { type AskedBuild, type BuildJob, withSourceDirectory } from "../job.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import type { PrefetchedSources } from "../prefetch.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
 import { isSameOrAbove, parentDirectories, pathInImage } from "../state/path-in-image.ts";
-import { type Arguments, lookUp } from "../state/scope.ts";
+import { type Arguments, variableLookup } from "../state/scope.ts";
 import { addStaged } from "../state/staged.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
 import { makeFilesLayer, makeFoundFilesLayer } from "../steps/files-step.ts";
-import { performRun } from "../steps/run-step.ts";
+import { performRunInstruction } from "../steps/run-step.ts";
 import type { Backend } from "./backend.ts";
 import { createdBy } from "./created-by.ts";
 
@@ -44,7 +44,7 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
   let prefetched: PrefetchedSources | undefined;
   const jobOf = async (instruction: CopyInstruction | AddInstruction): Promise<BuildJob> => {
     const directory = sourceDirectory(instruction, contexts);
-    return directory === undefined ? build : inDirectory(build, directory);
+    return directory === undefined ? build : withSourceDirectory(build, directory);
   };
   return {
     dialect: build.asked.dialect,
@@ -56,7 +56,8 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
     warnsAboutUndefined: ({ name }) =>
       name === "RUN" || (name !== "EXPOSE" && expandsVariables(name, build.asked.dialect)),
 
-    platformOf: (from, globals) => foreignPlatform(from, build.platforms, lookUp({ args: globals }), escape),
+    platformOf: (from, globals) =>
+      foreignPlatform(from, build.platforms, variableLookup({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
     linkTrigger: (trigger, from) => build.stages.linkTrigger(trigger, from),
@@ -98,8 +99,8 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
     async copyFromImage(instruction, words, stage) {
       const ordinal = nextOrdinal++;
       await warnOfLinking(instruction, { destination: words.destination, isFile: false }, stage, build);
-      const { copyFromImage } = await import("../steps/copy-from-step.ts");
-      return copyFromImage(instruction, { words, ordinal }, stage, build);
+      const { performCopyFrom } = await import("../steps/copy-from-step.ts");
+      return performCopyFrom(instruction, { words, ordinal }, stage, build);
     },
     async copy(instruction, copy, stage) {
       const { words, plan } = copy;
@@ -113,7 +114,7 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
         : (await files.stage()).stage;
     },
     async run(instruction, stage) {
-      return performRun(instruction, nextOrdinal++, stage, build);
+      return performRunInstruction(instruction, nextOrdinal++, stage, build);
     },
   };
 }
@@ -151,7 +152,7 @@ function changesFiles({ name }: Instruction): boolean {
  */
 async function warnOfLinking(
   { link, range: { start: line } }: CopyInstruction | AddInstruction,
-  { destination, found, isFile }: { destination: string; found?: Destination; isFile: boolean },
+  { destination, found, isFile }: { destination: string; found?: CopyDestination; isFile: boolean },
   { layer, staged, config }: StageState,
   { services, emit, asked }: BuildJob,
 ): Promise<void> {

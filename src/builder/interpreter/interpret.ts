@@ -25,8 +25,8 @@ import {
   createIsKnown,
   declareArgument,
   type IsKnown,
-  lookUp,
   type StageScope,
+  variableLookup,
 } from "../state/scope.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedCopyFrom, skippedInstruction } from "../state/warnings.ts";
 import type { Backend } from "./backend.ts";
@@ -48,7 +48,7 @@ export async function interpretFrom<Stage extends StageScope>(
   globals: Arguments,
   backend: Backend<Stage>,
 ): Promise<Stage> {
-  const reference = expandBase(from, lookUp({ args: globals }), backend.escape);
+  const reference = expandBase(from, variableLookup({ args: globals }), backend.escape);
   const platform = backend.platformOf(from, globals);
   const base = await backend.startFromStage(from);
   const context = findContext(reference, backend.contexts);
@@ -108,7 +108,7 @@ export async function interpretInStage<Stage extends StageScope>(
   const loaded = await backend.loadImageEnv(instruction, before);
   const { escape } = backend;
   const scope = { ...loaded, inherited: loaded.inherited ?? backend.assumedVariables };
-  const lookup = lookUp(scope);
+  const lookup = variableLookup(scope);
   const stage = backend.addToHistory(instruction, loaded, lookup, globals);
   const isKnown = createIsKnown(stage, escape);
   if (backend.warnsAboutUndefined(instruction)) {

@@ -2,7 +2,7 @@ import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError, type Problem } from "../../dockerfile/problems/problem.ts";
 import type { NetworkPolicy } from "../commands/network.ts";
 
-/** Throws, before anything is run, for instructions that would silently make another image than Docker's. */
+/** Throws, before anything is run, for instructions that would silently make a different image than Docker's. */
 export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {
   const problems = findUnsupported(dockerfile, network);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);

@@ -9,14 +9,14 @@ import {
   createIsKnown,
   declareArgument,
   type IsKnown,
-  lookUp,
-  type Scope,
   type StageScope,
   updateUnknown,
+  type VariableScope,
+  variableLookup,
 } from "../state/scope.ts";
 import type { Backend } from "./backend.ts";
 
-/** A stage with what its words mean. */
+/** A stage with the values of its variables. */
 export interface Scoped<Stage> {
   stage: Stage;
   lookup: Lookup;
@@ -82,7 +82,7 @@ function requireVariableName(name: string, word: string): void {
   });
 }
 
-/** What an ARG depends on besides its scope. */
+/** The values that an ARG depends on besides the stage's variables. */
 interface GivenArguments {
   buildArgs: ReadonlyMap<string, string>;
   escape: EscapeCharacter;
@@ -107,16 +107,16 @@ export function declareGlobals(
 
 /**
  * Performs one declaration of an ARG, before the first FROM or in a stage. Each one sees those before it on its line, as in BuildKit:
- * `ARG A=1 B=$A` means `ARG A=1` and then `ARG B=$A`. Names are literal. `value`: what this line gives the name.
+ * `ARG A=1 B=$A` means `ARG A=1` and then `ARG B=$A`. Names are literal. `value` in the result: the one that this line sets.
  */
 export function declare(
   { key, value }: ArgInstruction["declarations"][number],
-  scope: Partial<Scope> & Pick<Scope, "args">,
+  scope: Partial<VariableScope> & Pick<VariableScope, "args">,
   { buildArgs, escape, globals, laterWins }: GivenArguments,
 ): { args: Arguments; value: string | undefined } {
-  // A default that `--build-arg` replaces is not expanded: `${NAME:?}` in it is no error, as in BuildKit.
+  // A default that `--build-arg` replaces is not expanded, so `${NAME:?}` in it is not an error, as in BuildKit.
   const isExpanded = value !== undefined && !buildArgs.has(key);
-  const expanded = isExpanded ? expandWord(value, lookUp(scope), escape) : value;
+  const expanded = isExpanded ? expandWord(value, variableLookup(scope), escape) : value;
   const declareName = laterWins ? declareAsDocker : declareArgument;
   return {
     args: declareName(scope.args, key, expanded, buildArgs, globals),

@@ -1,4 +1,4 @@
-/** ONBUILD: the instructions that an image has for the stages that start from it. */
+/** ONBUILD triggers: instructions that an image has for the stages that start from it. */
 import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { BoughError } from "../../errors.ts";
@@ -54,7 +54,7 @@ export async function withTrigger<Stage>(
   }
 }
 
-/** Throws for what is refused in a Dockerfile's own lines before anything runs. */
+/** Throws for a trigger that would be refused in the Dockerfile itself. */
 function refuse(trigger: Instruction): void {
   const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
   if (trigger.name === "RUN" && trigger.network === "host")

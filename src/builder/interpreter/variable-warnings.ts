@@ -11,7 +11,7 @@ import { nearest } from "../../suggest.ts";
 import { hostNameArgument } from "../commands/network.ts";
 import { cacheNamespaceArgument } from "../mounts/mount-spec.ts";
 import { isAutomaticArgument, multiPlatformArgument } from "../state/platform.ts";
-import { type Arguments, predefinedArguments, type Scope } from "../state/scope.ts";
+import { type Arguments, predefinedArguments, type VariableScope } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 
 /** BuildKit's argument that decides if a context of a git repository has its `.git`. */
@@ -27,7 +27,7 @@ const argumentsOfBuild = new Set([
   cacheNamespaceArgument,
   checkArgument,
   multiPlatformArgument,
-  // The times of the result.
+  // It sets the times of the result.
   "SOURCE_DATE_EPOCH",
 ]);
 
@@ -58,13 +58,13 @@ export function unusedBuildArgs(
 }
 
 /** The names that an instruction's words can use. */
-interface NamesInScope extends Scope {
+interface NamesInScope extends VariableScope {
   /** Declared before the first FROM: usable in a stage only after an ARG repeats them. */
   globals: Arguments;
 }
 
-/** Always set: if an image does not set it, Docker and the engine do. */
-const everywhere = "PATH";
+/** A variable that is always set: if an image does not set it, Docker and the engine do. */
+const alwaysSet = "PATH";
 
 /** Returns the warnings of Docker's check UndefinedVar: one for each undefined name. */
 export function undefinedVariables(
@@ -74,7 +74,7 @@ export function undefinedVariables(
 ): BuildWarning[] {
   const { env, args, inherited } = scope;
   const isKnown = (name: string) =>
-    name === everywhere || env.has(name) || args.has(name) || inherited?.has(name) === true;
+    name === alwaysSet || env.has(name) || args.has(name) || inherited?.has(name) === true;
   return usesIn(instruction, escape)
     .filter(({ name, isRequired }) => isRequired && !isKnown(name))
     .map(({ name }) => ({
@@ -100,14 +100,14 @@ function usesIn(instruction: Instruction, escape: EscapeCharacter): VariableRefe
   return [...uses.values()];
 }
 
-/** As in BuildKit, several mounts that use a variable have a warning each. */
+/** Returns the variables of one mount. As in BuildKit, each mount that uses a variable gets a warning of its own. */
 function usesInMount(mount: Mount, escape: EscapeCharacter): VariableReference[] {
   const uses = wordsOfMount(mount).flatMap((word) => referencesIn(word, escape));
   const required = uses.filter(({ isRequired }) => isRequired);
   return [...new Map([...uses, ...required].map((use) => [use.name, use])).values()];
 }
 
-/** No real Dockerfile has more names. Comparing each with all others takes quadratic time. */
+/** The number of names beyond which none is suggested: comparing each with all others takes quadratic time. */
 const maxCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope): string {
@@ -115,7 +115,7 @@ function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope)
   const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
   const count = scopes.reduce((sum, { size }) => sum + size, 0);
   const names = count > maxCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);
-  const meant = nearest(name, [everywhere, ...names]);
+  const meant = nearest(name, [alwaysSet, ...names]);
   if (meant !== undefined) return ` (did you mean $${meant}?)`;
   return inherited === undefined ? ": it is empty unless the base image sets it" : ": it is empty";
 }

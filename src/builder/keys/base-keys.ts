@@ -8,7 +8,7 @@ import { asRecord, parseRecord } from "../../service/http/json.ts";
 import { otherName, parseReference, type RegistryReference } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import type { Store } from "../../store/store.ts";
-import { platformOf, scratch } from "../bases/base.ts";
+import { scratch, servicePlatform } from "../bases/base.ts";
 import { manifestFor } from "../bases/remote-base.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { lookUpImage, rememberImage } from "../cache/image-records.ts";
@@ -30,13 +30,13 @@ interface BaseKeysOptions extends Pick<BuildServices, "openRegistry" | "signal">
 export interface BaseKeys {
   /** @param platform set for another one than the service's own */
   find(reference: string, platform: Platform | undefined): Promise<BaseKey>;
-  /** The digests that registries have for the names: a build starts from these, so that its key is true. */
+  /** The digests of the references in their registries. A build starts from these, so that its key is true. */
   readonly pins: ReadonlyMap<string, string>;
 }
 
 /**
- * Finds what a name means in its registry now, by its manifest and its configuration: what a home has imported earlier makes no
- * difference. What only the service has counts by its content, if the service says that.
+ * Resolves references in their registries, by manifest and configuration: earlier imports of this machine make no difference. An image
+ * that only the service has is identified by its content, if the service reports that.
  */
 export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
   const { service, store, lock, pullsImages, signal } = options;
@@ -56,7 +56,7 @@ export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
       return await findInRegistry(reference, parsed, { platform, stored, key });
     } catch (error) {
       signal.throwIfAborted();
-      // Nobody can start from another one there, either.
+      // The build could not reach the registry, either: it starts from the stored image.
       if (!(error instanceof BoughError) || stored === undefined || lock !== undefined) throw error;
       return described(reference, stored);
     }
@@ -90,7 +90,7 @@ export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
       pinned === undefined
         ? await find()
         : requireManifest(await registry.getManifest(pinned, signal), reference);
-    const wanted = platform ?? (await platformOf(options.supports));
+    const wanted = platform ?? (await servicePlatform(options.supports));
     const { configDigest, config } = await readImage(top, wanted, registry, reference);
     const identity = `${formatPlatform(wanted)} ${configDigest}`;
     if (digest === undefined) {
@@ -117,9 +117,9 @@ export function createBaseKeys(options: BaseKeysOptions): BaseKeys {
   function described(reference: string, image: FoundImage | undefined): BaseKey {
     if (image?.config !== undefined) return { hash: baseHash(image, service), config: image.config };
     throw new BoughError(
-      `${reference} has no content key: ${image === undefined ? "there is no such image" : "the service does not describe it"}`,
+      `${reference} has no content key: ${image === undefined ? "there is no such image" : "the service does not report its configuration"}`,
       {
-        hint: "A content key is made of images of registries, and of those that the service describes.",
+        hint: "Start from an image of a registry, or build on a service that reports configurations.",
       },
     );
   }

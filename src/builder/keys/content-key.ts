@@ -26,13 +26,13 @@ export interface TargetKey {
   steps: number;
 }
 
-/** The version of what a key covers. A change of meaning increments it, so that no image is taken for another. */
+/** The version of the hashed format. A change of meaning increments it, so that no image is taken for another. */
 const keyVersion = 1;
 
 /**
- * Finds the content key of a target: a hash of all that goes into its image. A chain hash covers the same of a layer, but names images
- * as one machine knows them; here, each base counts by its content, so that the key is equal on each machine. Nothing is built, no layer
- * of a base is fetched, and what only a RUN knows counts by all that this RUN is made of.
+ * Finds the content key of a target: a hash of everything that goes into its image. A chain hash covers the same for a layer, but
+ * identifies images by one machine's names; a content key identifies each base by its content, so it is equal on all machines. Nothing
+ * is built, and no layer of a base is fetched: a RUN counts by its inputs.
  */
 export async function findContentKey(given: KeyJob): Promise<TargetKey> {
   const dockerfile = overrideStages(given.asked.dockerfile, given.asked.contexts);
@@ -44,7 +44,7 @@ export async function findContentKey(given: KeyJob): Promise<TargetKey> {
   const named = withLabels(stage, dialect.keepsConfiguration ? asked.labels : new Map());
   const content = [
     keyVersion,
-    // Copies of the same files may differ.
+    // Both dialects may make different copies of the same files.
     dialect.name,
     formatPlatform(platforms.target),
     named.layer.hash,

@@ -10,14 +10,14 @@ import { expandMounts, mountedDirectory } from "../mounts/mount-support.ts";
 import { stageMountedFiles } from "../mounts/mounted-files.ts";
 import { type MountInput, mountsKey } from "../mounts/run-mounts.ts";
 import { root } from "../owners/ownership.ts";
-import { lookUp } from "../state/scope.ts";
+import { variableLookup } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 import type { KeyJob } from "./key-job.ts";
 
-/** Files are neither sent nor shown. */
+/** No file is sent. */
 const eagerUploads = { offer: () => undefined };
 
-/** Returns SHA-256 of what a COPY or ADD takes from the context, from addresses and from the Dockerfile itself, in hex. */
+/** Returns the SHA-256 of all sources of a COPY or ADD: files, URLs, repositories and here-documents. In hex. */
 export async function hashCopiedFiles(
   instruction: CopyInstruction | AddInstruction,
   { words, plan }: Pick<PlannedCopy, "words" | "plan">,
@@ -46,7 +46,7 @@ interface RowOptions extends Pick<PlannedCopy, "words"> {
   line: number;
 }
 
-/** `--chown` counts as it is written: the base and the RUNs before say whom it means. */
+/** Returns what is hashed of an item. `--chown` counts as written: the base and earlier RUNs, which resolve it, are in the key. */
 async function rowFor(
   item: PlannedItem,
   { words, firsts, line }: RowOptions,
@@ -88,7 +88,11 @@ export async function hashMounts(
 ): Promise<string | undefined> {
   if (instruction.mounts.length === 0) return undefined;
   const { asked, signal, clock } = job;
-  const given = { lookup: lookUp(stage), escape: asked.dockerfile.escape, workdir: stage.config.WorkingDir };
+  const given = {
+    lookup: variableLookup(stage),
+    escape: asked.dockerfile.escape,
+    workdir: stage.config.WorkingDir,
+  };
   const mounts: MountInput[] = [];
   for (const spec of expandMounts(instruction, given)) {
     const directory = mountedDirectory(spec, asked.contexts);

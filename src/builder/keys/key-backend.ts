@@ -13,7 +13,7 @@ import { imageReference, sourceDirectory } from "../contexts/named-context.ts";
 import { planCopy } from "../copy/plan.ts";
 import type { Backend } from "../interpreter/backend.ts";
 import { pathInImage } from "../state/path-in-image.ts";
-import { lookUp } from "../state/scope.ts";
+import { variableLookup } from "../state/scope.ts";
 import { changeUser, changeWorkdir, keepWorkdir, type StageState, startStage } from "../state/state.ts";
 import { copyOf } from "../steps/copy-from-step.ts";
 import { runKey } from "../steps/run-step.ts";
@@ -51,7 +51,8 @@ export function createKeyBackend(job: KeyJob, stages: StageKeys): Backend<StageS
     warn: () => undefined,
     warnsAboutUndefined: () => false,
 
-    platformOf: (from, globals) => foreignPlatform(from, platforms, lookUp({ args: globals }), escape),
+    platformOf: (from, globals) =>
+      foreignPlatform(from, platforms, variableLookup({ args: globals }), escape),
     startFromStage: async (from) => stages.baseOf(from),
     triggersOf: stages.triggersOf,
     linkTrigger: stages.linkTrigger,

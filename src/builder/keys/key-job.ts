@@ -8,13 +8,13 @@ import type { BuildPlatforms } from "../state/platform.ts";
 
 /** An image to start or copy from. */
 export interface BaseKey {
-  /** The same wherever the image is. */
+  /** A hash that is equal on all machines and services. */
   hash: string;
   config: ImageConfig;
   author?: string | undefined;
 }
 
-/** What the content key of a target is made of. */
+/** The inputs of a target's content key. */
 export interface KeyJob {
   asked: Pick<
     AskedBuild,
@@ -26,7 +26,7 @@ export interface KeyJob {
   source: Omit<SourceFiles, "fileStates">;
   /** @param platform set for another one than the service's own */
   findBase(reference: string, platform: Platform | undefined): Promise<BaseKey>;
-  /** Returns the SHA-256 of what a URL has, in hex. */
+  /** Returns the SHA-256 of a URL's content, in hex. */
   hashUrl(url: string, access: RemoteAccess): Promise<string>;
   findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit>;
   access: RemoteAccess;

@@ -7,7 +7,7 @@ import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { findCommit, pinOf } from "../repositories/resolve-repository.ts";
 import type { KeyJob } from "./key-job.ts";
 
-/** What the sources of ADD are, each found once for all targets of a command. */
+/** The hashes and commits of the sources of ADD, each found once for all targets of a command. */
 interface RemoteSourceKeys extends Pick<KeyJob, "hashUrl" | "findCommit"> {
   readonly pins: Pick<KeyPins, "urls" | "commits">;
 }
@@ -40,7 +40,7 @@ async function lockedHash(url: string, access: RemoteAccess): Promise<string> {
   return lock === undefined ? read() : lock.pin("url", redactUrl(url, buildArgs), read);
 }
 
-/** Reads the content to its end, and keeps nothing of it. */
+/** Hashes the content of a URL without keeping it. */
 function hashContent(url: string, access: RemoteAccess): Promise<string> {
   return withRetries(access, false, async () => {
     const { body } = await fetchContent(url, access);

@@ -14,7 +14,7 @@ import { addStaged, type Staged, type StagedEntry } from "../state/staged.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** The file limit. Larger directories need a service with mounts: here each file is sent, moved into place and removed. */
+/** The maximum number of files: each one is sent, moved into place and removed. Larger directories need a service with mounts. */
 const maxFiles = 1000;
 
 /**
@@ -116,7 +116,7 @@ function mountScript(
   return [
     prelude,
     `mkdir -p ${store}/was`,
-    // First in the image, where it stays, and below in what hides it.
+    // Made in the image, where it stays, and again below, in case a mount hides it.
     `mkdir -p ${quote(cwd)}`,
     ...taken.flatMap(({ mount, index }) => placing(mount, index, store)),
     `mkdir -p ${quote(cwd)}`,
@@ -131,7 +131,7 @@ function mountScript(
   ].join("\n");
 }
 
-/** Makes the script's own programs found, whatever the image's PATH. */
+/** Appends the default PATH, so that the script finds its programs whatever the image's PATH is. */
 const prelude = `set -e
 umask 022
 _bough_path=\${PATH-}

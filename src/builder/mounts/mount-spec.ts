@@ -1,8 +1,9 @@
 import { posix } from "node:path";
 import type { Mount } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 
-/** A `RUN --mount` with BuildKit's defaults, variables replaced. */
+/** A `RUN --mount` with BuildKit's defaults and with variables replaced. */
 export type MountSpec = { /** Absolute, without `..` and a slash at the end. */ target: string } & (
   | ({ type: "bind" } & MountSource & { readonly: boolean })
   | ({
@@ -72,11 +73,7 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
       const place = target(undefined);
       const id = mount.id || posix.join(mount.target || ".", ".").replace(/(.)\/$/, "$1");
       const readonly = flagOf(mount, "readonly", false);
-      const sharing = oneOf(
-        (mount.sharing || "shared").toLowerCase(),
-        ["shared", "private", "locked"] as const,
-        mount,
-      );
+      const sharing = sharingOf(mount);
       return { type: "cache", target: place, id, sharing, readonly, from, source, ...ownerOf(mount) };
     }
     case "tmpfs":
@@ -100,10 +97,10 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
   }
 }
 
-/** BuildKit's build argument that keeps the caches of several projects apart. */
+/** BuildKit's build argument with a namespace for the ids of cache mounts. */
 export const cacheNamespaceArgument = "BUILDKIT_CACHE_MOUNT_NS";
 
-/** Returns the id under which a cache is stored: in the namespace that is given. */
+/** Returns the id under which a cache is stored, with its namespace. */
 export function cacheIdOf(id: string, buildArgs: ReadonlyMap<string, string>): string {
   const namespace = buildArgs.get(cacheNamespaceArgument) ?? "";
   return namespace === "" ? id : `${namespace}/${id}`;
@@ -148,20 +145,16 @@ function targetOf(
 function flagOf(mount: Mount, key: "readonly" | "required", otherwise: boolean): boolean {
   const value = mount[key];
   if (value === undefined || value === true) return value ?? otherwise;
-  if (/^(1|t|true)$/i.test(value)) return true;
-  if (/^(0|f|false)$/i.test(value)) return false;
+  const flag = parseGoBoolean(value);
+  if (flag !== undefined) return flag;
   throw mountError(mount, `invalid value for ${key}: ${value}`);
 }
 
-function oneOf<Value extends string>(value: string, values: readonly Value[], mount: Mount): Value {
-  const found = values.find((known) => known === value);
-  if (found === undefined)
-    throw mountError(
-      mount,
-      `unsupported sharing value ${JSON.stringify(value)}`,
-      `Give one of ${values.join(", ")}.`,
-    );
-  return found;
+function sharingOf(mount: Mount): "shared" | "private" | "locked" {
+  const value = (mount.sharing || "shared").toLowerCase();
+  if (value === "shared" || value === "private" || value === "locked") return value;
+  const problem = `unsupported sharing value ${JSON.stringify(value)}`;
+  throw mountError(mount, problem, "Give one of shared, private, locked.");
 }
 
 function ownerOf(mount: Mount): Partial<MountOwner> {
@@ -188,9 +181,6 @@ function sizeOf(mount: Mount): number | undefined {
   return Math.floor(Number(digits) * factor);
 }
 
-function mountError({ type }: Mount, what: string, hint?: string): BoughError {
-  return new BoughError(`--mount=type=${type}: ${what}`, {
-    kind: "usage",
-    hint,
-  });
+function mountError({ type }: Mount, problem: string, hint?: string): BoughError {
+  return new BoughError(`--mount=type=${type}: ${problem}`, { kind: "usage", hint });
 }

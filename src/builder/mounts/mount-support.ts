@@ -24,8 +24,8 @@ export function refuseBadMounts(dockerfile: Dockerfile, contexts: NamedContexts)
 }
 
 /**
- * Finds invalid mounts, and caches that a directory should fill, as far as they are known before anything is run. A secret that is
- * required is asked for by the command that needs it: a cached step needs none.
+ * Finds invalid mounts, and caches that a directory should fill, as far as they are known before anything is run. A missing secret is
+ * reported only when a command needs it: a cached step needs none.
  */
 export function findMountProblems(dockerfile: Dockerfile, contexts: NamedContexts): Problem[] {
   return problemsOf(dockerfile, (run) => {
@@ -54,7 +54,7 @@ export function findMountProblems(dockerfile: Dockerfile, contexts: NamedContext
   });
 }
 
-/** Finds mounts whose contents would stay in the service's images, and agents that it can't reach. */
+/** Finds mounts of secrets that would stay in the service's images, and of agents that it can't reach. */
 export function findUnsupportedMounts(dockerfile: Dockerfile, support: MountSupport): Problem[] {
   return problemsOf(dockerfile, ({ mounts }) =>
     mounts.flatMap(({ type }) => {

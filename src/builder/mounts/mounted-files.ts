@@ -14,7 +14,7 @@ import { titleOf } from "../location.ts";
 import { root } from "../owners/ownership.ts";
 import type { Staged } from "../state/staged.ts";
 
-/** What finding the files of a mount needs of a step's job. */
+/** The parts of a step's job that finding the files of a mount needs. */
 interface MountingJob extends Pick<BuildJob, "inputs"> {
   services: Pick<BuildJob["services"], "signal" | "clock">;
   source: Omit<BuildJob["source"], "fileStates">;
@@ -39,12 +39,12 @@ export async function stageMountedFiles(
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   if (dialect.copiesAsBuildKit) match.entries.groupLinks();
   await hashMatches([match], { signal, clock, cache, eagerUploads, inputs });
-  // Owned by root, as BuildKit sends a context.
+  // As in BuildKit, root owns the files of a context.
   const owned = { ...root, line };
   return new Map(
     Array.from(match.entries, (entry) => [
       match.isDirectory ? entry.relativePath : "",
-      // BuildKit does not send the mode of the context itself, which whoever made it seldom chose.
+      // As in BuildKit, the mode of the context itself is not used: it is seldom chosen on purpose.
       stageEntry({ entry, mode: entry.contextPath === "" ? directoryMode : entry.mode }, owned),
     ]),
   );

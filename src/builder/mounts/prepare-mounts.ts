@@ -4,7 +4,7 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { type ExpandedCommand, numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
-import { detectEviction, retryAfterEviction } from "../operations/missing-image.ts";
+import { detectEviction, retryAfterEviction } from "../operations/evicted-image.ts";
 import type { FileFeatures } from "../service-support.ts";
 import { hostFilesOf, readsHostFiles } from "../staging/host-files.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
@@ -16,7 +16,7 @@ import { cacheIdOf, type MountSpec } from "./mount-spec.ts";
 import { whyUnsupported } from "./mount-support.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** The way in which a RUN gets its mounts from the service. */
+/** The way in which the service provides a RUN's mounts. */
 interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
@@ -25,7 +25,7 @@ interface Mounting {
   retryAfterEviction<Result>(action: () => Promise<Result>): Promise<Result>;
 }
 
-/** `hash`: the chain hash of the RUN's layer. `user`: as `requestOf` takes it. */
+/** `hash`: the chain hash of the RUN's layer. `user`: as `processFields` takes it. */
 export async function prepareMounts(
   mounts: RunMounts | undefined,
   { hash, stage, user }: { hash: string; stage: StageState; user: string | undefined },
@@ -58,22 +58,22 @@ export async function prepareMounts(
   const support = await build.services.supports.mounts();
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
-  const isLost = <Result>(action: () => Promise<Result>) =>
+  const detectEvictions = <Result>(action: () => Promise<Result>) =>
     mounts.evictable.reduce((next, image) => () => detectEviction(image, build.services, next), action)();
   if (support.secrets) {
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {
       stage,
       addTo: async (request) => ({ ...request, ...(await mountFields(mounts, request.env ?? {}, build)) }),
-      retryAfterEviction: (action) => isLost(() => retryAfterEviction(needed, build, action)),
+      retryAfterEviction: (action) => detectEvictions(() => retryAfterEviction(needed, build, action)),
     };
   }
   const { stageMounts } = await import("./mount-script.ts");
-  const staged = await isLost(() => stageMounts(mounts, { store, stage }, build));
+  const staged = await detectEvictions(() => stageMounts(mounts, { store, stage }, build));
   return {
     stage: staged,
     addTo: byScript,
-    retryAfterEviction: (action) => isLost(() => retryAfterEviction(staged, build, action)),
+    retryAfterEviction: (action) => detectEvictions(() => retryAfterEviction(staged, build, action)),
   };
 }
 
@@ -175,7 +175,7 @@ function cacheMount(
   const realm = sent.generations ? asked.cacheRealm : undefined;
   const image = source?.kind === "image" ? { image: source.image } : {};
   const place = path === "/" && source === undefined ? {} : { source: path };
-  // What it starts with is its image's, whatever it had elsewhere.
+  // A cache that an image fills starts with the image's files, not with its contents elsewhere.
   const carried = source === undefined ? carriedCaches?.use(named) : undefined;
   const contents = asked.cacheGeneration === undefined ? carried : undefined;
   return {
@@ -187,7 +187,7 @@ function cacheMount(
   };
 }
 
-/** The way in which the service gets a mount's files. */
+/** The files of mounts as the service gets them. */
 interface SentFiles {
   /** By SHA-256. */
   ids: ReadonlyMap<string, string>;

@@ -1,12 +1,12 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { visible } from "../../visible.ts";
-import { findImageSource, type ImageSource } from "../bases/locked-image.ts";
+import { findImageSource, type SourceImage } from "../bases/locked-image.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { MountedImage } from "../cache/step-key.ts";
-import { type BuildJob, inDirectory } from "../job.ts";
+import { type BuildJob, withSourceDirectory } from "../job.ts";
 import type { EvictableImage } from "../state/layer.ts";
-import { lookUp } from "../state/scope.ts";
+import { variableLookup } from "../state/scope.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import type { MountSpec } from "./mount-spec.ts";
@@ -33,7 +33,7 @@ export interface RunMount {
 }
 
 type MountContent =
-  | ({ kind: "image" } & ImageSource)
+  | ({ kind: "image" } & SourceImage)
   /** Files of the context, by path below the target; a lone file has the path "". */
   | { kind: "files"; files: Staged };
 
@@ -44,7 +44,7 @@ export async function findMounts(
 ): Promise<RunMounts> {
   const { escape } = build.asked.dockerfile;
   const specs = expandMounts(instruction, {
-    lookup: lookUp(stage),
+    lookup: variableLookup(stage),
     escape,
     workdir: stage.config.WorkingDir,
   });
@@ -71,7 +71,7 @@ async function findContent(
       const directory = mountedDirectory(spec, build.asked.contexts);
       if (spec.from !== undefined && directory === undefined)
         return findImageOf(spec.from, instruction, build);
-      const job = directory === undefined ? build : await inDirectory(build, directory);
+      const job = directory === undefined ? build : await withSourceDirectory(build, directory);
       return { kind: "files", files: await stageMountedFiles(spec.source, instruction, job) };
     }
     case "cache":
@@ -94,10 +94,10 @@ async function findImageOf(
   return { kind: "image", ...(await findImageSource(from, stage, build)) };
 }
 
-/** A mount with what the chain hash covers of its content. */
+/** A mount with the part of its content that the chain hash covers. */
 export interface MountInput {
   spec: MountSpec;
-  source: (Pick<ImageSource, "hash"> & { kind: "image" }) | { kind: "files"; files: Staged } | undefined;
+  source: (Pick<SourceImage, "hash"> & { kind: "image" }) | { kind: "files"; files: Staged } | undefined;
 }
 
 /** Returns the mounts' part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */
@@ -127,7 +127,7 @@ function filesOf({ spec, source }: RunMount): [string, StagedEntry][] {
   return [...source.files].map(([path, entry]) => [posix.join(spec.target, path), entry]);
 }
 
-/** Returns the targets of secrets and agents that the command can't execute: without a mode, or with one that does not say so. */
+/** Returns the mounts of secrets and agents that are not executable, as messages name them. */
 export function unexecutable(mounts: RunMounts | undefined): string[] {
   return (mounts?.mounts ?? []).flatMap(({ spec }) => {
     if (spec.type !== "ssh" && !(spec.type === "secret" && spec.isFile)) return [];

@@ -63,7 +63,7 @@ export function createContentUploads(build: BuildJob, maxSent: number): ContentU
     return sha256;
   }
 
-  async function passOn(content: AsyncGenerator<Uint8Array>, size: number): Promise<string> {
+  async function stream(content: AsyncGenerator<Uint8Array>, size: number): Promise<string> {
     if (begun.size >= maxSent) {
       const hasher = new Bun.CryptoHasher("sha256");
       for await (const chunk of content) hasher.update(chunk);
@@ -83,7 +83,7 @@ export function createContentUploads(build: BuildJob, maxSent: number): ContentU
   return {
     add(content, size) {
       collect();
-      return size <= maxHeldBytes ? hold(content, size) : passOn(content, size);
+      return size <= maxHeldBytes ? hold(content, size) : stream(content, size);
     },
     async finish() {
       await Promise.all(underWay);

@@ -3,7 +3,7 @@ import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { TreeEntry } from "../../image/tree-entry.ts";
 import type { Service } from "../../service/client.ts";
 
-/** What can list and read the files of images. */
+/** The part of a service that lists and reads files of images. */
 export type TreeService = Pick<Service, "openTree" | "openArchive" | "listFiles">;
 
 /** Returns what is below a directory of an image. The engine in this process has the files themselves; other services send an archive. */

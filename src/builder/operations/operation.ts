@@ -35,7 +35,7 @@ export type FollowedOutcome = OperationOutcome & { reportsDiskFull?: boolean; re
 export const outputLimit = 16 * 1024 * 1024;
 
 /** Follows a running operation. Rejects with NotFoundError if the service lacks something that the operation needs. */
-export async function followOperation(
+export async function followStepOperation(
   operation: string,
   { key, showsOutput = true }: OperationStep,
   build: BuildJob,
@@ -59,7 +59,7 @@ export async function followOperation(
       const unknown = { truncated: false };
       // The output of a command that hangs shows why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
-      // A build that resumed it would wait as long for nothing.
+      // A build that resumed it would wait as long, to no effect.
       if (error instanceof OverdueError) forgetFailed(key, build);
       if (build.services.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
@@ -170,7 +170,7 @@ export function finishOperations(keys: readonly string[], { services, asked }: B
   services.store.unfinished.finish(asked.session, keys, services.owner.id);
 }
 
-/** Forgets an operation without a result. On a full disk a later build looks for it in vain, and its error is reported here. */
+/** Forgets an operation without a result. On a full disk the record stays: a later build looks for the operation and finds no result. */
 function forgetFailed(key: string, build: BuildJob): void {
   unlessStateDiskFull(() => finishOperations([key], build));
 }
@@ -180,7 +180,7 @@ export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boo
 }
 
 /** Starts an instance. Records it before and after the request, so that the operation can be found after a kill at any time. */
-export async function startOperation(
+export async function startStepOperation(
   request: InstanceRequest,
   { key }: OperationStep,
   build: BuildJob,

@@ -2,7 +2,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import type { BuildJob } from "../job.ts";
 import type { StageState } from "../state/state.ts";
-import { retryAfterEviction } from "./missing-image.ts";
+import { retryAfterEviction } from "./evicted-image.ts";
 import { finishOperations } from "./operation.ts";
 import { runOperation } from "./run-operation.ts";
 

@@ -8,12 +8,12 @@ import {
   createOutputReporter,
   type FollowedOutcome,
   finishOperations,
-  followOperation,
+  followStepOperation,
   isSuccess,
   type OperationStep,
   otherOperations,
   outputLimit,
-  startOperation,
+  startStepOperation,
 } from "./operation.ts";
 
 /**
@@ -27,11 +27,11 @@ export async function runOperation(
 ): Promise<FollowedOutcome> {
   const resumed = build.useCache ? await resumeOperation(step, build) : undefined;
   if (resumed !== undefined) return resumed;
-  const operation = await startOperation(request, step, build);
+  const operation = await startStepOperation(request, step, build);
   build.emit({ type: "spawned", operation, title: step.title });
   // The steps after it have to be run, too.
   if (step.makesLayer === true) build.eagerUploads.markNeeded();
-  return followOperation(operation, step, build);
+  return followStepOperation(operation, step, build);
 }
 
 /** Time after which a request that was sent just before a kill has become an operation, or never will. */
@@ -101,7 +101,7 @@ async function continueOperation(
     if (hasEnded === undefined) return undefined;
     if (!hasEnded) {
       emit({ type: "resumed", operation, title });
-      return await followOperation(operation, step, build);
+      return await followStepOperation(operation, step, build);
     }
     const outcome = await service.follow(
       operation,

@@ -16,7 +16,7 @@ export interface Owner {
 
 export const root: Owner = { uid: 0, gid: 0 };
 
-/** Has number 0 in every image, so it is never looked up. */
+/** The user and group with number 0 in every image, so it is never looked up. */
 const rootName = "root";
 
 export function isRoot({ uid, gid, names }: Owner): boolean {
@@ -57,7 +57,7 @@ function namesOf(chown: string): string {
   return `${user || "0"}:${group === undefined ? "" : group || "0"}`;
 }
 
-/** Resolves a `--chown` to numbers; throws if the service can't say them. */
+/** Resolves a `--chown` to numbers. Throws if they can't be looked up. */
 export async function findFileOwner(
   chown: string,
   line: number,
@@ -166,11 +166,9 @@ export async function homeOf(user: string, stage: StageState, build: BuildJob): 
   return accountRows(passwd ?? "").find((fields) => fields[field] === name)?.[5] || "/";
 }
 
-// The user tables of a stage, `/etc/passwd` and `/etc/group`.
-
-/** The files that map names to numbers: staged ones override the image's. */
+/** The files `/etc/passwd` and `/etc/group` of a stage, which map names to numbers. Staged ones override the image's. */
 interface Accounts extends Pick<StageState, "layer" | "staged"> {
-  /** True if a command of bough's own may read them on a service that returns no files of images. */
+  /** True if bough may run a command in the image to read them, on a service that returns no files of images. */
   mayProbe?: boolean;
 }
 
@@ -179,7 +177,7 @@ class UnknownAccountError extends BoughError {
   override readonly name = "UnknownAccountError";
 }
 
-/** Thrown if nobody can say what the tables have. */
+/** Thrown if the tables can't be read. */
 class UnreadableAccountsError extends BoughError {
   override readonly name = "UnreadableAccountsError";
 }

@@ -9,7 +9,7 @@ import type { ReferenceLock } from "../reference-lock.ts";
 import { fetchContent, fetchUrl, sourceFault, watched, withRetries } from "./fetch-url.ts";
 import { accessForAdd } from "./remote-access.ts";
 
-/** The SHA-256 that a content must have, because the Dockerfile says so, or the lock. */
+/** The SHA-256 that a content must have, by the Dockerfile or by the lock. */
 interface Expected {
   sha256: string;
   lock?: ReferenceLock;
@@ -32,21 +32,21 @@ export async function addFromUrl(
   const { lock, asked } = build;
   const known = checksum ?? asked.pins?.urls.get(url);
   if (known !== undefined && (checksum !== undefined || lock === undefined))
-    return fetchOrRecall(url, { sha256: known }, build);
-  if (lock === undefined) return fetchOrRecall(url, undefined, build);
+    return fetchOrReuse(url, { sha256: known }, build);
+  if (lock === undefined) return fetchOrReuse(url, undefined, build);
   let added: UrlContent | undefined;
   const sha256 = await lock.pin("url", redactUrl(url, asked.buildArgs), async () => {
-    added = await fetchOrRecall(url, undefined, build);
+    added = await fetchOrReuse(url, undefined, build);
     return added.sha256;
   });
-  return added ?? fetchOrRecall(url, { sha256, lock }, build);
+  return added ?? fetchOrReuse(url, { sha256, lock }, build);
 }
 
 /**
  * Adds a URL (spec 1, `ADD`): if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is
  * streamed from the source into `POST /v1/files`.
  */
-async function fetchOrRecall(
+async function fetchOrReuse(
   url: string,
   expected: Expected | undefined,
   build: BuildJob,
@@ -62,12 +62,12 @@ async function fetchOrRecall(
     build.inputs?.url(shown, known.sha256);
     return known;
   }
-  const { sha256, size } = await download(url, expected, build);
+  const { sha256, size } = await downloadToService(url, expected, build);
   return { sha256, size, lastModified: build.services.store.urls.get(shown)?.lastModified ?? null };
 }
 
 /** Streams the body into the service. A body without the expected digest is never stored. */
-export async function download(
+export async function downloadToService(
   url: string,
   expected: Expected | undefined,
   build: BuildJob,
@@ -76,7 +76,7 @@ export async function download(
   build.emit({ type: "downloading", url: shown });
   const isKnown = build.services.store.urls.get(shown) !== undefined;
   const send = (length?: number) =>
-    withRetries(accessForAdd(build), isKnown, () => passOn(url, expected, build, length));
+    withRetries(accessForAdd(build), isKnown, () => streamToService(url, expected, build, length));
   const { file, headers } = await send().catch(async (error: unknown) => {
     if (!(error instanceof LengthRequiredError)) throw error;
     return await send(await measure(url, build));
@@ -114,7 +114,7 @@ async function measure(url: string, build: BuildJob): Promise<number> {
 }
 
 /** Makes one attempt, from the request to the service's response. `measured`: the length if the server does not report it. */
-async function passOn(
+async function streamToService(
   url: string,
   expected: Expected | undefined,
   build: BuildJob,
@@ -171,7 +171,7 @@ async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promi
 }
 
 /**
- * Returns whether `Last-Modified` identifies a content: within a minute of its last change, another may have followed in the same
+ * Returns true if `Last-Modified` identifies a content: within a minute of its last change, another may have followed in the same
  * second (RFC 9110, 8.8.2.2).
  */
 function isStrong({ lastModified, fetchedAt }: UrlEntry): boolean {

@@ -119,7 +119,7 @@ export async function withRetries<Result>(
       if (failure === undefined || !(error instanceof BoughError)) throw error;
       const answeredBefore = isKnownToAnswer || (failure.kind === "connection" ? failure.received : true);
       const elapsedMilliseconds = clock.now() - started;
-      // Without jitter: a single build does not overload a server.
+      // No jitter: a single build does not overload a server.
       const decision = decide(
         { number, repeatable: true, answeredBefore, failure, elapsedMilliseconds },
         clock.now(),

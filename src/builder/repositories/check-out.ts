@@ -143,12 +143,12 @@ const otherRefs = "refs/bough";
 async function fetchShallow(tree: string, client: GitClient, refspec: string): Promise<GitEnd> {
   const fetch = ["-C", tree, "fetch", "--quiet", "--no-tags", "--refmap=", "--update-head-ok"];
   const shallow = await client.attempt([...fetch, "--depth=1", "--", "origin", refspec]);
-  if (shallow.status === 0 || !knowsNoDepth(shallow)) return shallow;
+  if (shallow.status === 0 || !lacksShallow(shallow)) return shallow;
   return client.attempt([...fetch, "--", "origin", refspec]);
 }
 
-/** Returns true if the server supports no `--depth`, as one of plain files. */
-function knowsNoDepth({ stderr }: GitEnd): boolean {
+/** Returns true if the server does not support `--depth`, as one that serves plain files does not. */
+function lacksShallow({ stderr }: GitEnd): boolean {
   return /shallow|--depth/.test(stderr);
 }
 
@@ -156,7 +156,7 @@ async function updateSubmodules(tree: string, client: GitClient): Promise<void> 
   const update = ["-C", tree, "submodule", "--quiet", "update", "--init", "--recursive"];
   const shallow = await client.attempt([...update, "--depth=1"], { takesAnyScheme: true });
   if (shallow.status === 0) return;
-  if (!knowsNoDepth(shallow)) throw client.exitError(shallow);
+  if (!lacksShallow(shallow)) throw client.exitError(shallow);
   await client.run(update, { takesAnyScheme: true });
 }
 

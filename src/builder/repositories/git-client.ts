@@ -14,7 +14,7 @@ export interface GitClient {
   remote: string;
   /** Rejects with a readable error if git fails. */
   run(args: readonly string[], options?: GitOptions): Promise<string>;
-  /** Returns how the call ended. The caller handles a failure, with `exitError` for the error. */
+  /** Returns the exit status and output. The caller handles a failure, with `exitError`. */
   attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
   exitError(end: GitEnd): BoughError;
   /** Returns an error that names the repository. */
@@ -60,7 +60,7 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
     };
     for (let number = 1; ; number++) {
       const end = await access.git.run(args, run);
-      if (end.status === 0 || number === maxAttempts || !mayPass.test(end.stderr)) return end;
+      if (end.status === 0 || number === maxAttempts || !temporary.test(end.stderr)) return end;
       access.warn(`${exitError(end).message}; trying again in ${number} s`);
       await access.clock.sleep(number * 1000, access.signal);
     }
@@ -82,7 +82,7 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
   };
 }
 
-/** Removes the login of `git://`, which has none, and the password of ssh, which takes none: the host's name would show them. */
+/** Removes the login of a `git://` address and the password of an ssh address: git uses neither, and would show them with the host. */
 function withoutPassword(remote: string): string {
   return remote.replace(/^git:\/\/[^/]*@/, "git://").replace(/^(ssh:\/\/[^/:]*):[^/]*@/, "$1@");
 }
@@ -125,7 +125,7 @@ function agentOf(shown: string, { subject, secrets }: RemoteAccess): string {
   });
 }
 
-const mayPass =
+const temporary =
   /returned error: (429|5\d\d)|early EOF|hung up|unexpected disconnect|RPC failed|Connection (reset|timed out)|Could not resolve host|Operation too slow/i;
 
 const loginHint = wording`A private repository requires a login: ${{ option: "secret" }} id=GIT_AUTH_TOKEN,env=NAME, or ${{ option: "ssh" }} default for git@ and ssh://.`;

@@ -1,9 +1,9 @@
-/** How git is started, so that it runs no program but those that it needs. */
+/** The environment of git, in which it runs no other programs than it needs. */
 import { keepsModes } from "../../context/file-system/file-system.ts";
 
 type Setting = readonly [name: string, value: string];
 
-/** A transfer without progress is ended after so long. */
+/** The time after which a transfer without progress is ended. */
 const stalledSeconds = 60;
 
 /** Returns variables for git: it never prompts, and reads no settings of this machine. `own`: further settings. */
@@ -24,7 +24,7 @@ const plain = {
   LC_ALL: "C",
 };
 
-/** What is not there: no file on Windows can have this name. */
+/** A path that does not exist: no file on Windows can have this name. */
 const nowhere = keepsModes ? "/dev/null" : "<nowhere>";
 
 const fixedSettings: readonly Setting[] = [

@@ -12,7 +12,7 @@ import { createGitClient, type GitClient, refuser } from "./git-client.ts";
 /** Returns the commit that an address means, by the address itself, by the lock, or else by the server. */
 export function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
   const { lock, buildArgs, pins } = access;
-  const find = async () => pins?.commits.get(pinOf(address)) ?? askForCommit(address, access);
+  const find = async () => pins?.commits.get(pinOf(address)) ?? fetchCommitOf(address, access);
   if (lock === undefined || namesCommit(address) || address.isByCommit) return find();
   return lock.pin("git", lockedName(address, buildArgs), find);
 }
@@ -24,12 +24,12 @@ export function adviceIfGone(address: RepositoryAddress, { lock, buildArgs }: Re
     : lock.adviceFor(lockedName(address, buildArgs));
 }
 
-/** The name of what an address means, for `KeyPins`. */
+/** Returns the key of an address in `KeyPins`. */
 export function pinOf(address: RepositoryAddress): string {
   return JSON.stringify(address);
 }
 
-async function askForCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
+async function fetchCommitOf(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
   const { ref, commit: expected, isByCommit } = address;
   const refuse = refuser(address, access);
   if (expected !== undefined && !/^[0-9a-f]+$/i.test(expected))

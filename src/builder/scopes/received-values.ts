@@ -3,7 +3,7 @@
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
-import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import type { RecordedValue, RecordedVariables, StepInputs } from "../cache/step-inputs.ts";
 import type { MountedImage } from "../cache/step-key.ts";
 
 /** Returns `undefined` for an invalid text. */
@@ -89,12 +89,12 @@ function readStepSource(value: unknown): StepInputs["source"] {
   return from === undefined || hash === undefined ? undefined : { from, hash };
 }
 
-function readVariables(value: unknown): Variables | undefined {
+function readVariables(value: unknown): RecordedVariables | undefined {
   const record = asRecord(value);
   return record && Object.fromEntries(Object.entries(record).map(([name, one]) => [name, readValue(one)]));
 }
 
-function readValue(value: unknown): Value | null {
+function readValue(value: unknown): RecordedValue | null {
   const record = asRecord(value);
   if (record === undefined) return null;
   const text = asString(record.text);

@@ -1,8 +1,13 @@
 import type { Clock } from "../../clock.ts";
 import type { Store } from "../../store/store.ts";
 import { version } from "../../version.ts";
-import { isOfBase, layerBranch, type NewLayer } from "../cache/layer-cache.ts";
-import { inputsOf, type StepInputs, type Value, type Variables } from "../cache/step-inputs.ts";
+import { isOfBase, layerBranch, type NewCacheLayer } from "../cache/layer-cache.ts";
+import {
+  inputsOf,
+  type RecordedValue,
+  type RecordedVariables,
+  type StepInputs,
+} from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
 
@@ -10,7 +15,7 @@ import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./sco
 export interface UsedEntries {
   note<Name extends SectionName>(section: Name, key: string, entry: Unstamped<Name>): void;
   /** Notes a layer of this machine. */
-  noteLayer(hash: string, made?: NewLayer): void;
+  noteLayer(hash: string, made?: NewCacheLayer): void;
   noteStep(step: RememberedStep, hash: string): void;
   /** Returns all of it, computed only at the end: most builds have nothing new. */
   toIndex(): ScopeIndex;
@@ -32,7 +37,7 @@ const maxInputCharacters = 512 * 1024;
 
 export function createUsedEntries({ store, session, dockerfile, clock }: UsedEntriesOptions): UsedEntries {
   const index = emptyIndex();
-  const made = new Map<string, NewLayer | undefined>();
+  const made = new Map<string, NewCacheLayer | undefined>();
   const steps = new Map<RememberedStep, string>();
 
   function layerOf(hash: string): Unstamped<"layers"> | undefined {
@@ -79,9 +84,9 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
 
 /** Returns a step's inputs without salted hashes, whose only use is to compare values on one machine. */
 export function sharedInputs(step: RememberedStep): StepInputs {
-  const variables = (all: Variables): Variables =>
+  const variables = (all: RecordedVariables): RecordedVariables =>
     Object.fromEntries(
-      Object.entries(all).map(([name, value]): [string, Value | null] => [
+      Object.entries(all).map(([name, value]): [string, RecordedValue | null] => [
         name,
         value !== null && "withheld" in value ? { withheld: "" } : value,
       ]),

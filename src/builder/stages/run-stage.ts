@@ -7,23 +7,23 @@ import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
 import type { BuildJob } from "../job.ts";
 import { showInstruction, titleOf, withLocation } from "../location.ts";
-import { detectEviction, MissingImageError } from "../operations/missing-image.ts";
+import { detectEviction, EvictedImageError } from "../operations/evicted-image.ts";
 import type { Arguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
-import type { Step } from "../step-place.ts";
+import type { PlacedInstruction } from "../step-place.ts";
 import { commitPending } from "../steps/commit-step.ts";
-import type { StagesAtWork } from "./stages-at-work.ts";
+import type { RunningStages } from "./running-stages.ts";
 import { recordStep } from "./step-record.ts";
 
-/** A service nearby has found an image by then, and what is certain to be needed is known. */
+/** A time by which a nearby service has found an image, so that it is known which files are needed. */
 const promptMilliseconds = 100;
 
 /** Performs an ARG before the first FROM. */
 export async function performGlobal(
-  step: Step,
+  step: PlacedInstruction,
   instruction: ArgInstruction,
   globals: Arguments,
-  { running, steps, records }: Pick<StagesAtWork, "running" | "steps" | "records">,
+  { running, steps, records }: Pick<RunningStages, "running" | "steps" | "records">,
 ): Promise<Arguments> {
   const emit = emitFor(step, running.emit);
   emit({ type: "step", instruction: showInstruction(instruction), steps: steps.length });
@@ -39,7 +39,7 @@ export async function performGlobal(
 }
 
 /** Performs a stage's instructions, including its FROM. Returns the final state; files may still be staged for a layer. */
-export async function runStage(index: number, stages: StagesAtWork): Promise<StageState> {
+export async function runStage(index: number, stages: RunningStages): Promise<StageState> {
   const {
     services: { signal },
   } = stages.running;
@@ -66,8 +66,8 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
   return state;
 }
 
-/** True for what BuildKit shows: an image of FROM, and what makes a layer. */
-function isCounted(instruction: Instruction, { results }: Pick<StagesAtWork, "results">): boolean {
+/** Returns true for instructions that BuildKit counts: a FROM of an image, and those that make a layer. */
+function isCounted(instruction: Instruction, { results }: Pick<RunningStages, "results">): boolean {
   if (instruction.name !== "FROM") return ["ADD", "COPY", "RUN", "WORKDIR"].includes(instruction.name);
   return instruction.image !== "scratch" && results.baseOf(instruction) === undefined;
 }
@@ -76,7 +76,7 @@ function isCounted(instruction: Instruction, { results }: Pick<StagesAtWork, "re
 export async function commitStage(
   index: number,
   state: StageState,
-  stages: StagesAtWork,
+  stages: RunningStages,
 ): Promise<StageState> {
   const last = lastStepOf(index, stages);
   const job = jobOf(last, stages);
@@ -91,7 +91,7 @@ export async function commitStage(
   });
 }
 
-export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "stepsOf">): Step {
+export function lastStepOf(index: number, { stepsOf }: Pick<RunningStages, "stepsOf">): PlacedInstruction {
   const last = stepsOf(index).at(-1);
   if (last === undefined) throw new Error("a stage begins with a FROM");
   return last;
@@ -99,8 +99,8 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
 
 /** Returns the job of a step, with its stage's uploads and its place in events. */
 export function jobOf(
-  step: Step,
-  { running, platforms, results, prefetchOf, uncached, ordinals }: StagesAtWork,
+  step: PlacedInstruction,
+  { running, platforms, results, prefetchOf, uncached, ordinals }: RunningStages,
 ): BuildJob {
   const index = step.stage?.index ?? 0;
   const { eagerUploads, prefetch } = prefetchOf(index);
@@ -116,9 +116,9 @@ interface ShownPlaces {
 }
 
 async function performStep(
-  { inStage, counted, ...step }: Step & ShownPlaces,
+  { inStage, counted, ...step }: PlacedInstruction & ShownPlaces,
   before: StageState | undefined,
-  stages: StagesAtWork,
+  stages: RunningStages,
 ): Promise<StageState> {
   const { instruction } = step;
   const { steps, records, globals } = stages;
@@ -152,7 +152,7 @@ async function performStep(
   return state;
 }
 
-/** If the service takes long to find or import the image, new contents of the context are sent meanwhile. */
+/** Sends new contents of the context if the service takes long to find or import the image. */
 async function meanwhile<Result>(find: () => Promise<Result>, job: BuildJob): Promise<Result> {
   if (job.services.layers.hasOthers) return find();
   const found = new AbortController();
@@ -175,25 +175,25 @@ async function withFailure<Result>(
     const abandonment = abandonmentOf(job.services.signal);
     const isInterrupted = job.services.signal.aborted && abandonment.abandoned !== true;
     // A step whose image is lost is performed again.
-    if (!isInterrupted && !(error instanceof MissingImageError))
+    if (!isInterrupted && !(error instanceof EvictedImageError))
       job.emit({ type: "step-failed", title: titleOf(instruction), ...abandonment });
     throw error;
   }
 }
 
 async function inSlot<Result>(
-  { takeSlot }: Pick<StagesAtWork, "takeSlot">,
+  { takeSlot }: Pick<RunningStages, "takeSlot">,
   action: () => Promise<Result>,
 ): Promise<Result> {
-  const give = await takeSlot();
+  const release = await takeSlot();
   try {
     return await action();
   } finally {
-    give();
+    release();
   }
 }
 
-function describeStep({ stage, step, instruction }: Step, since: number, clock: Clock) {
+function describeStep({ stage, step, instruction }: PlacedInstruction, since: number, clock: Clock) {
   const seconds = (steadyTime(clock) - since) / 1000;
   return { stage, step, line: instruction.range.start, instruction: titleOf(instruction), seconds };
 }

@@ -1,5 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { platformsOf, requireBase, scratch } from "../bases/base.ts";
+import { buildPlatforms, requireBase, scratch } from "../bases/base.ts";
 import { explainDirectoryBase } from "../contexts/named-context.ts";
 import { AbandonedError } from "../events.ts";
 import { type BuildGraph, reachableFrom, uncachedStages } from "../graph/build-graph.ts";
@@ -7,16 +7,16 @@ import { linkStages } from "../graph/linked-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import { withLocation } from "../location.ts";
-import { MissingImageError } from "../operations/missing-image.ts";
+import { EvictedImageError } from "../operations/evicted-image.ts";
 import type { StepRecord } from "../result.ts";
 import { createSmallContents } from "../staging/small-contents.ts";
 import { type BuildPlatforms, dependsOnPlatform, targetStageName } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
+import { ordinalsOf, type RunningStages } from "./running-stages.ts";
 import { findScanTargets, type ScanTarget } from "./scan-targets.ts";
 import { openPrefetch, type StagePrefetch } from "./source-prefetch.ts";
-import { ordinalsOf, type StagesAtWork } from "./stages-at-work.ts";
 
 /** The target stage, with all of its files in a layer. */
 export interface BuiltTarget {
@@ -60,7 +60,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const prefetches = new Map<number, StagePrefetch>();
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
-  const stages: StagesAtWork = {
+  const stages: RunningStages = {
     ...{ running, platforms, globals, steps, ordinals: ordinalsOf(dockerfile, dialect), records },
     uncached: uncachedStages(dockerfile, running.asked.uncachedStages),
     stepsOf: (index) => byStage.get(index) ?? [],
@@ -130,7 +130,7 @@ function watchStages({ stop }: RunningBuild) {
   const lost: unknown[] = [];
   const watch = (stage: Promise<unknown>): Promise<unknown> =>
     stage.catch((error: unknown) => {
-      if (error instanceof MissingImageError) lost.push(error);
+      if (error instanceof EvictedImageError) lost.push(error);
       else {
         failures.push(error);
         stop(new AbandonedError());
@@ -175,5 +175,5 @@ function once<Result>(action: (index: number) => Promise<Result>) {
 /** Returns `undefined` if nothing depends on the platforms. */
 async function findPlatforms({ asked, services }: RunningBuild): Promise<BuildPlatforms | undefined> {
   if (asked.platform === undefined && !dependsOnPlatform(asked.dockerfile)) return undefined;
-  return platformsOf(asked.platform, services.supports);
+  return buildPlatforms(asked.platform, services.supports);
 }

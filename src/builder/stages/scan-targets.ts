@@ -1,5 +1,5 @@
 /**
- * What a scanner of packages sees beside the result: stages and the build context, by arguments of the Dockerfile.
+ * The stages and the build context that a scanner of packages gets beside the result, by arguments of the Dockerfile.
  * https://github.com/moby/buildkit/blob/master/docs/attestations/sbom.md
  */
 import { parseGoBoolean } from "../../go/boolean.ts";
@@ -14,7 +14,7 @@ import type { StageState } from "../state/state.ts";
 import { commitPending } from "../steps/commit-step.ts";
 
 export interface ScanTarget {
-  /** Of a stage its name, or `stage-2`. */
+  /** `context`, or a stage's name, or `stage-2`. */
   name: string;
   /** All of its files. */
   layer: Layer;
@@ -32,7 +32,7 @@ interface BuiltStages {
   ordinal: number;
 }
 
-/** Returns what is scanned beside the result. `job`: that of the result's last step. */
+/** Returns the targets beside the result. `job`: that of the result's last step. */
 export async function findScanTargets(stages: BuiltStages, job: BuildJob): Promise<ScanTarget[]> {
   const { target, needed, globals, stateOf, committed } = stages;
   const layers = new Map<string, Layer>();
@@ -46,7 +46,7 @@ export async function findScanTargets(stages: BuiltStages, job: BuildJob): Promi
   return [...layers].map(([name, layer]) => ({ name, layer }));
 }
 
-/** The value is a boolean of Go, or names of stages. That of the stage counts before that of the Dockerfile. */
+/** Returns true if an argument's value is true, or names the stage. The stage's own value wins over the global one. */
 function isEnabled(
   args: Arguments,
   globals: Arguments,
@@ -61,7 +61,7 @@ function isEnabled(
 async function copyContext({ globals, ordinal }: BuiltStages, job: BuildJob): Promise<Layer> {
   const { stages } = job.asked.dockerfile;
   const [{ from }] = stages as [(typeof stages)[number]];
-  // What only the scanner reads is no input of the image.
+  // Files that only the scanner reads are not inputs of the image.
   const own = { ...job, inputs: undefined };
   const backend = createExecutor(own, ordinal);
   const empty = await backend.startFromImage(scratch, from, undefined);

@@ -46,8 +46,8 @@ interface Search {
 }
 
 const freshMilliseconds = 2000;
-/** Results are kept until their COPY takes them. With thousands of COPYs, that would take unlimited memory. */
-const maxAhead = 16;
+/** The maximum number of results kept until their COPY takes them: thousands would take too much memory. */
+const maxPrefetched = 16;
 
 export function createSourcePrefetch(options: SourcePrefetchOptions): SourcePrefetch {
   const {
@@ -103,7 +103,7 @@ export function createSourcePrefetch(options: SourcePrefetchOptions): SourcePref
   }
 
   function searchOn(): void {
-    while (searches.size < maxAhead) {
+    while (searches.size < maxPrefetched) {
       const { value: instruction } = waiting.next();
       if (instruction === undefined) return;
       searches.set(instruction, search(instruction));
@@ -171,7 +171,7 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, dialect: Diale
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
 }
 
-/** The parts of a stage that find, hash and send files in advance. */
+/** The prefetching of a stage: finds, hashes and sends files in advance. */
 export interface StagePrefetch {
   eagerUploads: EagerUploads;
   prefetch: SourcePrefetch;

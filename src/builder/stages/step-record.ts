@@ -65,7 +65,7 @@ export function countEvents(build: ServiceBuild): { countedBuild: ServiceBuild; 
 }
 
 /**
- * Returns what the image of a build without `--docker` lacks, as far as the Dockerfile alone tells. Only the last stage and
+ * Returns the parts that the image of a build without `--docker` lacks, as far as the Dockerfile alone tells. Only the last stage and
  * those that it starts from count: others reach the image only through a `COPY --from`, which counts itself.
  */
 export function missingParts({ stages }: Pick<Dockerfile, "stages">): MissingPart[] {

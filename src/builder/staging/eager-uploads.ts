@@ -4,7 +4,7 @@ import type { UploadCache } from "../../store/uploads.ts";
 import { createUploadCollector } from "../operations/gc.ts";
 import type { EagerUploads, SmallContents } from "../prefetch.ts";
 import { createUnhashedUploads, Need } from "./unhashed-uploads.ts";
-import { add, type Content, createWaitingSteps, type WaitingStep } from "./waiting-steps.ts";
+import { countUpload, createWaitingSteps, type EagerContent, type WaitingStep } from "./waiting-steps.ts";
 
 /** Sends nothing: a service in this process reads files where they are. */
 export const noEagerUploads: EagerUploads = {
@@ -34,7 +34,7 @@ export function createEagerUploads(options: EagerUploadsOptions): EagerUploads {
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const need = new Need();
-  const begun = new Map<string, Content>();
+  const begun = new Map<string, EagerContent>();
   const collect = createUploadCollector();
   let waiting: LocalFile[] = [];
   let sendsNew = false;
@@ -121,7 +121,7 @@ export function createEagerUploads(options: EagerUploadsOptions): EagerUploads {
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
       for (const sha256 of taken) {
         const content = begun.get(sha256);
-        if (content !== undefined) add(done, content);
+        if (content !== undefined) countUpload(done, content);
       }
       const step: WaitingStep = { contents: taken, done, onProgress };
       steps.add(step);

@@ -22,7 +22,7 @@ export function findLinkedFiles(staged: Staged): LinkedFile[] {
   return [...files.values().filter(({ paths }) => paths.length > 1)];
 }
 
-/** Returns whether a file may have several paths. Takes less time than `findLinkedFiles`, and most contexts have none. */
+/** Returns true if a file may have several paths. Takes less time than `findLinkedFiles`; most contexts have no such file. */
 export function hasLinkedFiles(staged: Staged): boolean {
   return staged.values().some((entry) => entry.type === "file" && entry.inode !== undefined);
 }

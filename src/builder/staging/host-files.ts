@@ -4,12 +4,12 @@ import { type Staged, type StagedEntry, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";
 import { uploadStaged } from "./upload.ts";
 
-/** True if the service reads the staged files of this machine where they are: it is in this process. */
+/** Returns true if the service, in this process, reads staged files of this machine where they are. */
 export function readsHostFiles(staged: Staged, { supports }: BuildServices): boolean {
   return supports.isInThisProcess && staged.values().some(isLocal);
 }
 
-/** Returns staged files for a service in this process. Uploads those that are no files of this machine. `root`: what their paths lack to be absolute. */
+/** Returns staged files for a service in this process. Uploads those that are not files of this machine. `root`: the prefix that makes their paths absolute. */
 export async function hostFilesOf(staged: Staged, build: BuildJob, root = ""): Promise<HostFiles> {
   const others = new Map<string, StagedEntry>();
   const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);

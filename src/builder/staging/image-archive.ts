@@ -8,9 +8,9 @@ import { sha256Of } from "../../sha256.ts";
 import { streamOf, tap } from "../../streams.ts";
 import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
+import { detectEviction } from "../operations/evicted-image.ts";
 import { collectBetweenSteps, createArchiveCollector } from "../operations/gc.ts";
 import { relativeEntries } from "../operations/image-entries.ts";
-import { detectEviction } from "../operations/missing-image.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -131,7 +131,7 @@ async function sendArchive(
   return sent.uuid;
 }
 
-/** Writes the images' own archives again, with each file at every path at which it is staged. */
+/** Writes the contents of the images' archives, with each file at every path at which it is staged. */
 async function* writeArchive(
   trees: ReadonlyMap<string, PackedTree>,
   services: BuildServices,

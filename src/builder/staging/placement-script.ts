@@ -8,7 +8,7 @@ import { entriesToMake } from "./request-fields.ts";
 
 /**
  * Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the
- * kind. The owners of directories on the way to files are no reason for a command: only one that is run anyway sets them.
+ * kind. Owners of the parent directories of files alone are not worth a command: they are set only by one that is run anyway.
  */
 export function placementScript(staged: Staged): string {
   const replacing = [...staged].flatMap(([path, entry]) =>
@@ -31,7 +31,7 @@ export function placementScript(staged: Staged): string {
   return `${prelude}${owning}${replaces ? clearing : ""}${[...lines, ""].join("\n")}`;
 }
 
-/** True for a directory on the way to files, which has an owner if the image lacks it. */
+/** Returns true for a parent directory of files that is made, with an owner, if the image lacks it. */
 export function isOwnedOnTheWay(entry: StagedEntry): entry is StagedDirectory {
   return entry.type === "directory" && entry.isOnTheWay === true && !entry.isExplicit && !isRoot(entry);
 }
@@ -79,7 +79,7 @@ const own = `own() {
 }
 `;
 
-/** What an archive's entries replace. */
+/** Functions that remove what an archive's entries replace. */
 const clearing = `clear_others() {
   for path; do
     if [ -L "$path" ] || [ ! -d "$path" ]; then rm -f "$path"; fi

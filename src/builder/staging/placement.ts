@@ -90,7 +90,7 @@ export async function placeStaged(
   return { image: requireSuccess(outcome, build.asked.commands.timeoutSeconds), files };
 }
 
-/** Docker gives directories that a COPY makes the owner of its files. */
+/** Warns where Docker would give the directories that a COPY makes the owner of its files. */
 function warnOfDirectories(staged: Staged, { asked, shared, emit }: BuildJob): void {
   if (!asked.dialect.looksUpUsers || shared.warned.has("directories")) return;
   const [path, directory] = [...staged].find(([, entry]) => isOwnedOnTheWay(entry)) ?? [];
@@ -100,7 +100,7 @@ function warnOfDirectories(staged: Staged, { asked, shared, emit }: BuildJob): v
   emit({ type: "warning", message, line: directory.line });
 }
 
-/** Returns whether the service places these entries itself, without a script. */
+/** Returns true if the service places these entries itself, without a script. */
 async function canPlace(
   staged: Staged,
   { links, attributes }: FileFeatures,

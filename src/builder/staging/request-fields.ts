@@ -51,7 +51,7 @@ export function attributesOf(entry: StagedEntry): Pick<InstanceFile, "mtime" | "
   };
 }
 
-/** Those of a service in this process. */
+/** The features of a service in this process. */
 export const allFeatures: FileFeatures = { times: true, links: true, attributes: true };
 
 /** Asks the service only if there are files. */

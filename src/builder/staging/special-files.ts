@@ -4,8 +4,8 @@ import type { Dialect } from "../dialect.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
 /**
- * With `--docker` special files of a context are copied as BuildKit does it, where the service can make them: BuildKit always is
- * root. A socket becomes an empty file. By default all are left out.
+ * Returns which special files of a context are left out, and why. With `--docker` they are copied as in BuildKit, which always runs as
+ * root, where the service can make them, and a socket becomes an empty file. By default all are left out.
  */
 export function specialFilesOf(dialect: Dialect, supports: ServiceSupport): WhyLeftOut | undefined {
   return dialect.copiesAsBuildKit ? (special) => whyUnmade(special, supports) : undefined;

@@ -1,15 +1,15 @@
 import { type FileToHash, openToHash } from "../../context/hashing/hash-file.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { Content, WaitingSteps } from "./waiting-steps.ts";
+import type { EagerContent, WaitingSteps } from "./waiting-steps.ts";
 
 interface UnhashedOptions {
-  begun: Map<string, Content>;
+  begun: Map<string, EagerContent>;
   need: Need;
   steps: WaitingSteps;
   signal: AbortSignal;
 }
 
-/** Files that are hashed while they are sent, one at a time. */
+/** Sends files that are hashed on the way, one at a time. */
 export function createUnhashedUploads(
   service: Pick<ImageService, "sendUnhashed">,
   { begun, need, steps, signal }: UnhashedOptions,
@@ -23,7 +23,7 @@ export function createUnhashedUploads(
 
   function send(file: FileToHash, onBytes: (bytes: number) => void): Promise<string> {
     const known = Promise.withResolvers<string>();
-    const content: Content = { size: file.size, outcome: "under way" };
+    const content: EagerContent = { size: file.size, outcome: "under way" };
     let hash: string | undefined;
     const source = { size: file.size, open: () => openToHash(file) };
     const sent = service.sendUnhashed(source, {

@@ -2,9 +2,9 @@ import { BoughError } from "../../errors.ts";
 import type { UploadProgress } from "../../service/files/upload.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { BuildJob } from "../job.ts";
+import { detectEviction } from "../operations/evicted-image.ts";
 import { collectGarbage, createUploadCollector } from "../operations/gc.ts";
-import { detectEviction } from "../operations/missing-image.ts";
-import { download } from "../remote-files/download.ts";
+import { downloadToService } from "../remote-files/download.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ImageContent, Staged, StagedFile } from "../state/staged.ts";
@@ -122,7 +122,7 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
       return uuid;
     }
     case "url":
-      return (await download(content.url, { sha256 }, build)).uuid;
+      return (await downloadToService(content.url, { sha256 }, build)).uuid;
     case "archive":
     case "repository":
       throw new Error("what archives and repositories hold is uploaded together");

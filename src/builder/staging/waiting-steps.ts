@@ -1,7 +1,7 @@
 import type { UploadProgress } from "../../service/files/upload.ts";
 
-/** A content that is sent before a step asks for it. */
-export interface Content {
+/** A content that is sent before a step needs it. */
+export interface EagerContent {
   size: number;
   outcome: "under way" | "sent" | "reused";
 }
@@ -15,7 +15,7 @@ export interface WaitingStep {
 
 export type WaitingSteps = ReturnType<typeof createWaitingSteps>;
 
-/** Steps that wait for their contents, and what is under way for them. */
+/** Creates the set of steps that wait for their contents, with the progress of these. */
 export function createWaitingSteps() {
   const steps = new Set<WaitingStep>();
   /** Bytes sent of files that are not complete yet. */
@@ -35,14 +35,14 @@ export function createWaitingSteps() {
       underWay[kind] = bytes;
       if (reports) report();
     },
-    note(sha256: string, content: Content): void {
-      for (const { contents, done } of steps) if (contents.has(sha256)) add(done, content);
+    note(sha256: string, content: EagerContent): void {
+      for (const { contents, done } of steps) if (contents.has(sha256)) countUpload(done, content);
     },
   };
 }
 
 /** Counts a content that has arrived. */
-export function add(done: UploadProgress, { size, outcome }: Content): void {
+export function countUpload(done: UploadProgress, { size, outcome }: EagerContent): void {
   if (outcome === "under way") return;
   done.files++;
   if (outcome === "reused") done.reused++;

@@ -35,7 +35,7 @@ export function attachLayer(steps: StageStep | undefined): StageStep | undefined
   return later.reduceRight<StageStep>((before, each) => ({ ...each, before }), { ...step, line });
 }
 
-/** Returns the lines of the layer that the next request makes; `undefined` if no step of the stage can have it. */
+/** Returns the history lines for the layer that the next request makes; `undefined` if no step of the stage can have a layer. */
 export function linesOfLayer(
   stage: Stage,
   buildArgs: ReadonlyMap<string, string>,
@@ -52,7 +52,7 @@ export function linesOfLayer(
 }
 
 /** Returns the author and history of an image of the stage's current state. */
-export function originOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): ImageOrigin {
+export function imageOriginOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): ImageOrigin {
   const lines: HistoryLine[] = [];
   for (let step = stage.steps; step !== undefined; step = step.before) lines.push(step.line);
   const author = stage.author ?? stage.origin.author;
@@ -66,7 +66,7 @@ export function originOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): 
   };
 }
 
-/** Masks secrets: nothing that bough stores has one. */
+/** Masks secrets, which bough never stores. */
 function masked(
   lines: HistoryLine[],
   { args, env }: Stage,
@@ -77,5 +77,5 @@ function masked(
   return lines.map((line) => ({ ...line, created_by: mask(line.created_by ?? "").slice(0, maxLength) }));
 }
 
-/** The maximum length of a line, more than anybody reads. */
+/** The maximum length of a line, in characters. */
 const maxLength = 16 * 1024;

@@ -1,16 +1,16 @@
 import { asRecord, asText } from "../../service/http/json.ts";
 
-/** A shared cache that a layer comes from, or that something it was made of comes from. */
+/** A shared cache that a layer, or a part of it, comes from. */
 interface ForeignOrigin {
-  /** As messages show it. */
+  /** The name that messages show. */
   cache: string;
   /** The fingerprint of the key whose signature of the cache's index was verified; null if none was. */
   key: string | null;
 }
 
 /**
- * What a layer depends on besides what this machine has made. Empty: it was made here, of images that the Dockerfile names and of such
- * layers. "unknown": an earlier bough did not note it.
+ * The shared caches that a layer depends on. Empty: it was made on this machine, of images that the Dockerfile names and of such layers.
+ * "unknown": an earlier version of bough did not record it.
  */
 export type LayerOrigin = readonly ForeignOrigin[] | "unknown";
 
@@ -27,8 +27,8 @@ export function joinOrigins(parts: readonly LayerOrigin[]): LayerOrigin {
 }
 
 /**
- * Returns why a layer is not vouched for: the caches that no trusted key has signed. `undefined`: it is. `trusted`: fingerprints of the
- * keys; `undefined` if nothing need be vouched for.
+ * Returns why a layer is not trusted: the caches that no trusted key has signed. `undefined`: it is trusted. `trusted`: the keys'
+ * fingerprints; `undefined` if everything is trusted.
  */
 export function distrustOf(
   origin: LayerOrigin,

@@ -21,7 +21,7 @@ export interface Layer {
   isRebuilt?: boolean;
 }
 
-/** An image that this build only copies from, and that an earlier build imported or tagged. It is no layer of this build. */
+/** An image that this build only copies from, and that an earlier build imported or tagged. It is not a layer of this build. */
 interface RememberedImage {
   isRemembered: true;
   isRebuilt?: never;
@@ -31,7 +31,7 @@ interface RememberedImage {
   image: string;
 }
 
-/** An image that a step uses. If the service has lost it, the build forgets it and starts again. */
+/** An image that a step uses. If the service has evicted it, the build forgets it and starts again. */
 export type EvictableImage = Layer | RememberedImage;
 
 /** The origin of a layer that another build has made. */

@@ -2,14 +2,15 @@ import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.t
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError, usageError } from "../../errors.ts";
+import { parseGoBoolean } from "../../go/boolean.ts";
 import { formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
 import { wording } from "../../messages/wording.ts";
 
-/** The platforms of a build. */
+/** The platforms of a build: BUILDPLATFORM and TARGETPLATFORM. */
 export interface BuildPlatforms {
-  /** That of the service, which runs programs for it without emulation. */
+  /** The service's platform, whose programs run without emulation. */
   build: Platform;
-  /** That of each stage whose FROM asks for no other. */
+  /** The platform of each stage whose FROM asks for no other one. */
   target: Platform;
   /** True if the service has images for other platforms than its own. */
   mayDiffer: boolean;
@@ -44,7 +45,7 @@ export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
 }
 
 /** Returns the platform that a FROM asks for; `undefined` if it leaves the choice to the service. */
-export function wantedPlatform(
+export function requestedPlatform(
   { platform }: FromInstruction,
   lookup: Lookup,
   escape: EscapeCharacter,
@@ -58,7 +59,7 @@ export function wantedPlatform(
   });
 }
 
-/** What the automatic arguments tell about a build. */
+/** The parts of a build that the automatic arguments have. */
 export interface BuildTarget {
   /** `undefined` if nothing depends on them. */
   platforms: Pick<BuildPlatforms, "build" | "target"> | undefined;
@@ -80,14 +81,14 @@ export function targetStageName({ stages }: Pick<Dockerfile, "stages">, target: 
   return target ?? stages.at(-1)?.name ?? "default";
 }
 
-/** BuildKit's build argument for a result like that of several platforms, also if there is one. */
+/** BuildKit's build argument that makes an index even for a single platform. */
 export const multiPlatformArgument = "BUILDKIT_MULTI_PLATFORM";
 
 /** Returns true if `multiPlatformArgument` asks for such a result. */
 export function asksForPlatforms(buildArgs: ReadonlyMap<string, string>): boolean {
   const value = buildArgs.get(multiPlatformArgument) ?? "";
-  if (/^(1|t|true)$/i.test(value)) return true;
-  if (value === "" || /^(0|f|false)$/i.test(value)) return false;
+  const asks = value === "" ? false : parseGoBoolean(value);
+  if (asks !== undefined) return asks;
   throw usageError(
     wording`${{ option: "build-arg", value: `${multiPlatformArgument}=${value}` }}: invalid boolean value`,
     "Give 1 or 0, or leave it out.",

@@ -5,7 +5,7 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
 
 /** The variables that the words of a stage can use. */
-export interface Scope {
+export interface VariableScope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
   /** The image's own variables, once they are known. They count for names that nothing else sets. */
@@ -13,7 +13,7 @@ export interface Scope {
 }
 
 /** The part of a stage that its words depend on. Each backend adds more. */
-export interface StageScope extends Scope {
+export interface StageScope extends VariableScope {
   /** True for variables whose values depend on the image's; false for variables whose values did so before. */
   unknown: ReadonlyMap<string, boolean>;
   /** The base image's configuration, changed by the instructions. `Env` stays the base's: the Dockerfile's is in `env`. */
@@ -36,7 +36,7 @@ export interface Argument {
   forScanner?: string | undefined;
 }
 
-/** Arguments that say what a scanner of packages sees beside the result. */
+/** The arguments that choose what a scanner of packages sees besides the result. */
 export const scannerArguments = {
   context: "BUILDKIT_SBOM_SCAN_CONTEXT",
   stage: "BUILDKIT_SBOM_SCAN_STAGE",
@@ -46,7 +46,7 @@ export const scannerArguments = {
  * Returns a lookup with the one rule of precedence: `--build-arg`, then earlier ENVs, then the ARG's default, then the image's
  * own variables; `undefined` for unknown names. Words, chain hashes and requests all use it.
  */
-export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
+export function variableLookup({ env, args, inherited }: Partial<VariableScope>): Lookup {
   return (name) => {
     const argument = args?.get(name);
     if (argument?.overridesEnv) return argument.value;
@@ -54,15 +54,15 @@ export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
   };
 }
 
-/** Returns the variables that the Dockerfile sets, with the values that `lookUp` gives them. */
-export function effectiveEnv({ env, args }: Pick<Scope, "env" | "args">): Map<string, string> {
-  const lookup = lookUp({ env, args });
+/** Returns the variables that the Dockerfile sets, with the values that `variableLookup` gives them. */
+export function effectiveEnv({ env, args }: Pick<VariableScope, "env" | "args">): Map<string, string> {
+  const lookup = variableLookup({ env, args });
   return new Map([...env].map(([name, value]) => [name, lookup(name) ?? value]));
 }
 
-/** Returns a RUN's environment: each declared name with the value that `lookUp` gives it. */
+/** Returns a RUN's environment: each declared name with the value that `variableLookup` gives it. */
 export function environmentOf(
-  scope: Pick<Scope, "env" | "args">,
+  scope: Pick<VariableScope, "env" | "args">,
   passedThrough: ReadonlyMap<string, string>,
 ): Record<string, string> {
   const environment: Record<string, string> = Object.fromEntries(passedThrough);
@@ -99,7 +99,7 @@ export function predefinedArguments(supplied: ReadonlyMap<string, string>): Map<
   return new Map([...supplied].filter(([name]) => predefinedNames.has(name)));
 }
 
-/** Returns true if a word has the same value whatever the base image sets. Does not ask the image. */
+/** Returns true if a word has the same value whatever the base image sets. Does not read the image. */
 export type IsKnown = (word: string) => boolean;
 
 export function createIsKnown(
@@ -108,7 +108,7 @@ export function createIsKnown(
 ): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
-      // The image's variables are known.
+      // The image's variables are loaded, so every word is known.
       if (inherited !== undefined) return true;
       if (unknown.get(name) === true) return false;
       // A reference with its own default for a missing value counts as known.

@@ -64,7 +64,7 @@ export interface StagedSymlink extends Staging {
 /** A named pipe or a device. Staged only for a service with the extension `entry-attributes`. */
 type StagedSpecial = Staging & { type: "special"; mode: number } & SpecialKind;
 
-/** The source of a file's bytes, if the service turns out to lack them. */
+/** The source of a file's bytes, from which they are sent if the service lacks them. */
 export type StagedContent =
   | LocalContent
   | { kind: "text"; text: string }
@@ -90,7 +90,7 @@ export interface ImageContent {
   kind: "image";
   /** UUID. */
   image: string;
-  /** Set if the service may have lost the image: then the build can make or import it again. */
+  /** Set if the service may have evicted the image: then the build can make or import it again. */
   evictable: EvictableImage | undefined;
   /** Absolute. */
   path: string;
@@ -107,7 +107,7 @@ export function addStaged(staged: Staged, additions: Iterable<readonly [string, 
   return addition.end();
 }
 
-/** Does the same as `addStaged`, one entry at a time. */
+/** Works like `addStaged`, one entry at a time. */
 export function beginAddition(staged: Staged): {
   add(path: string, entry: StagedEntry): void;
   end(): Staged;

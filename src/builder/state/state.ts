@@ -7,7 +7,7 @@ import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
 import type { Staged } from "./staged.ts";
 
-/** Everything that the next RUN depends on; its chain hash is computed from this alone. */
+/** The state of a stage: everything that the next RUN and its chain hash depend on. */
 export interface StageState extends StageScope {
   layer: Layer;
   /** The image from which the stage starts, possibly through other stages. */
@@ -48,7 +48,7 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
   };
 }
 
-/** True if there is no file yet. */
+/** Returns true if the stage has no files yet. */
 export function isEmpty({ isFromScratch, base, layer, staged }: StageState): boolean {
   return isFromScratch && layer.image === base && staged.size === 0;
 }

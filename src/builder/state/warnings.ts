@@ -2,7 +2,7 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import type { ConfigurationInstruction } from "../../dockerfile/instruction.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 
-/** A warning of a build about its Dockerfile. A check gives the same warning in the same words. */
+/** A warning about a Dockerfile, which a build and a check report in the same words. */
 export interface BuildWarning {
   /** Its name for `# check=skip=`. */
   rule:

@@ -5,20 +5,20 @@ import { ownOperationNetwork } from "../commands/network.ts";
 import type { BuildJob } from "../job.ts";
 import { type StageState, withLayer } from "../state/state.ts";
 import { findOrMake } from "./find-or-make.ts";
-import { environmentFor, type Step, type StepPlace } from "./step.ts";
+import { environmentFor, type Step } from "./step.ts";
 
-/** Makes a layer, at the end of a stage, of what no RUN has taken over. */
+/** Makes a layer, at the end of a stage, of the files and the WORKDIR that no RUN has included in its layer. */
 export async function commitPending(
   stage: StageState,
-  place: Pick<StepPlace, "line" | "ordinal">,
+  place: Pick<Step, "line" | "ordinal">,
   build: BuildJob,
 ): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
   return withLayer(stage, await findOrMake(commitStep(place, stage), build));
 }
 
-/** Its command makes the directory of a pending WORKDIR, or does nothing: a service may make no layer without one. */
-function commitStep(place: Pick<StepPlace, "line" | "ordinal">, stage: StageState): Step {
+/** Returns a step whose command makes the directory of a pending WORKDIR, or does nothing: some services require a command. */
+function commitStep(place: Pick<Step, "line" | "ordinal">, stage: StageState): Step {
   const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.config.WorkingDir)}` : ":";
   const command: ExpandedCommand = { form: "shell", line };
   const step: Step = {

@@ -6,7 +6,7 @@ import { configurationHash } from "../cache/chain-hash.ts";
 import { recordBase, recordConfiguration, recordOrigin } from "../cache/image-records.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
-import { originOf } from "../state/history.ts";
+import { imageOriginOf } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -21,12 +21,12 @@ export async function configureLayer(
 ): Promise<Layer> {
   const keeps = await build.services.supports.stored();
   if (!keeps.config) {
-    noteInStore(stage, build, occasion);
+    recordInStore(stage, build, occasion);
     return stage.layer;
   }
   const { layer } = stage;
   const config = configurationOf(stage, storedVariables(stage, build.asked));
-  const origin = originOf(stage, build.asked.buildArgs);
+  const origin = imageOriginOf(stage, build.asked.buildArgs);
   // The failed step is not part of the image's history.
   const isStored = keeps.origin && occasion === "result";
   const storedOrigin = isStored ? { ...origin, ...(await targetPlatform(build)) } : undefined;
@@ -56,17 +56,17 @@ export function resultConfiguration(stage: StageState, asked: Pick<AskedBuild, "
   return configurationOf(stage, new Map([...variablesIn(stage.config), ...keptVariables(stage, asked)]));
 }
 
-function noteInStore(stage: StageState, { asked, services }: BuildJob, occasion: "result" | "step"): void {
+function recordInStore(stage: StageState, { asked, services }: BuildJob, occasion: "result" | "step"): void {
   if (!isOwn(stage)) return;
   const { layer, base } = stage;
   const { store } = services;
   recordConfiguration(layer.image, configurationOf(stage, keptVariables(stage, asked)), store, occasion);
   if (occasion !== "result") return;
-  recordOrigin(layer.image, originOf(stage, asked.buildArgs), store);
+  recordOrigin(layer.image, imageOriginOf(stage, asked.buildArgs), store);
   recordBase(layer.image, base, store);
 }
 
-/** The base does not belong to this Dockerfile: another one may start from it. */
+/** Returns false for the base image, which does not belong to this Dockerfile: other ones may start from it. */
 function isOwn({ layer, base }: StageState): boolean {
   return layer.image !== base;
 }
@@ -106,7 +106,7 @@ function configurationOf(
   return {
     ...others,
     ...(kept.Env?.length === 0 ? {} : { Env: kept.Env }),
-    // Nobody has named it: an image without one starts there, too.
+    // Not set by anyone: an image without a WORKDIR starts in the root, too.
     ...(WorkingDir === "/" && workdirAsWritten === undefined
       ? {}
       : { WorkingDir: workdirAsWritten ?? WorkingDir }),

@@ -14,7 +14,7 @@ import { isReadBefore } from "../copy/read-image.ts";
 import type { CopyWords } from "../copy/words.ts";
 import { type BuildJob, type BuildServices, jobUsing } from "../job.ts";
 import { titleOf } from "../location.ts";
-import { detectEviction } from "../operations/missing-image.ts";
+import { detectEviction } from "../operations/evicted-image.ts";
 import { findFileOwner } from "../owners/ownership.ts";
 import type { Layer } from "../state/layer.ts";
 import { formatOrigin, madeHere } from "../state/layer-origin.ts";
@@ -27,7 +27,7 @@ import type { Step } from "./step.ts";
  * Performs a `COPY --from`. A service that copies between images makes a layer of it, without transferring files. For another
  * service, the files are staged for the next RUN, like files of the context.
  */
-export async function copyFromImage(
+export async function performCopyFrom(
   instruction: CopyInstruction,
   { words, ordinal }: { words: CopyWords; ordinal: number },
   stage: StageState,
@@ -46,18 +46,18 @@ export async function copyFromImage(
   const place = await chainHash(placed, build.services.signal);
   const hash = await chainHash(key, build.services.signal);
 
-  const noted = build.services.store.copyLayers.get(build.asked.session, hash);
+  const recorded = build.services.store.copyLayers.get(build.asked.session, hash);
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
   const known = jobUsing([source.evictable], build).useCache
-    ? await build.services.layers.find(noted?.layer ?? hash, stage.layer)
+    ? await build.services.layers.find(recorded?.layer ?? hash, stage.layer)
     : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build.services)))
     return detectEviction(source.evictable, build.services, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
   const copied = { image: source.image, copy };
-  /** Who has said which layer the copy has. */
-  let claim = known && noted;
+  /** The record that names the layer of this copy. */
+  let claim = known && recorded;
   const step: Step = {
     title: titleOf(instruction),
     ...{ line, ordinal, key, history: "copy" },
@@ -89,7 +89,7 @@ export async function copyFromImage(
   return withLayer(stage, layer);
 }
 
-/** Returns the key of the copy but its source: where and how the files are placed. */
+/** Returns the key of a copy without its source: where and how the files are placed. */
 function placeKey(
   copy: Omit<ImageCopy, "image">,
   { chmod, chown }: CopyWords,
@@ -99,7 +99,7 @@ function placeKey(
   return { parent: layer, instruction: "COPY", copy: { ...copy, ...mode, chown }, files: new Map() };
 }
 
-/** Returns the request's copy without the owner, for whom the image may have to be asked. */
+/** Returns the copy of the request without the owner, whose numbers may have to be looked up in the image. */
 export function copyOf(
   { parents }: CopyInstruction,
   { paths, destination, exclude, chmod }: CopyWords,
@@ -174,19 +174,19 @@ async function findChangedSource(
   return undefined;
 }
 
-/** An image never changes, so it is asked once. Returns `undefined` if it is gone or lacks the files, which the copy reports. */
+/** Returns a digest of files of an image, computed once. Returns `undefined` if the image or the files are gone: the copy reports that. */
 async function digestOf(
   image: string,
   { sources, parents, exclude }: Copied,
   { service, store, layers }: BuildServices,
 ): Promise<string | undefined> {
   const request = { sources, ...(parents === undefined ? {} : { parents }), ...(exclude && { exclude }) };
-  const question = `digest ${JSON.stringify(request)}`;
-  const known = store.facts.get(image, question);
+  const factKey = `digest ${JSON.stringify(request)}`;
+  const known = store.facts.get(image, factKey);
   if (known !== undefined) return known;
   try {
     const digest = await service.digestFiles(await layers.imageOf(image), request);
-    store.facts.set(image, question, digest);
+    store.facts.set(image, factKey, digest);
     return digest;
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;

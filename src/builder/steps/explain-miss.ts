@@ -5,7 +5,7 @@ import type { StepKey } from "../cache/step-key.ts";
 import type { BuildJob } from "../job.ts";
 import type { Step } from "./step.ts";
 
-/** To compare more files than these for the record of a build alone would take time that one feels. */
+/** The number of files beyond which a miss is only explained on request, because comparing them takes noticeable time. */
 const maxRecordedFiles = 10_000;
 
 /** Reports, for `--explain` and for the record of the build, why a step that is about to run is not taken from the cache. */

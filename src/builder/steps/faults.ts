@@ -1,4 +1,4 @@
-/** What is said of an instance that has failed, where more is known than its result says. */
+/** Errors for failed instances that say more than the service's result. */
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
@@ -16,14 +16,14 @@ export function placementError(
   { staged }: Pick<StageState, "staged">,
 ): PlacementError | undefined {
   if (status !== "FAILED" || error === undefined) return undefined;
-  // The error may well be about the program itself, which can't be started.
+  // The error may be about the program itself, which can't be started.
   const [program = ""] = command.form === "exec" ? command.words : [];
   const isProgram = (path: string) => program !== "" && posix.basename(path) === posix.basename(program);
   const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
   return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
 }
 
-/** Returns an error if copies from other images have failed: on the line of a staged file in their way, or on their own. */
+/** Returns an error if copies from other images have failed, at the line of a staged file in their way, or at their own line. */
 export function copyError(
   { status, error, operation }: OperationOutcome,
   line: number,
@@ -46,8 +46,8 @@ export function missingOwnShell(
 }
 
 /**
- * Returns an error if a command was not started because the image has no shell, so that a shell in the image is impossible, too.
- * Does not ask a service that returned no configuration of the image.
+ * Returns an error if a command was not started because the image has no shell. Does not ask a service that returned no configuration
+ * of the image.
  */
 export async function missingShell(
   outcome: OperationOutcome,

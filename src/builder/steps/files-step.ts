@@ -2,7 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { chainHash, chainHashHead } from "../cache/chain-hash.ts";
 import type { StepKey } from "../cache/step-key.ts";
 import type { FoundFiles } from "../copy/copy.ts";
-import { knownHash, noteHash } from "../copy/copy-state.ts";
+import { knownHash, rememberHash } from "../copy/copy-state.ts";
 import { type BuildJob, jobUsing } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { collectGarbage } from "../operations/gc.ts";
@@ -47,7 +47,7 @@ export async function makeFoundFilesLayer(
   collectGarbage(whole.staged.size);
   const step = filesStep(instruction, ordinal, whole);
   const hash = await chainHash(step.key, signal);
-  if (areSettled) noteHash(hash, state, head, build.source);
+  if (areSettled) rememberHash(hash, state, head, build.source);
   return withLayer(whole, await findOrMake(step, build, hash));
 }
 

@@ -35,7 +35,7 @@ export async function findOrMake(step: Step, given: BuildJob, hash?: string): Pr
   return useCache ? made : { ...made, isRebuilt: true };
 }
 
-/** Takes a layer that exists as the step's. */
+/** Uses an existing layer as the step's. */
 export async function takeFound(step: Step, layer: Layer, { services, emit }: BuildJob): Promise<Layer> {
   await services.memory.remember(step, layer.hash, services.signal);
   const { hash, image, from } = layer;
@@ -43,7 +43,7 @@ export async function takeFound(step: Step, layer: Layer, { services, emit }: Bu
   return { ...layer, cached: true };
 }
 
-/** Returns a layer that another stage has made, or another build at the same time: as a layer of this build's session. */
+/** Returns a layer that another stage, or a concurrent build, has made, as a layer of this build's session. */
 function ownLayer(
   layer: Layer,
   { history, title, key: { parent } }: Step,

@@ -23,14 +23,14 @@ import { configureLayer } from "./configure-stage.ts";
 import { copyError, placementError } from "./faults.ts";
 import type { Step } from "./step.ts";
 
-/** What a step asks of the service, beside the stage's layer and staged files. */
+/** The parts of a step's request besides the stage's layer and staged files. */
 interface LayerInstance {
   command: ExpandedCommand;
   /** In the form that a request can carry; see `resolveUser`. */
   user?: string | undefined;
   env: Readonly<Record<string, string>>;
   cwd: string;
-  /** The network, and what else only this kind of step asks for. */
+  /** The network, and other fields that only this kind of step has. */
   fields: Pick<InstanceRequest, "networking" | "extra_hosts" | "hostname" | "readonly_network_files">;
   /** Copies from other images, placed after the staged files. Only with the extension `copies`. */
   copies?: () => Promise<ImageCopy[]>;
@@ -120,7 +120,7 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
   return history === undefined ? {} : { history };
 }
 
-/** Whoever made a part of it could have put anything into it. An image that is only copied from is named by its contents. */
+/** Returns the origin of a layer: that of all its parts, since each could have put anything into it. */
 function originOf(
   { sources }: Pick<Step, "sources">,
   mounts: RunMounts | undefined,

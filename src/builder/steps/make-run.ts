@@ -1,5 +1,5 @@
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import { hostFields, hostNameKey, hostNameOf, networkFields, networkOf } from "../commands/network.ts";
+import { hostFields, hostNameKey, networkFields, networkOf, runHostName } from "../commands/network.ts";
 import { findHome } from "../docker/variables.ts";
 import type { BuildJob } from "../job.ts";
 import { resolveUser } from "../owners/ownership.ts";
@@ -10,7 +10,7 @@ import { makeByInstance } from "./layer-instance.ts";
 import { type MountedCommand, withScriptFile } from "./script-file.ts";
 import type { Step } from "./step.ts";
 
-/** A RUN as the service is to perform it. */
+/** A RUN with the environment and the stage that its request is made of. */
 interface RunToMake extends MountedCommand {
   env: Readonly<Record<string, string>>;
   stage: StageState;
@@ -20,7 +20,7 @@ interface RunToMake extends MountedCommand {
 export async function makeRun(hash: string, step: Step, run: RunToMake, build: BuildJob): Promise<Layer> {
   const { services, asked } = build;
   const { instruction, stage } = run;
-  // A request has more fields where the service is the API: asked while files are sent.
+  // Requested now, so that the response arrives while files are sent.
   services.supports.userNumbers().catch(() => undefined);
   const { command, mounts } = await withScriptFile(run, services.supports);
   const user = await resolveUser(stage, step.line, build);
@@ -50,7 +50,7 @@ async function networkFiles({
   asked,
   services,
 }: BuildJob): Promise<Pick<InstanceRequest, "readonly_network_files" | "hostname">> {
-  const hostname = hostNameOf(asked);
+  const hostname = runHostName(asked);
   if (hostname === undefined) return {};
   if (await services.supports.readonlyNetworkFiles()) return { hostname, readonly_network_files: true };
   return hostNameKey(asked) === undefined ? {} : { hostname };

@@ -6,13 +6,13 @@ import { hostNameKey, hostsKey, networkOf } from "../commands/network.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
-import { lookUp } from "../state/scope.ts";
+import { variableLookup } from "../state/scope.ts";
 import { type StageState, withLayer } from "../state/state.ts";
 import { findOrMake } from "./find-or-make.ts";
 import { environmentFor, type Step } from "./step.ts";
 
 /** Performs a RUN. `ordinal`: the number of layer-making instructions before it. */
-export async function performRun(
+export async function performRunInstruction(
   instruction: RunInstruction,
   ordinal: number,
   stage: StageState,
@@ -49,7 +49,7 @@ function runStep(
   return step;
 }
 
-/** What of a build a RUN's key depends on, beside its stage. */
+/** The parts of a build that a RUN's key depends on besides its stage. */
 type RunKeyInputs = Pick<AskedBuild, "dialect" | "buildArgs"> & {
   commands: Pick<AskedBuild["commands"], "network" | "hosts">;
   dockerfile: Pick<AskedBuild["dockerfile"], "escape">;
@@ -90,7 +90,7 @@ function keyOf(
   };
 }
 
-/** `whole`: with the values of secrets. */
+/** Returns a RUN's command twice: `whole` has the values of secrets, `command` leaves them to the shell. */
 function commandsOf(
   instruction: RunInstruction,
   env: Readonly<Record<string, string>>,
@@ -102,7 +102,7 @@ function commandsOf(
     return { whole: command, command };
   }
   const { env: own, args, inherited } = stage;
-  const lookup = lookUp({ env: own, args });
+  const lookup = variableLookup({ env: own, args });
   // An ARG without a value: the image may set the name.
   const isEmpty = (name: string) => args.has(name) && lookup(name) === undefined && !inherited?.has(name);
   const secrets = secretsAmong(Object.entries(env));

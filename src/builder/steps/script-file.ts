@@ -8,10 +8,10 @@ import type { RunMount, RunMounts } from "../mounts/run-mounts.ts";
 import { root } from "../owners/ownership.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
-/** BuildKit's place for them. */
+/** The directory that BuildKit uses, too. */
 const directory = "/dev/pipes";
 
-/** What a RUN runs. */
+/** The command of a RUN with its mounts. */
 export interface MountedCommand {
   instruction: RunInstruction;
   /** References to secrets are left to the shell, which has them in its environment. */

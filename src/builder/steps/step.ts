@@ -33,9 +33,6 @@ export interface Step {
   make(hash: string, build: BuildJob): Promise<Layer>;
 }
 
-/** Where a step is in the Dockerfile. */
-export type StepPlace = Pick<Step, "title" | "line" | "ordinal">;
-
 /** Returns the instructions of a Dockerfile that make a layer where the service makes layers of files, in order. */
 export function layerMakers({ instructions }: Dockerfile, dialect: Dialect): Instruction[] {
   return instructions.filter(

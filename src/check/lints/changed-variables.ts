@@ -2,10 +2,10 @@ import { titleOf } from "../../builder/location.ts";
 import type { Dockerfile, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../rules.ts";
 
-/** A variable that past builds had to run an instruction again for. */
+/** A variable whose change made past builds run an instruction again. */
 export interface VariableChange {
   name: string;
-  /** The instruction's. */
+  /** The instruction's title. */
   title: string;
   /** The builds in which that happened, of all that were looked at. */
   misses: number;
@@ -13,7 +13,7 @@ export interface VariableChange {
   seconds: number;
 }
 
-/** A RUN that takes less is run again at no great cost. */
+/** A RUN that takes less time is not worth a warning. */
 const minSecondsEach = 1;
 
 /** Warns of an ARG or ENV above a costly RUN that does not name it, if it changed in most of the past builds. */

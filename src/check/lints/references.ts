@@ -8,22 +8,22 @@ import { wording } from "../../messages/wording.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { ErrorRule, Finding, WarningRule } from "../rules.ts";
 
-/** What a build would take its references from. */
+/** The lock that a build would resolve its references with. */
 export interface CheckedLock {
   path: string;
   has(kind: keyof Pins, name: string): boolean;
-  /** True if the build adds nothing to it (`--locked`). */
+  /** True with `--locked`: the build adds nothing to the lock. */
   isFrozen: boolean;
 }
 
-/** A reference that does not say itself which content it means. */
+/** A reference without a digest, checksum or commit. */
 export interface OpenReference extends Pick<Finding, "range"> {
   kind: keyof Pins;
   /** The name that a lock has. */
   name: string;
 }
 
-/** Returns what an ADD fetches without a checksum or a commit. */
+/** Returns the sources that an ADD fetches without a checksum or a commit. */
 export function openReferences(
   { words, plan }: PlannedCopy,
   buildArgs: ReadonlyMap<string, string>,

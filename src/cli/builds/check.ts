@@ -3,7 +3,7 @@ import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-run.ts";
 import type { VariableChange } from "../../check/lints/changed-variables.ts";
 import type { CheckedLock } from "../../check/lints/references.ts";
-import { describeReport, renderReport } from "../../check/report.ts";
+import { describeReport, renderCheckReport } from "../../check/report.ts";
 import { isDockerRule } from "../../check/rules.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
 import { defaultPlatform, machinePlatform, parsePlatform } from "../../image/platform.ts";
@@ -85,7 +85,7 @@ async function printReport(report: CheckReport, invocation: BuildInvocation): Pr
       get json() {
         return describeReport(report);
       },
-      table: () => renderReport(report),
+      table: () => renderCheckReport(report),
     });
     if (!isAnnotated) return;
     return annotateFindings(invocation, path, { error: report.errors, warning: report.warnings });

@@ -2,7 +2,7 @@
 import { reachableFrom } from "../../builder/graph/build-graph.ts";
 import { graphOf, staticGlobals } from "../../builder/graph/stage-references.ts";
 import { declare, expandPairs } from "../../builder/interpreter/settings.ts";
-import { type Arguments, lookUp } from "../../builder/state/scope.ts";
+import { type Arguments, variableLookup } from "../../builder/state/scope.ts";
 import type {
   ArgInstruction,
   Dockerfile,
@@ -142,7 +142,7 @@ function withPairs(
   instruction: EnvInstruction,
   escape: Dockerfile["escape"],
 ): ArgumentScope {
-  const pairs = orNone(() => expandPairs(instruction, lookUp(scope), escape));
+  const pairs = orNone(() => expandPairs(instruction, variableLookup(scope), escape));
   return { ...scope, env: new Map([...scope.env, ...pairs.map(({ key, value }) => [key, value] as const)]) };
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { modifiedSeconds, redactUrl } from "../../builder/addresses/source-url.ts";
-import { createHashedStream, isHeader, peek } from "../../builder/archives/open-archive.ts";
+import { createHashedStream, isHeader, peekBytes } from "../../builder/archives/open-archive.ts";
 import type { ContextFiles } from "../../builder/contexts/named-context.ts";
 import type { ReferenceLock } from "../../builder/reference-lock.ts";
 import { wrongContent } from "../../builder/remote-files/download.ts";
@@ -144,7 +144,7 @@ async function write(
     requireSize(bytes, limits);
   });
   await using hashed = createHashedStream(counted);
-  const { beginning, whole } = await peek(hashed, blockBytes);
+  const { beginning, whole } = await peekBytes(hashed, blockBytes);
   await writeContent(whole(), path, path);
   const isArchive = detectCompression(beginning) !== "none" || isHeader(beginning);
   return { sha256: await hashed.finish(), bytes, isArchive };

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { createArchiveTree } from "../../builder/archives/archive-tree.ts";
-import { createHashedStream, openPeeked, peek } from "../../builder/archives/open-archive.ts";
+import { createHashedStream, openPeeked, peekBytes } from "../../builder/archives/open-archive.ts";
 import { contentOf } from "../../builder/archives/read-archive.ts";
 import type { Decompress } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
@@ -61,7 +61,7 @@ export async function unpackContext(
     requireSize(bytes, unpacking);
   });
   await using hashed = createHashedStream(counted);
-  const peeked = await peek(hashed, blockBytes);
+  const peeked = await peekBytes(hashed, blockBytes);
   const { beginning } = peeked;
   onDisk(place, () => mkdirSync(join(place, treeName)));
   if (beginning.byteLength === 0) throw refuse("is empty");

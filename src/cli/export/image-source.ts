@@ -1,4 +1,4 @@
-import { platformOf } from "../../builder/bases/base.ts";
+import { servicePlatform } from "../../builder/bases/base.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
@@ -71,7 +71,7 @@ export async function platformOfImage(
 ): Promise<Platform> {
   const found = (await supportOf({ capabilities }).platforms()) ? await findImage(uuid) : undefined;
   const said = found === undefined || found === "unsupported" ? undefined : found.platform;
-  return said === undefined ? platformOf(supportOf({ capabilities })) : parsePlatform(said);
+  return said === undefined ? servicePlatform(supportOf({ capabilities })) : parsePlatform(said);
 }
 
 /** A layer, with the line of history that it has unless the image's history has one. */

@@ -1,5 +1,5 @@
 /** Makes an index of images of registries, and writes it under tags. */
-import { readPlatform } from "../../builder/bases/remote-base.ts";
+import { platformIn } from "../../builder/bases/remote-base.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { formatPlatform, isSamePlatform, type Platform } from "../../image/platform.ts";
 import type { BlobSource, BlobStore, StoredManifest } from "../../registry/blob-store.ts";
@@ -130,7 +130,7 @@ function filterPlatforms(made: MadeIndex, platforms: readonly Platform[]): MadeI
   if (platforms.length === 0) return made;
   const { manifest, entries } = made;
   const isWanted = ({ entry }: FoundEntry) => {
-    const platform = readPlatform(entry.platform);
+    const platform = platformIn(entry.platform);
     return platform === undefined || platforms.some((wanted) => isSamePlatform(wanted, platform));
   };
   const wanted = new Set(entries.filter(isWanted).map(({ entry }) => entry.digest));

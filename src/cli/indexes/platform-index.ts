@@ -1,5 +1,5 @@
 /** Indexes that name an image for each platform, in registries. */
-import { readPlatform } from "../../builder/bases/remote-base.ts";
+import { platformIn } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
@@ -234,7 +234,7 @@ export async function copyEntry(
 
 /** Returns `linux/arm64`, or `unknown`. */
 export function platformOf({ platform }: IndexEntry): string {
-  const read = readPlatform(platform);
+  const read = platformIn(platform);
   return read === undefined ? "unknown" : formatPlatform(read);
 }
 
@@ -270,7 +270,7 @@ export function readAnnotations(record: JsonRecord | undefined): Record<string, 
 
 /** Returns the platform as an entry has it: an architecture's usual variant is left out. */
 function platformOfConfig(config: JsonRecord): IndexEntry["platform"] {
-  const [platform, read] = [platformFrom(config), readPlatform(config)];
+  const [platform, read] = [platformFrom(config), platformIn(config)];
   if (platform === undefined || read === undefined) return platform;
   const { variant: _, ...others } = platform;
   const { os, architecture, variant } = read;

@@ -1,5 +1,5 @@
 /** What `docker buildx imagetools inspect --format` knows of an image: `.Name`, `.Manifest`, `.Image`, `.Provenance`, `.SBOM`. */
-import { readPlatform } from "../../builder/bases/remote-base.ts";
+import { platformIn } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { predicateAnnotation } from "../../image/attestation-manifest.ts";
 import { manifestTypes, mediaTypes } from "../../image/oci-layout.ts";
@@ -107,7 +107,7 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
       return;
     }
     const of = platform ?? (await readBlob(read.from, manifest.config, signal));
-    const known = readPlatform(asRecord(of));
+    const known = platformIn(asRecord(of));
     images.set(known === undefined ? "unknown" : formatPlatform(known), { manifest, digest });
   };
   const visitEntry = async (value: unknown, depth: number): Promise<void> => {

@@ -1,7 +1,7 @@
 /** What an index outside a service forgets: what is unused for 90 days, and what is beyond `keep=`. */
 import { expect, test } from "bun:test";
 import { boundIndex, factKey } from "../../../src/builder/scopes/registry/bound-index.ts";
-import { addImage, type PortableLayer } from "../../../src/builder/scopes/registry/portable-image.ts";
+import { addPortableImage, type PortableLayer } from "../../../src/builder/scopes/registry/portable-image.ts";
 import { emptyIndex } from "../../../src/builder/scopes/scope-index.ts";
 import { digestOf } from "../../../src/image/digest.ts";
 import { sha256Of } from "../../../src/sha256.ts";
@@ -29,7 +29,7 @@ function indexOf(steps: readonly Step[]) {
   for (const [name, bytes, days] of steps) {
     const usedAt = now - days * day;
     const layers = [base, layerOf(name, bytes)];
-    const image = addImage(index, { config: { User: name }, origin: {}, layers }, usedAt);
+    const image = addPortableImage(index, { config: { User: name }, origin: {}, layers }, usedAt);
     const made = { image, operation: null, title: name, madeAt: usedAt, bytes, seconds: 1, by: null };
     index.layers.set(sha256Of(name), { ...made, usedAt });
     index.copies.set(sha256Of(`copy ${name}`), {

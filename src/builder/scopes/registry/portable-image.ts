@@ -34,7 +34,7 @@ function chainAbove(below: string | null, diffId: string): string {
 }
 
 /** Adds an image to an index, and returns its name there. */
-export function addImage(
+export function addPortableImage(
   index: ScopeIndex,
   { config, origin, layers }: PortableImage,
   usedAt: number,

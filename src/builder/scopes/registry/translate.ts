@@ -6,7 +6,7 @@ import { configurationTitle } from "../../cache/layer-cache.ts";
 import type { Additions } from "../merge-additions.ts";
 import { emptyIndex, type ScopeIndex } from "../scope-index.ts";
 import { factKey } from "./bound-index.ts";
-import { addImage, chainOf, type PortableImage } from "./portable-image.ts";
+import { addPortableImage, chainOf, type PortableImage } from "./portable-image.ts";
 import type { LayerSender } from "./send-layers.ts";
 import { absentLayer, type SharedImages } from "./shared-images.ts";
 
@@ -51,7 +51,11 @@ export async function translate(used: ScopeIndex, options: TranslateOptions): Pr
     if (found === undefined) return undefined;
     const { config, origin } = found;
     const chain = chainOf(layers.map(({ diffId }) => diffId));
-    return { name: addImage(index, { config, origin, layers }, now), chain, bytes: layers.at(-1)?.size };
+    return {
+      name: addPortableImage(index, { config, origin, layers }, now),
+      chain,
+      bytes: layers.at(-1)?.size,
+    };
   }
 
   async function layersOf(uuid: string): Promise<PortableImage["layers"]> {

@@ -1,4 +1,4 @@
-import { platformsOf } from "../../../builder/bases/base.ts";
+import { buildPlatforms } from "../../../builder/bases/base.ts";
 import { type BaseKeys, createBaseKeys } from "../../../builder/keys/base-keys.ts";
 import { findContentKey, type TargetKey } from "../../../builder/keys/content-key.ts";
 import type { BaseKey, KeyJob } from "../../../builder/keys/key-job.ts";
@@ -68,7 +68,7 @@ export function createKeyFinder(signal: AbortSignal, tables = new Map<string, Fi
           });
         const own = opened === undefined ? bases.getOrInsertComputed(known, create) : create();
         for (const target of service.platforms.length === 0 ? [undefined] : service.platforms) {
-          const platforms = await platformsOf(target, supports);
+          const platforms = await buildPlatforms(target, supports);
           const { hashes } = openFileTables(connection.store, inputs, tables);
           const job: KeyJob = {
             ...{ platforms, signal, clock: runtime.clock },

@@ -1,5 +1,5 @@
 import {
-  isRepository,
+  isRepositoryAddress,
   lockedName,
   parseRepositoryAddress,
 } from "../../../builder/addresses/repository-address.ts";
@@ -71,7 +71,7 @@ function patternsOf(word: string, isFetched: boolean, escape: string): Pattern[]
   try {
     const text = expandWord(word, () => anything, escape);
     if (!isFetched) return [patternOf("image", text)];
-    const address = isRepository(text) ? parseRepositoryAddress(text) : undefined;
+    const address = isRepositoryAddress(text) ? parseRepositoryAddress(text) : undefined;
     if (address !== undefined) return [patternOf("git", lockedName(address))];
     if (isUrl(text)) return URL.canParse(text) ? [patternOf("url", redactUrl(text))] : open();
     return text.startsWith(anything) ? open() : [];

@@ -6,26 +6,26 @@ import { titleOf } from "../location.ts";
 import type { StepRecord } from "../result.ts";
 import type { BuildPlatforms } from "../state/platform.ts";
 import type { Arguments } from "../state/scope.ts";
-import { type Step, stepsOf } from "../step-place.ts";
+import { type PlacedInstruction, stepsOf } from "../step-place.ts";
 import { layerMakers } from "../steps/step.ts";
 import type { StagePrefetch } from "./source-prefetch.ts";
 
-/** The common parts of a build's stages. */
-export interface StagesAtWork {
+/** The state that the stages of a running build share. */
+export interface RunningStages {
   running: RunningBuild;
   platforms: BuildPlatforms | undefined;
   globals: Arguments;
-  steps: readonly Step[];
+  steps: readonly PlacedInstruction[];
   /** The steps of one stage. */
-  stepsOf(index: number): readonly Step[];
+  stepsOf(index: number): readonly PlacedInstruction[];
   ordinals: Ordinals;
   /** Indexes of the stages of `--no-cache-filter`. */
   uncached: ReadonlySet<number>;
   records: StepRecord[];
   results: StageResults;
-  /** Resolves when the other stages have finished what the instruction takes from them. */
+  /** Resolves when the stages that the instruction uses have ended. */
   waitFor(instruction: Instruction): Promise<unknown>;
-  /** Indexes of the stages that the instruction takes something from. */
+  /** The indexes of the stages that the instruction uses. */
   needsOf(instruction: Instruction): readonly number[];
   takeSlot(): Promise<() => void>;
   prefetchOf(index: number): StagePrefetch;
@@ -36,7 +36,7 @@ export interface StagesAtWork {
 /** Numbers that identify a Dockerfile's layer-making steps from one build to the next. */
 interface Ordinals {
   /** The number of the first layer that the step makes: the count of layer-making instructions before it, in all stages. */
-  ofStep(step: Step): number;
+  ofStep(step: PlacedInstruction): number;
   /** The number of the layer that takes the files still staged at a stage's end. */
   ofCommit(stage: number): number;
   /** The number of the first layer of a copy of the context, which no instruction makes. */

@@ -4,8 +4,8 @@ import type { BuildJob, BuildServices, RunningBuild } from "../job.ts";
 import type { EvictableImage, Layer } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
 
-/** Thrown if the service has lost an image that a step uses. The build has to start again without it. */
-export class MissingImageError extends Error {
+/** Thrown if the service has evicted an image that a step uses. The build has to start again without it. */
+export class EvictedImageError extends Error {
   override readonly name = "MissingImageError";
   readonly lost: EvictableImage;
 
@@ -17,7 +17,7 @@ export class MissingImageError extends Error {
 
 /**
  * Runs `action` for a stage. If the service says that something is missing, finds out what it is. Lost uploads are forgotten
- * here, too, and `action` is run once more, which sends them again. A layer's lost image ends in a `MissingImageError`.
+ * here, too, and `action` is run once more, which sends them again. A layer's lost image ends in an `EvictedImageError`.
  */
 export async function retryAfterEviction<Result>(
   stage: Pick<StageState, "layer" | "staged">,
@@ -28,7 +28,7 @@ export async function retryAfterEviction<Result>(
     return await action();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
-    if (await isImageMissing(stage.layer, build.services)) throw new MissingImageError(stage.layer);
+    if (await isImageEvicted(stage.layer, build.services)) throw new EvictedImageError(stage.layer);
     if (!forgetUploads(stage, build)) throw await errorAfterEviction(stage.layer, error, build.services);
   }
   try {
@@ -40,7 +40,7 @@ export async function retryAfterEviction<Result>(
   }
 }
 
-/** Runs `action`, which may read an image. Throws a `MissingImageError` if it fails because that image is lost. */
+/** Runs `action`, which may read an image. Throws an `EvictedImageError` if it fails because that image is lost. */
 export async function detectEviction<Result>(
   image: EvictableImage | undefined,
   services: BuildServices,
@@ -50,7 +50,7 @@ export async function detectEviction<Result>(
     return await action();
   } catch (error) {
     if (image === undefined || !(error instanceof NotFoundError)) throw error;
-    throw (await isImageMissing(image, services)) ? new MissingImageError(image) : error;
+    throw (await isImageEvicted(image, services)) ? new EvictedImageError(image) : error;
   }
 }
 
@@ -58,7 +58,7 @@ export async function detectEviction<Result>(
  * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
  * machine's own builds. A layer from a scope, or an image that is only copied from, needs proof, so its root directory is listed.
  */
-export async function isImageMissing(
+export async function isImageEvicted(
   evictable: EvictableImage,
   { service }: BuildServices,
 ): Promise<boolean> {
@@ -86,7 +86,7 @@ const maxLosses = 2;
  * @param losses counts the build's losses, by chain hash
  */
 export function forgetImage(
-  { lost }: MissingImageError,
+  { lost }: EvictedImageError,
   losses: Map<string, number>,
   { services, emit }: RunningBuild,
 ): void {
@@ -124,5 +124,5 @@ async function errorAfterEviction(
   const isThere = await service.hasImage(layer.image);
   return isThere === true || (isThere === "unsupported" && !layer.cached)
     ? error
-    : new MissingImageError(layer);
+    : new EvictedImageError(layer);
 }
