@@ -286,7 +286,7 @@ describe("a file that can't be used is refused with its place", () => {
       bakeFile(
         '{"target": {"app": {"contexts": {"x": "target:b"}}, "b": {"contexts": {"x": "target:app"}}}}',
       ),
-      "targets need each other in a circle: app needs b needs app",
+      "targets depend on each other in a cycle: app needs b needs app",
     ],
     [
       "a context for other platforms",
@@ -331,7 +331,7 @@ describe("an invalid command line is refused", () => {
     ["--set [z-a].target=x", 'could not find any target matching "[z-a]"'],
     ["--set api.args=x", "args needs a name: TARGET.args.NAME=VALUE"],
     ["--set api.tags", "a value is missing"],
-    ["--set api.context+=x", "context is no list: += cannot be used"],
+    ["--set api.context+=x", "context is not a list: += cannot be used"],
     ["--list nope", '--list takes targets or variables, not "nope"'],
     ["--list targets --print", "--print and --list cannot be used together"],
     ["-f nope.json", "-f nope.json: there is no such file"],

@@ -85,7 +85,7 @@ describe("with --keep-going", () => {
     const { error } = JSON.parse(stderr.slice(stderr.lastIndexOf('{"error"')));
     expect(error.code).toBe("failed");
     expect(error.message.split("\n").filter((line: string) => !line.startsWith(" "))).toEqual([
-      "7 of 11 targets failed, 2 not built, since they need one that is not built",
+      "7 of 11 targets failed, 2 not built, since a target that they need is not built",
       expect.stringMatching(
         /^target bad \(docker-bake\.json:\d+\): bad \(dockerfile-inline\):3: the command failed with exit code 3/,
       ),

@@ -1,12 +1,12 @@
 /** What options with fields mean: the text of a command line, and that text or an object in a bake file, make the same data. */
 import { describe, expect, test } from "bun:test";
 import {
-  type Entry,
-  fieldsOf,
-  readEntries,
+  entryFields,
+  readTargetEntries,
   type TargetAgent,
+  type TargetEntry,
   type TargetSecret,
-} from "../../src/cli/bake/entries.ts";
+} from "../../src/cli/bake/target-entries.ts";
 import { agentOf, parseAgent } from "../../src/cli/entries/agent.ts";
 import { attestationOf, parseAttestation, parseAttestationOf } from "../../src/cli/entries/attestation.ts";
 import { cacheOf, parseCaches, parseWrittenCaches, writtenCacheOf } from "../../src/cli/entries/cache.ts";
@@ -15,7 +15,7 @@ import { outputOf, parseOutput } from "../../src/cli/entries/output.ts";
 import { parseSecret, secretOf } from "../../src/cli/entries/secret.ts";
 
 function inBakeFile<Fields>(field: string, value: unknown): Fields {
-  const [entry] = readEntries(field, [value], { file: "docker-bake.json", path: [] });
+  const [entry] = readTargetEntries(field, [value], { file: "docker-bake.json", path: [] });
   return entry as Fields;
 }
 
@@ -97,7 +97,7 @@ describe("--cache-from and --cache-to", () => {
     ["type=gha,scope=main", { kind: "gha", fields: { scope: "main" } }],
     ["type=s3,bucket=b", { kind: "unsupported", type: "s3" }],
   ])("%s", (text, entry) => {
-    const fields = fieldsOf(inBakeFile<Entry>("cache-from", text));
+    const fields = entryFields(inBakeFile<TargetEntry>("cache-from", text));
     if (entry === undefined) {
       expect(() => parseCaches(text, "--cache-from")).toThrow("--cache-from: unknown field dest");
       expect(() => cacheOf(fields, "--cache-from")).toThrow("--cache-from: unknown field dest");
@@ -121,7 +121,7 @@ describe("--cache-from and --cache-to", () => {
   });
 
   test("an object's path may have a comma", () => {
-    const fields = fieldsOf(inBakeFile<Entry>("cache-from", { type: "local", src: "a,b" }));
+    const fields = entryFields(inBakeFile<TargetEntry>("cache-from", { type: "local", src: "a,b" }));
     expect(cacheOf(fields, "--cache-from")).toEqual({ kind: "local", path: "a,b", tag: undefined });
   });
 });
@@ -145,7 +145,7 @@ describe("--attest", () => {
   ] as const)("%s", (text, own, entry) => {
     expect(parseAttestation(text)).toEqual(entry as ReturnType<typeof parseAttestation>);
     expect(parseAttestationOf(entry.kind, own)).toEqual(parseAttestation(text));
-    const fields = fieldsOf(inBakeFile<Entry>("attest", text));
+    const fields = entryFields(inBakeFile<TargetEntry>("attest", text));
     expect(attestationOf(fields, text)).toEqual(parseAttestation(text));
   });
 });
@@ -162,6 +162,6 @@ describe("--output", () => {
     ["type=oci,dest=x,color=red", { unknown: ["color"] }],
   ])("%s", (text, entry) => {
     expect(parseOutput(text)).toMatchObject(entry);
-    expect(outputOf(fieldsOf(inBakeFile<Entry>("output", text)), text)).toEqual(parseOutput(text));
+    expect(outputOf(entryFields(inBakeFile<TargetEntry>("output", text)), text)).toEqual(parseOutput(text));
   });
 });

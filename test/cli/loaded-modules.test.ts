@@ -67,7 +67,7 @@ test("bough run loads nothing that only an import needs", () => {
 test("bough bake loads nothing that only other files, content keys, tags of git or a check need", () => {
   const loaded = loadedBy(
     "start.ts",
-    ...["bake.ts", "read-bake.ts", "entitlements.ts", "remote/words.ts", "build-targets.ts"].map(
+    ...["bake.ts", "read-bake.ts", "entitlements.ts", "remote/bake-arguments.ts", "build-targets.ts"].map(
       (name) => `cli/bake/${name}`,
     ),
   );

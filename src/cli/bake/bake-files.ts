@@ -8,26 +8,27 @@ import { openWithoutLinks } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ComposeInput } from "./compose-file.ts";
-import { type Allowed, hintOf } from "./entitlements.ts";
+import { allowHint, type Entitlements } from "./entitlements.ts";
+import { type BakeText, locationError } from "./file-location.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
-import { type BakeText, placeError } from "./place.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { readInTree } from "./remote/tree.ts";
 import { isJsonLines } from "./sets/json-lines.ts";
 import { isMap } from "./target.ts";
+import { localPath, localPrefix } from "./target-names.ts";
 
-/** The files that are read if none is named, as many as there are, in this order. */
+/** Files that are read if none is named: all of these that exist, in this order. */
 const defaultFiles = [
   ...["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"],
   ...["docker-bake.json", "docker-bake.hcl", "docker-bake.override.json", "docker-bake.override.hcl"],
 ];
 
 interface ReadFile extends BakeText {
-  /** False for a file that came from elsewhere. */
-  isHere: boolean;
+  /** False for a file of a repository, an archive or an address. */
+  isLocal: boolean;
 }
 
-/** Reads the files that `-f` names, or those with a usual name. */
+/** Reads the files that `-f` names, or those with a default name. */
 export async function readFiles(
   { options: { file: named = [] }, runtime }: BakeInvocation,
   remote: RemoteDefinition | undefined,
@@ -35,16 +36,16 @@ export async function readFiles(
 ): Promise<(ReadFile & { kind: FileKind })[]> {
   const { environment } = runtime;
   const separator = environment.BUILDX_BAKE_PATH_SEPARATOR || delimiter;
-  const ofEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
+  const fromEnvironment = (environment.BUILDX_BAKE_FILE ?? "")
     .split(separator)
     .map((path) => path.trim())
     .filter((path) => path !== "");
-  const paths = named.length > 0 ? named : ofEnvironment;
+  const paths = named.length > 0 ? named : fromEnvironment;
   const files = remote === undefined ? [] : readRemote(remote, paths);
   if (paths.length === 0 && remote === undefined)
     for (const file of defaultFiles) {
       const text = readFile(file, undefined);
-      if (text !== undefined) files.push({ file, text, isHere: true });
+      if (text !== undefined) files.push({ file, text, isLocal: true });
     }
   if (paths.length === 0 && files.length === 0)
     throw usageError(
@@ -52,43 +53,40 @@ export async function readFiles(
       `It is called ${defaultFiles.slice(0, 5).join(", ")} and so on; -f names another one, -f - is standard input.`,
     );
   for (const path of paths) {
-    const isNamedHere = path.startsWith(here);
-    if (remote !== undefined && !isNamedHere) continue;
-    const file = isNamedHere ? path.slice(here.length) : path;
+    const local = localPath(path);
+    if (remote !== undefined && local === undefined) continue;
+    const file = local ?? path;
     const text = await readNamed(file, runtime);
-    files.push({ file: file === "-" ? "standard input" : file, text, isHere: true });
+    files.push({ file: file === "-" ? "standard input" : file, text, isLocal: true });
   }
   return files.map((each) => ({ ...each, kind: kindOf(each) }));
 }
 
-/** The beginning of paths that are those of this machine, wherever the bake file is. */
-const here = "cwd://";
-
-/** Reads what came from elsewhere: the files that are named, or those with a usual name. */
+/** Reads remote files: those that are named, or those with a default name. */
 function readRemote(remote: RemoteDefinition, paths: readonly string[]): ReadFile[] {
-  const named = paths.filter((path) => !path.startsWith(here));
+  const named = paths.filter((path) => localPath(path) === undefined);
   if ("file" in remote) {
-    if (named[0] === undefined) return [{ ...remote.file, isHere: false }];
+    if (named[0] === undefined) return [{ ...remote.file, isLocal: false }];
     throw usageError(
       `-f ${named[0]}: ${remote.file.file} is a bake file itself`,
-      `For a file that is here, write -f ${here}${named[0]}.`,
+      `For a file that is here, write -f ${localPrefix}${named[0]}.`,
     );
   }
   const isNamed = named.length > 0;
   return (isNamed ? named : defaultFiles).flatMap((file) => {
     const text = readInTree(remote.tree, file, maxBytes);
-    if (text !== undefined) return { file, text, isHere: false };
+    if (text !== undefined) return { file, text, isLocal: false };
     if (!isNamed) return [];
     throw usageError(
       `-f ${file}: there is no such file in ${redactUrl(remote.tree.address)}`,
-      `For a file that is here, write -f ${here}${file}.`,
+      `For a file that is here, write -f ${localPrefix}${file}.`,
     );
   });
 }
 
 export type FileKind = "compose" | "json" | "json lines" | "hcl";
 
-/** Tells what a file is by its name or, if that does not say it, by its text. */
+/** Returns the kind of a file by its extension or, without a known one, by its text. */
 function kindOf({ file, text }: BakeText): FileKind {
   const [extension = ""] = /\.[^./]*$/.exec(file.toLowerCase()) ?? [];
   if (extension === ".yml" || extension === ".yaml") return "compose";
@@ -110,7 +108,7 @@ function isCompose(value: unknown): boolean {
   return isMap(value) && isMap(value.services);
 }
 
-/** The maximum that is read of a file. */
+/** The maximum size of a bake file. */
 export const maxBytes = 16 * 1024 * 1024;
 
 /** Reads what `-f` names, which may be a pipe. */
@@ -124,35 +122,35 @@ async function readNamed(
   } catch (error) {
     signal.throwIfAborted();
     const hint = /^(json|table|csv|tsv)$/.test(file)
-      ? `How results are printed is --format ${file} here.`
+      ? `To print results as ${file}, give --format ${file}.`
       : undefined;
     const reason = isMissing(error) ? "there is no such file" : reasonOf(error);
     throw new BoughError(`-f ${file}: ${reason}`, { kind: "usage", cause: error, ...(hint && { hint }) });
   }
 }
 
-/** How often files that name each other are read. */
+/** The maximum number of reads: files can include each other. */
 const maxReads = 10_000;
 
 /**
- * Returns a function that reads files with a usual name, and those that other files name: no pipes and devices, and nothing outside of
- * this directory that is not allowed, also by a link. Each is read once.
+ * Returns a function that reads files with a default name and files that other files name, each once. It reads neither pipes nor
+ * devices, and nothing outside of this directory, not even through a link, unless `--allow` names it.
  */
-export function createReader(allowed: Allowed): ComposeInput["readFile"] {
+export function createReader(allowed: Entitlements): ComposeInput["readFile"] {
   const texts = new Map<string, string | undefined>();
   let reads = 0;
   return (path, at) => {
     const error = (message: string, hint?: string, cause?: unknown) =>
       at === undefined
         ? new BoughError(message, { kind: "usage", cause, ...(hint && { hint }) })
-        : placeError(at, message, hint, cause);
+        : locationError(at, message, hint, cause);
     reads += 1;
     if (reads > maxReads) throw error(`files are included more than ${maxReads} times`);
     const real = allowed.resolve("fs.read", path);
     if (real === undefined) {
       const isLink = !isAbsolute(path) && !normalize(path).startsWith("..");
       const how = isLink ? "leads out of this directory, by a link" : "is outside of this directory";
-      throw error(`${displayPath(path)} ${how}`, hintOf(`fs.read=${path}`));
+      throw error(`${displayPath(path)} ${how}`, allowHint(`fs.read=${path}`));
     }
     try {
       return texts.getOrInsertComputed(real, readIfThere);

@@ -2,8 +2,8 @@ import { usageError } from "../../errors.ts";
 import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
 import { readOptions } from "../command-line/options.ts";
 import { bakeDefinitions } from "./options/definitions.ts";
+import type { BakeArguments } from "./remote/bake-arguments.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
-import type { BakeWords } from "./remote/words.ts";
 
 export const bake = command({
   name: "bake",
@@ -42,32 +42,32 @@ async function runBake({ values, ...surroundings }: Invocation): Promise<number>
   );
   if (second !== undefined) throw usageError(`--${first} and --${second} cannot be used together`);
   const { readDefinition, resolveTargets } = await import("./read-bake.ts");
-  const { readAllowed, requireAllowed } = await import("./entitlements.ts");
-  const { readBakeWords } = await import("./remote/words.ts");
-  const words = readBakeWords(values.positionals);
-  // What `docker compose` hands over is its user's own; buildx, too, asks nobody whose program draws the build.
-  const isHandedOver = options.file?.join() === "-" && options.progress === "rawjson";
-  const given = isHandedOver ? ["network.host", "ssh", "fs=*"] : (options.allow ?? []);
-  const allowed = readAllowed(given, runtime.workingDirectory);
+  const { readEntitlements, requireEntitlements } = await import("./entitlements.ts");
+  const { readBakeArguments } = await import("./remote/bake-arguments.ts");
+  const positionals = readBakeArguments(values.positionals);
+  // `docker compose` passes its user's own project in this way. As in buildx, such a build needs no --allow.
+  const isFromCompose = options.file?.join() === "-" && options.progress === "rawjson";
+  const given = isFromCompose ? ["network.host", "ssh", "fs=*"] : (options.allow ?? []);
+  const allowed = readEntitlements(given, runtime.workingDirectory);
   const isRead = list !== undefined || print;
-  using remote = await readElsewhere(words, isRead, invocation);
-  const { definition, files } = await readDefinition(invocation, { words, remote, allowed });
+  using remote = await fetchRemote(positionals, isRead, invocation);
+  const { definition, files } = await readDefinition(invocation, { positionals, remote, allowed });
   if (list !== undefined) {
-    const { printList } = await import("./list.ts");
+    const { printList } = await import("./print-definition.ts");
     printList(list, definition, invocation);
     return 0;
   }
   const defined = await runtime.withDefaultSignals(() =>
-    resolveTargets(invocation, definition, { words, remote }),
+    resolveTargets(invocation, definition, { positionals, remote }),
   );
   const resolved =
     options["tag-from"] === undefined
       ? defined
       : await (await import("./sets/tagged-targets.ts")).withTagsFrom(defined, invocation);
   if (!print) {
-    requireAllowed(resolved, allowed, runtime);
-    // Others may have made a pipe, which would never end.
-    const inputs = runtime.inputs.withoutPipes((path) => allowed.names(path));
+    requireEntitlements(resolved, allowed, runtime);
+    // A pipe that a file of another author names might never end.
+    const inputs = runtime.inputs.withoutPipes((path) => allowed.includesFile(path));
     const own = { ...invocation, runtime: { ...runtime, inputs } };
     if (options["print-keys"] === true)
       return (await import("./keys/print-keys.ts")).printKeys(resolved, own);
@@ -78,8 +78,8 @@ async function runBake({ values, ...surroundings }: Invocation): Promise<number>
   return 0;
 }
 
-async function readElsewhere(
-  { address }: BakeWords,
+async function fetchRemote(
+  { address }: BakeArguments,
   isRead: boolean,
   surroundings: Surroundings,
 ): Promise<RemoteDefinition | undefined> {

@@ -2,7 +2,6 @@ import type { BoughError } from "../../errors.ts";
 import { exitCodeOfDocker, failureOf } from "../../terminal/failure.ts";
 import { createProgress } from "../builds/progress.ts";
 import { findPlace, requireWritable, writeAllOrNone } from "../command-line/result.ts";
-import { methodOf } from "./call.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { type BuildAll, buildAll } from "./sets/build-all.ts";
@@ -16,7 +15,8 @@ import {
   refuseSameStream,
 } from "./sets/result-conflicts.ts";
 import { openResults, readResultsPlace } from "./sets/results-file.ts";
-import { resultOf, type TargetEnds } from "./sets/target-end.ts";
+import { resultOf, type TargetOutcomes } from "./sets/target-outcome.ts";
+import { methodOf } from "./target-call.ts";
 
 /**
  * Builds all targets: each as `bough build --docker` would, at the same time, as far as they do not need each other. They share
@@ -39,7 +39,7 @@ export async function buildTargets(
     );
   const { "metadata-file": file } = options;
   const metadata = file === undefined ? [] : [findPlace("--metadata-file", file, runtime.workingDirectory)];
-  let ends: TargetEnds = new Map();
+  let ends: TargetOutcomes = new Map();
   const keepsGoing = options["keep-going"] === true;
   const lines = readResultsPlace(invocation);
   const written = [...metadata, ...(typeof lines === "object" ? [lines] : [])];
@@ -66,7 +66,7 @@ export async function buildTargets(
     for (const target of targets.values()) warnOfCaches(target, runtime, progress.log);
     requireSigned(targets, options);
     const signers: BuildAll["signers"] = new Map();
-    // What is wrong with a target fails that one alone then.
+    // With --keep-going, an invalid target fails alone, when its turn comes.
     if (!keepsGoing)
       for (const target of targets.values()) await checkTarget(target, progress.log, signers, invocation);
     const onEnd: BuildAll["onEnd"] = (ended, outputOf) => {
@@ -95,7 +95,7 @@ export async function buildTargets(
   return call();
 }
 
-/** Returns the targets that are built: those without a call, and what they are made of. */
+/** Returns the targets that are built: those without a call, and the targets that they need. */
 function builtTargets({ targets }: ResolvedBake): Map<string, ResolvedTarget> {
   const names = new Set<string>();
   const add = (target: ResolvedTarget | undefined) => {

@@ -1,16 +1,16 @@
-/** `--call` and `--check`: what is said of targets instead of building them, as docker buildx bake does. */
+/** `--call` and `--check`: prints findings, arguments or stages of targets instead of building them, as docker buildx bake does. */
 import { goJson } from "../../go/json.ts";
 import { runCheckCommand } from "../builds/check.ts";
 import { describeDockerfile } from "../builds/describe-dockerfile.ts";
 import type { Call } from "../builds/options/input-definitions.ts";
 import { createPastChanges, type PastChanges } from "../history/past-changes.ts";
-import { bakeCallOf, type Method, methodOf } from "./call.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
 import { definitionOf, type ResolvedBake, type ResolvedTarget } from "./resolve.ts";
+import { bakeCallOf, type Method, methodOf } from "./target-call.ts";
 import { withTarget } from "./target-error.ts";
 import { buildOf, placeholder } from "./target-request.ts";
 
-/** Prints what is said of each target, by name. Returns the first exit code that is not 0. */
+/** Calls the method of each target, in the order of their names. Returns the first exit code that is not 0. */
 export async function callTargets(
   targets: readonly ResolvedTarget[],
   bake: ResolvedBake,

@@ -1,15 +1,16 @@
-/** What buildx checks and adds once it has all fields of a target, also for `--print`. */
-
+/** Checks and defaults that buildx applies to a target with all of its fields, also for `--print`. */
 import { messageOf, usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
 import { requireAnnotationType } from "../export/annotations.ts";
 import { parseUlimit } from "../run/limit-options.ts";
-import type { Entry } from "./entries.ts";
+import type { Target, TargetFields } from "./target.ts";
+import type { TargetEntry } from "./target-entries.ts";
 
-import type { Fields, Target } from "./target.ts";
-
-/** Returns the fields with the destinations that go without saying. Throws a usage BoughError for what no build could do. */
-export function completeFields(fields: Fields, { name, origin }: Pick<Target, "name" | "origin">): Fields {
+/** Returns the fields with default destinations of outputs. Throws a usage BoughError for an invalid value. */
+export function completeFields(
+  fields: TargetFields,
+  { name, origin }: Pick<Target, "name" | "origin">,
+): TargetFields {
   const refuse = (field: string, problem: string, hint?: string) =>
     usageError(`target ${name} (${origin}): ${field}: ${problem}`, hint);
   const size = fields["shm-size"];
@@ -40,19 +41,19 @@ export function completeFields(fields: Fields, { name, origin }: Pick<Target, "n
   return { ...fields, output };
 }
 
-/** Sizes as docker reads them. */
+/** True for a size as docker reads them. */
 function isSize(text: string): boolean {
   return /^\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)? ?(?:[kmgtp](?:i?b)?|b)?$/i.test(text);
 }
 
-function isDirectory({ type, tar }: Entry): boolean {
+function isDirectory({ type, tar }: TargetEntry): boolean {
   return type === "local" || (type === "oci" && parseGoBoolean(String(tar ?? "")) === false);
 }
 
-function isFile(entry: Entry): boolean {
+function isFile(entry: TargetEntry): boolean {
   return entry.type === "tar" || (entry.type === "oci" && !isDirectory(entry));
 }
 
-function sorted(entry: Entry): Entry {
+function sorted(entry: TargetEntry): TargetEntry {
   return Object.fromEntries(Object.entries(entry).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

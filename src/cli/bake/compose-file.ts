@@ -1,10 +1,10 @@
 /** Reads compose files as far as they say how images are built: https://docs.docker.com/reference/compose-file/. */
 import { posix } from "node:path";
 import { nearest } from "../../suggest.ts";
-import { joined, mergeService, normalize, rebase, type Service } from "./compose-merge.ts";
+import { joined, mergeService, normalizeService, rebase, type Service } from "./compose-merge.ts";
 import { type ComposeDocument, parseComposeYaml, withoutReplaced } from "./compose-yaml.ts";
-import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
-import { type BakeText, below, type Place, placeError } from "./place.ts";
+import { type BakeText, below, type FileLocation, locationError } from "./file-location.ts";
+import { InterpolationError, type InterpolationVariables, interpolate, parseDotEnv } from "./interpolate.ts";
 import { isMap, readText, requireArray, requireMap } from "./target.ts";
 
 /** The services and secrets of compose files, merged. */
@@ -17,7 +17,7 @@ export interface Project {
 
 export interface ComposeInput {
   /** Reads a file that `at` names; `undefined` if there is none. Paths are relative to the working directory. */
-  readFile(path: string, at: Place | undefined): string | undefined;
+  readFile(path: string, at: FileLocation | undefined): string | undefined;
   environment: (name: string) => string | undefined;
   warn(message: string): void;
 }
@@ -34,7 +34,7 @@ const topKeys = [
   "models",
 ];
 /** The keys of a service that say how its image is built. The others say how a container is run. */
-const ownKeys = ["image", "build", "environment", "env_file", "extends"];
+const buildKeys = ["image", "build", "environment", "env_file", "extends"];
 const runKeys = [
   "annotations attach blkio_config cap_add cap_drop cgroup cgroup_parent command configs container_name cpu_count cpu_percent",
   "cpu_period cpu_quota cpu_rt_period cpu_rt_runtime cpu_shares cpus cpuset credential_spec depends_on deploy develop",
@@ -57,7 +57,7 @@ export function readProject(files: readonly BakeText[], input: ComposeInput): Pr
   const named = (name: string) => (name === "COMPOSE_PROJECT_NAME" ? projectName : environment(name));
   const project = mergeDocuments(documents, "", named, input, []);
   if (project.services.size === 0 && documents.every(({ root }) => root.services === undefined))
-    throw placeError(
+    throw locationError(
       { file: files.map(({ file }) => file).join(", "), path: [] },
       "the compose file has no services",
     );
@@ -66,14 +66,14 @@ export function readProject(files: readonly BakeText[], input: ComposeInput): Pr
 
 interface Document extends Pick<ComposeDocument, "replaced"> {
   root: Record<string, unknown>;
-  place: Place;
+  location: FileLocation;
 }
 
 /** Parses a file, of which each YAML document counts as a file. */
 function parse({ file, text }: BakeText): Document[] {
-  const place: Place = { file, path: [], text };
-  return parseComposeYaml(text, place).flatMap(({ root, replaced }) =>
-    root === null || root === undefined ? [] : [{ root: requireMap(root, place), replaced, place }],
+  const location: FileLocation = { file, path: [], text };
+  return parseComposeYaml(text, location).flatMap(({ root, replaced }) =>
+    root === null || root === undefined ? [] : [{ root: requireMap(root, location), replaced, location }],
   );
 }
 
@@ -90,21 +90,21 @@ function mergeDocuments(
 ): Project {
   let services = new Map<string, Service>();
   let secrets: Record<string, unknown> = {};
-  for (const { root, replaced, place } of documents) {
-    warnOfUnknown(root, place, input);
+  for (const { root, replaced, location } of documents) {
+    warnOfUnknown(root, location, input);
     const earlier = withoutReplaced({ services: bodiesOf(services), secrets }, replaced);
     services = withBodies(services, earlier.services);
     secrets = earlier.secrets ?? {};
     const variables = variablesOf(environment, input);
-    for (const included of includesOf(root, base, environment, place, input, trail)) {
+    for (const included of includesOf(root, base, environment, location, input, trail)) {
       for (const [name, service] of included.services) {
         if (services.has(name) && !Bun.deepEquals(services.get(name)?.body, service.body))
-          throw placeError(place, `include: the service ${name} is defined here, too`);
+          throw locationError(location, `include: the service ${name} is defined here, too`);
         services.set(name, service);
       }
       secrets = { ...secrets, ...included.secrets };
     }
-    const own = ownServices(root, place, variables);
+    const own = ownServices(root, location, variables);
     for (const [name, service] of own) {
       const whole = extend(name, service, { own, earlier: services, base, environment, input, replaced });
       const before = services.get(name);
@@ -114,7 +114,7 @@ function mergeDocuments(
         before === undefined ? rebased : { ...rebased, body: mergeService(before.body, rebased.body) },
       );
     }
-    secrets = { ...secrets, ...ownSecrets(root, base, place, variables) };
+    secrets = { ...secrets, ...ownSecrets(root, base, location, variables) };
   }
   return { services, secrets, environment };
 }
@@ -122,10 +122,10 @@ function mergeDocuments(
 function ownSecrets(
   root: Document["root"],
   base: string,
-  place: Place,
+  location: FileLocation,
   variables: ReturnType<typeof variablesOf>,
 ): Record<string, unknown> {
-  const at = below(place, "secrets");
+  const at = below(location, "secrets");
   const given = Object.entries(requireMap(root.secrets ?? {}, at));
   return Object.fromEntries(
     given.map(([name, secret]) => {
@@ -155,24 +155,24 @@ function withBodies(
 
 function ownServices(
   root: Record<string, unknown>,
-  place: Place,
-  variables: Variables,
+  location: FileLocation,
+  variables: InterpolationVariables,
 ): Map<string, Service> {
-  const at = below(place, "services");
+  const at = below(location, "services");
   const services = new Map<string, Service>();
   for (const [name, given] of Object.entries(requireMap(root.services ?? {}, at))) {
     const where = below(at, name);
     const body = requireMap(given ?? {}, where);
-    const kept = Object.fromEntries(Object.entries(body).filter(([key]) => ownKeys.includes(key)));
+    const kept = Object.fromEntries(Object.entries(body).filter(([key]) => buildKeys.includes(key)));
     services.set(name, {
-      place: where,
-      body: normalize(requireMap(replaceVariables(kept, variables, where), where), where),
+      location: where,
+      body: normalizeService(requireMap(replaceVariables(kept, variables, where), where), where),
     });
   }
   return services;
 }
 
-interface Extending {
+interface ExtendsContext {
   own: ReadonlyMap<string, Service>;
   earlier: ReadonlyMap<string, Service>;
   base: string;
@@ -181,21 +181,26 @@ interface Extending {
   replaced: Document["replaced"];
 }
 
-/** More than anybody can follow, and less than what exhausts the stack. */
-const maxExtending = 100;
+/** The maximum length of a chain of `extends`, well below what exhausts the stack. */
+const maxExtendsDepth = 100;
 
-/** Returns a service over the one that it extends. */
-function extend(name: string, service: Service, given: Extending, trail: readonly string[] = []): Service {
+/** Returns a service merged over the one that it extends. */
+function extend(
+  name: string,
+  service: Service,
+  given: ExtendsContext,
+  trail: readonly string[] = [],
+): Service {
   const { extends: extended, ...body } = service.body;
   if (extended === undefined || extended === null) return service;
-  const at = below(service.place, "extends");
+  const at = below(service.location, "extends");
   const { file, service: wanted } = isMap(extended) ? extended : { file: undefined, service: extended };
   const parentName = readText(wanted, below(at, "service"));
-  const key = `${file === undefined ? service.place.file : String(file)}: ${parentName}`;
+  const key = `${file === undefined ? service.location.file : String(file)}: ${parentName}`;
   if (trail.includes(key))
-    throw placeError(at, `services extend each other in a circle: ${[...trail, key].join(", ")}`);
-  if (trail.length > maxExtending)
-    throw placeError(at, `more than ${maxExtending} services extend one another`);
+    throw locationError(at, `services extend each other in a circle: ${[...trail, key].join(", ")}`);
+  if (trail.length > maxExtendsDepth)
+    throw locationError(at, `more than ${maxExtendsDepth} services extend one another`);
   let parent: Service | undefined;
   if (file === undefined) {
     parent = parentName === name ? undefined : given.own.get(parentName);
@@ -204,10 +209,10 @@ function extend(name: string, service: Service, given: Extending, trail: readonl
   } else {
     const path = joined(given.base, readText(file, below(at, "file")));
     const text = given.input.readFile(path, at);
-    if (text === undefined) throw placeError(at, `there is no file ${path}`);
+    if (text === undefined) throw locationError(at, `there is no file ${path}`);
     const base = posix.dirname(path);
-    for (const { root, replaced, place } of parse({ file: path, text })) {
-      const own = ownServices(root, place, variablesOf(given.environment, given.input));
+    for (const { root, replaced, location } of parse({ file: path, text })) {
+      const own = ownServices(root, location, variablesOf(given.environment, given.input));
       const found = own.get(parentName);
       if (found === undefined) continue;
       const within = { ...given, own, earlier: new Map<string, Service>(), base, replaced };
@@ -216,9 +221,9 @@ function extend(name: string, service: Service, given: Extending, trail: readonl
       parent = rebase(whole, relativeBase(base, given.base));
     }
   }
-  if (parent === undefined) throw placeError(at, `there is no service ${parentName}`);
+  if (parent === undefined) throw locationError(at, `there is no service ${parentName}`);
   const kept = withoutReplaced({ services: { [name]: parent.body } }, given.replaced).services?.[name] ?? {};
-  return { place: service.place, body: mergeService(kept, body) };
+  return { location: service.location, body: mergeService(kept, body) };
 }
 
 function relativeBase(path: string, from: string): string {
@@ -229,28 +234,28 @@ function includesOf(
   root: Record<string, unknown>,
   base: string,
   environment: Project["environment"],
-  place: Place,
+  location: FileLocation,
   input: ComposeInput,
   trail: readonly string[],
 ): Project[] {
   if (root.include === undefined || root.include === null) return [];
-  const at = below(place, "include");
+  const at = below(location, "include");
   const variables = variablesOf(environment, input);
   return requireArray(replaceVariables(root.include, variables, at), at).map((given) => {
     const entry = isMap(given) ? given : { path: given };
-    const paths = listOf(entry.path, at).map((path) => joined(base, path));
+    const paths = readTexts(entry.path, at).map((path) => joined(base, path));
     const [first = ""] = paths;
-    if (paths.some((path) => trail.includes(path))) throw placeError(at, `${first} includes itself`);
+    if (paths.some((path) => trail.includes(path))) throw locationError(at, `${first} includes itself`);
     const directory =
       typeof entry.project_directory === "string"
         ? joined(base, entry.project_directory)
         : posix.dirname(first);
     const documents = paths.flatMap((path) => {
       const text = input.readFile(path, at);
-      if (text === undefined) throw placeError(at, `there is no file ${path}`);
+      if (text === undefined) throw locationError(at, `there is no file ${path}`);
       return parse({ file: path, text });
     });
-    const named = entry.env_file === undefined ? undefined : listOf(entry.env_file, at);
+    const named = entry.env_file === undefined ? undefined : readTexts(entry.env_file, at);
     const files = named?.map((path) => ({ path: joined(base, path), required: true }));
     let within = environment;
     for (const file of files ?? [{ path: posix.join(directory, ".env"), required: false }])
@@ -259,62 +264,69 @@ function includesOf(
   });
 }
 
-export function listOf(value: unknown, place: Place): string[] {
+export function readTexts(value: unknown, location: FileLocation): string[] {
   if (value === null || value === undefined) return [];
-  return (Array.isArray(value) ? value : [value]).map((each) => readText(each, place));
+  return (Array.isArray(value) ? value : [value]).map((each) => readText(each, location));
 }
 
-/** Variables of the environment win over those of the file. `at`: what names the file, if anything does. */
+/** Returns the environment with the variables of a file below it. `at`: where the file is named, if it is. */
 export function withDotEnv(
   { path, required }: { path: string; required: boolean },
-  at: Place | undefined,
+  at: FileLocation | undefined,
   { readFile }: Pick<ComposeInput, "readFile">,
   environment: Project["environment"],
 ): Project["environment"] {
   const text = readFile(path, at);
-  if (text === undefined && at !== undefined && required) throw placeError(at, `there is no file ${path}`);
+  if (text === undefined && at !== undefined && required) throw locationError(at, `there is no file ${path}`);
   if (text === undefined) return environment;
   try {
     const values = parseDotEnv(text, environment);
     return (name) => environment(name) ?? values.get(name);
   } catch (error) {
     if (!(error instanceof InterpolationError)) throw error;
-    throw placeError({ file: path, path: [] }, error.message, "Each line is NAME=VALUE.", error);
+    throw locationError({ file: path, path: [] }, error.message, "Each line is NAME=VALUE.", error);
   }
 }
 
-function variablesOf(get: Project["environment"], { warn }: ComposeInput): Variables {
+function variablesOf(get: Project["environment"], { warn }: ComposeInput): InterpolationVariables {
   return { get, onUnset: (name) => warn(`the variable ${name} is not set: it is replaced by nothing`) };
 }
 
 /** Replaces variables in all texts of a value, but not in keys. */
-function replaceVariables(value: unknown, variables: Variables, place: Place): unknown {
+function replaceVariables(
+  value: unknown,
+  variables: InterpolationVariables,
+  location: FileLocation,
+): unknown {
   if (Array.isArray(value))
-    return value.map((each, index) => replaceVariables(each, variables, below(place, String(index))));
+    return value.map((each, index) => replaceVariables(each, variables, below(location, String(index))));
   if (isMap(value))
     return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [key, replaceVariables(each, variables, below(place, key))]),
+      Object.entries(value).map(([key, each]) => [
+        key,
+        replaceVariables(each, variables, below(location, key)),
+      ]),
     );
   if (typeof value !== "string") return value;
   try {
     return interpolate(value, variables);
   } catch (error) {
     if (!(error instanceof InterpolationError)) throw error;
-    throw placeError(place, error.message, "A dollar sign of the value itself is written $$.", error);
+    throw locationError(location, error.message, "A dollar sign of the value itself is written $$.", error);
   }
 }
 
-function warnOfUnknown(root: Record<string, unknown>, place: Place, { warn }: ComposeInput): void {
-  const warnOf = (key: string, known: readonly string[], at: Place) => {
+function warnOfUnknown(root: Record<string, unknown>, location: FileLocation, { warn }: ComposeInput): void {
+  const warnOf = (key: string, known: readonly string[], at: FileLocation) => {
     if (known.includes(key) || key.startsWith("x-")) return;
     const meant = nearest(key, known);
     const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
-    warn(`${placeError(below(at, key), "unknown field: it is ignored.").message}${hint}`);
+    warn(`${locationError(below(at, key), "unknown field: it is ignored.").message}${hint}`);
   };
-  for (const key of Object.keys(root)) warnOf(key, topKeys, place);
+  for (const key of Object.keys(root)) warnOf(key, topKeys, location);
   const services = isMap(root.services) ? root.services : {};
   for (const [name, body] of Object.entries(services))
     if (isMap(body))
       for (const key of Object.keys(body))
-        warnOf(key, [...ownKeys, ...runKeys], below(place, "services", name));
+        warnOf(key, [...buildKeys, ...runKeys], below(location, "services", name));
 }

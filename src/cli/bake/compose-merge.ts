@@ -1,31 +1,34 @@
-/** Gives services of compose files forms that can be merged, and merges them. */
+/** Normalizes services of compose files, so that they can be merged, and merges them. */
 import { posix } from "node:path";
-import { isAddress } from "./names.ts";
-import { below, type Place } from "./place.ts";
+import { below, type FileLocation } from "./file-location.ts";
 import { isMap, readText, requireArray, requireMap } from "./target.ts";
+import { isAddress } from "./target-names.ts";
 
 /** A service, and where it is written. */
 export interface Service {
-  place: Place;
+  location: FileLocation;
   body: Record<string, unknown>;
 }
 
 /** Fields of `build` that may be a list of `KEY=VALUE`, or a map. */
 const pairs = ["args", "labels", "additional_contexts", "extra_hosts", "ssh"];
 
-/** Gives `build` and its fields the forms that can be merged. */
-export function normalize(body: Record<string, unknown>, place: Place): Record<string, unknown> {
+/** Returns a service with maps in the place of lists of `KEY=VALUE`, and with `build` as a map. */
+export function normalizeService(
+  body: Record<string, unknown>,
+  location: FileLocation,
+): Record<string, unknown> {
   const { build, environment, env_file: files, ...rest } = body;
   const others =
     files === undefined || files === null
       ? rest
       : { ...rest, env_file: Array.isArray(files) ? files : [files] };
-  const at = below(place, "build");
+  const at = below(location, "build");
   const whole = typeof build === "string" ? { context: build } : build;
   const variables =
     environment === undefined || environment === null
       ? {}
-      : { environment: toMap(environment, below(place, "environment")) };
+      : { environment: toMap(environment, below(location, "environment")) };
   if (whole === undefined || whole === null) return { ...others, ...variables };
   const fields = Object.entries(requireMap(whole, at)).map(([key, value]) => [
     key,
@@ -35,12 +38,12 @@ export function normalize(body: Record<string, unknown>, place: Place): Record<s
 }
 
 /** Reads a map, or a list of `KEY=VALUE` or `KEY`. A key alone has the value `null`. */
-function toMap(value: unknown, place: Place, separator = /=/): Record<string, unknown> {
+function toMap(value: unknown, location: FileLocation, separator = /=/): Record<string, unknown> {
   if (value === null || value === undefined) return {};
   if (isMap(value)) return value;
   return Object.fromEntries(
-    requireArray(value, place).map((each) => {
-      const text = readText(each, place);
+    requireArray(value, location).map((each) => {
+      const text = readText(each, location);
       const at = text.search(separator);
       return at < 0 ? [text, null] : [text.slice(0, at), text.slice(at + 1)];
     }),
@@ -54,7 +57,7 @@ export function mergeService(
   return merge(before, after) as Record<string, unknown>;
 }
 
-/** Merges as compose does: maps by key, lists one behind the other, and of other values the later one. */
+/** Merges as compose does: maps by key, and lists by appending. The later one of other values wins. */
 function merge(before: unknown, after: unknown): unknown {
   if (isMap(before) && isMap(after)) {
     const merged: Record<string, unknown> = { ...before };
@@ -70,7 +73,7 @@ function merge(before: unknown, after: unknown): unknown {
 }
 
 /** Makes the paths of a service relative to the working directory. `isFirst`: false for one that is merged over another. */
-export function rebase({ place, body: given }: Service, base: string, isFirst = true): Service {
+export function rebase({ location, body: given }: Service, base: string, isFirst = true): Service {
   const { build, env_file: files } = given;
   const rebased = (path: unknown) => (typeof path === "string" ? joined(base, path) : path);
   const body = Array.isArray(files)
@@ -79,10 +82,10 @@ export function rebase({ place, body: given }: Service, base: string, isFirst = 
         env_file: files.map((file) => (isMap(file) ? { ...file, path: rebased(file.path) } : rebased(file))),
       }
     : given;
-  if (!isMap(build)) return { place, body };
+  if (!isMap(build)) return { location, body };
   const contexts = isMap(build.additional_contexts) ? build.additional_contexts : {};
   return {
-    place,
+    location,
     body: {
       ...body,
       build: {

@@ -1,22 +1,22 @@
 import { nearest } from "../../suggest.ts";
-import { type ComposeInput, listOf, type Project, withDotEnv } from "./compose-file.ts";
+import { type ComposeInput, type Project, readTexts, withDotEnv } from "./compose-file.ts";
 import type { Service } from "./compose-merge.ts";
-import { attestationText, isTargetName, targetName } from "./names.ts";
-import { below, fileAndLine, type Place, placeError } from "./place.ts";
+import { below, type FileLocation, fileAndLine, locationError } from "./file-location.ts";
 import {
-  type Definition,
-  type Fields,
+  type BakeDefinition,
   isMap,
-  normalize,
+  normalizeFields,
   readField,
   readText,
   requireArray,
   requireMap,
   type Target,
+  type TargetFields,
 } from "./target.ts";
+import { attestationText, isTargetName, targetName } from "./target-names.ts";
 
 /** Makes targets of the services that have a `build`, all in the group `default`, as docker buildx bake does. */
-export function targetsOf(project: Project, input: ComposeInput): Definition {
+export function composeTargets(project: Project, input: ComposeInput): BakeDefinition {
   const targets = [...project.services].flatMap(([name, service]): Target[] => {
     if (service.body.build === undefined) return [];
     return [targetOf(name, service, project, input)];
@@ -26,7 +26,7 @@ export function targetsOf(project: Project, input: ComposeInput): Definition {
 }
 
 /** Fields that have the same values as in a bake file, with their names there. */
-const same: Readonly<Record<string, keyof Fields>> = {
+const sameFields: Readonly<Record<string, keyof TargetFields>> = {
   dockerfile: "dockerfile",
   dockerfile_inline: "dockerfile-inline",
   target: "target",
@@ -40,12 +40,12 @@ const same: Readonly<Record<string, keyof Fields>> = {
   no_cache_filter: "no-cache-filter",
   entitlements: "entitlements",
 };
-/** Fields that docker buildx bake does not pass on either, and why bough does not. */
+/** Fields that docker buildx bake ignores, too, with the reason why bough does. */
 const ignored: Readonly<Record<string, string>> = {
   isolation: "it is an option of Windows",
   privileged: "each RUN has the rights that docker gives to one",
 };
-const others = [
+const convertedFields = [
   ...[
     "context",
     "args",
@@ -60,24 +60,32 @@ const others = [
   ...["provenance", "sbom"],
 ];
 
-function targetOf(service: string, { place, body }: Service, project: Project, input: ComposeInput): Target {
-  const at = below(place, "build");
+function targetOf(
+  service: string,
+  { location, body }: Service,
+  project: Project,
+  input: ComposeInput,
+): Target {
+  const at = below(location, "build");
   const build = requireMap(body.build, at);
   const name = targetName(service);
   if (!isTargetName(name))
-    throw placeError(place, `invalid name ${JSON.stringify(name)}: letters, digits, _ and - are allowed`);
-  let fields: Fields = {
+    throw locationError(
+      location,
+      `invalid name ${JSON.stringify(name)}: letters, digits, _ and - are allowed`,
+    );
+  let fields: TargetFields = {
     context: build.context === undefined ? "." : readText(build.context, below(at, "context")),
   };
   for (const [key, value] of Object.entries(build)) {
     const where = below(at, key);
-    const bakeName = Object.hasOwn(same, key) ? same[key] : undefined;
+    const bakeName = Object.hasOwn(sameFields, key) ? sameFields[key] : undefined;
     if (bakeName !== undefined) fields = { ...fields, ...readField(bakeName, asList(key, value), where) };
     else if (Object.hasOwn(ignored, key))
-      input.warn(`${placeError(where, `it is ignored: ${ignored[key]}`).message}`);
-    else if (!others.includes(key) && !key.startsWith("x-")) {
-      const meant = nearest(key, [...Object.keys(same), ...others]);
-      throw placeError(where, "unknown field of build", meant && `Did you mean ${meant}?`);
+      input.warn(`${locationError(where, `it is ignored: ${ignored[key]}`).message}`);
+    else if (!convertedFields.includes(key) && !key.startsWith("x-")) {
+      const meant = nearest(key, [...Object.keys(sameFields), ...convertedFields]);
+      throw locationError(where, "unknown field of build", meant && `Did you mean ${meant}?`);
     }
   }
   const attest = (["sbom", "provenance"] as const).flatMap((type) => {
@@ -87,7 +95,7 @@ function targetOf(service: string, { place, body }: Service, project: Project, i
   });
   fields = {
     ...fields,
-    ...readField("args", argsOf(build.args, { place, body }, project, input), below(at, "args")),
+    ...readField("args", argsOf(build.args, { location, body }, project, input), below(at, "args")),
     ...readField("labels", withoutNull(build.labels, below(at, "labels")), below(at, "labels")),
     ...readField("contexts", contextsOf(build.additional_contexts, below(at, "additional_contexts")), at),
     ...readField("extra-hosts", hostsOf(build.extra_hosts, below(at, "extra_hosts")), at),
@@ -99,17 +107,17 @@ function targetOf(service: string, { place, body }: Service, project: Project, i
   };
   fields = withExtension(fields, build["x-bake"], below(at, "x-bake"));
   if ((fields.tags ?? []).length === 0 && body.image !== undefined && body.image !== null)
-    fields = { ...fields, tags: [readText(body.image, below(place, "image"))] };
-  return { name, origin: fileAndLine(place), inherits: [], fields: normalize(fields) };
+    fields = { ...fields, tags: [readText(body.image, below(location, "image"))] };
+  return { name, origin: fileAndLine(location), inherits: [], fields: normalizeFields(fields) };
 }
 
-const lists = ["tags", "platforms", "cache_from", "cache_to", "no_cache_filter", "entitlements"];
+const listFields = ["tags", "platforms", "cache_from", "cache_to", "no_cache_filter", "entitlements"];
 
 function asList(key: string, value: unknown): unknown {
-  return lists.includes(key) && typeof value === "string" ? [value] : value;
+  return listFields.includes(key) && typeof value === "string" ? [value] : value;
 }
 
-/** An argument without a value takes it from the service's environment, or from that of the project. */
+/** Returns the arguments. One without a value takes it from the service's environment, or from that of the project. */
 function argsOf(
   args: unknown,
   service: Service,
@@ -120,7 +128,7 @@ function argsOf(
   const environment = isMap(service.body.environment) ? service.body.environment : {};
   const fromFiles = (name: string): string | undefined => {
     const files = service.body.env_file ?? [];
-    const at = below(service.place, "env_file");
+    const at = below(service.location, "env_file");
     return (Array.isArray(files) ? files : [files])
       .map((file) => ({
         path: readText(isMap(file) ? file.path : file, at),
@@ -137,66 +145,76 @@ function argsOf(
   );
 }
 
-function withoutNull(value: unknown, place: Place): Record<string, unknown> | null {
+function withoutNull(value: unknown, location: FileLocation): Record<string, unknown> | null {
   if (value === undefined || value === null) return null;
-  return Object.fromEntries(Object.entries(requireMap(value, place)).map(([key, each]) => [key, each ?? ""]));
+  return Object.fromEntries(
+    Object.entries(requireMap(value, location)).map(([key, each]) => [key, each ?? ""]),
+  );
 }
 
-function contextsOf(value: unknown, place: Place): Record<string, unknown> | null {
-  const contexts = withoutNull(value, place);
+function contextsOf(value: unknown, location: FileLocation): Record<string, unknown> | null {
+  const contexts = withoutNull(value, location);
   if (contexts === null) return null;
   return Object.fromEntries(
     Object.entries(contexts).map(([name, path]) => {
-      const [, service] = /^(?:service|target):(.*)$/s.exec(readText(path, below(place, name))) ?? [];
+      const [, service] = /^(?:service|target):(.*)$/s.exec(readText(path, below(location, name))) ?? [];
       return [name, service === undefined ? path : `target:${targetName(service)}`];
     }),
   );
 }
 
-function hostsOf(value: unknown, place: Place): Record<string, string> | null {
-  const hosts = withoutNull(value, place);
+function hostsOf(value: unknown, location: FileLocation): Record<string, string> | null {
+  const hosts = withoutNull(value, location);
   if (hosts === null) return null;
   return Object.fromEntries(
-    Object.entries(hosts).map(([name, each]) => [name, listOf(each, below(place, name)).join(",")]),
+    Object.entries(hosts).map(([name, each]) => [name, readTexts(each, below(location, name)).join(",")]),
   );
 }
 
-function secretsOf(value: unknown, { secrets }: Project, place: Place): Record<string, string>[] | null {
+function secretsOf(
+  value: unknown,
+  { secrets }: Project,
+  location: FileLocation,
+): Record<string, string>[] | null {
   if (value === undefined || value === null) return null;
-  return requireArray(value, place).map((each) => {
-    const id = readText(isMap(each) ? each.source : each, place);
+  return requireArray(value, location).map((each) => {
+    const id = readText(isMap(each) ? each.source : each, location);
     const secret = secrets[id];
     if (!isMap(secret)) {
       const meant = nearest(id, Object.keys(secrets));
-      throw placeError(place, `there is no secret ${id} under secrets`, meant && `Did you mean ${meant}?`);
+      throw locationError(
+        location,
+        `there is no secret ${id} under secrets`,
+        meant && `Did you mean ${meant}?`,
+      );
     }
     if (secret.external === true || secret.external === "true")
-      throw placeError(
-        place,
+      throw locationError(
+        location,
         `the secret ${id} is external: only docker swarm has those`,
         "Give it a file or an environment.",
       );
     const { file, environment } = secret;
     return {
       id,
-      ...(file !== undefined && { src: readText(file, place) }),
-      ...(environment !== undefined && { env: readText(environment, place) }),
+      ...(file !== undefined && { src: readText(file, location) }),
+      ...(environment !== undefined && { env: readText(environment, location) }),
     };
   });
 }
 
-function agentsOf(value: unknown, place: Place): string[] | null {
+function agentsOf(value: unknown, location: FileLocation): string[] | null {
   if (value === undefined || value === null) return null;
-  return Object.entries(requireMap(value, place))
-    .map(([id, path]) => (path === null ? id : `${id}=${readText(path, below(place, id))}`))
+  return Object.entries(requireMap(value, location))
+    .map(([id, path]) => (path === null ? id : `${id}=${readText(path, below(location, id))}`))
     .sort();
 }
 
-function ulimitsOf(value: unknown, place: Place): string[] | null {
+function ulimitsOf(value: unknown, location: FileLocation): string[] | null {
   if (value === undefined || value === null) return null;
-  return Object.entries(requireMap(value, place))
+  return Object.entries(requireMap(value, location))
     .map(([name, limit]) => {
-      const at = below(place, name);
+      const at = below(location, name);
       const { soft, hard } = isMap(limit) ? limit : { soft: limit, hard: limit };
       return `${name}=${readText(soft ?? hard, at)}:${readText(hard ?? soft, at)}`;
     })
@@ -204,11 +222,11 @@ function ulimitsOf(value: unknown, place: Place): string[] | null {
 }
 
 /** Writes a size as docker buildx bake does: `128MiB`. */
-function sizeOf(value: unknown, place: Place): string {
-  const text = readText(value, place);
+function sizeOf(value: unknown, location: FileLocation): string {
+  const text = readText(value, location);
   const [, number, unit = ""] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   if (number === undefined)
-    throw placeError(place, `a size is required, as in 128m, not ${JSON.stringify(text)}`);
+    throw locationError(location, `a size is required, as in 128m, not ${JSON.stringify(text)}`);
   let bytes = Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0);
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
@@ -217,7 +235,7 @@ function sizeOf(value: unknown, place: Place): string {
 }
 
 /** Fields of `x-bake` with their names in a target. Texts may stand for lists, with spaces between the values. */
-const extension: Readonly<Record<string, keyof Fields>> = {
+const xBakeFields: Readonly<Record<string, keyof TargetFields>> = {
   tags: "tags",
   "cache-from": "cache-from",
   "cache-to": "cache-to",
@@ -231,15 +249,15 @@ const extension: Readonly<Record<string, keyof Fields>> = {
   contexts: "contexts",
 };
 
-function withExtension(fields: Fields, given: unknown, place: Place): Fields {
+function withExtension(fields: TargetFields, given: unknown, location: FileLocation): TargetFields {
   if (given === undefined || given === null) return fields;
   let extended = fields;
-  for (const [key, value] of Object.entries(requireMap(given, place))) {
-    const name = Object.hasOwn(extension, key) ? extension[key] : undefined;
-    const at = below(place, key);
+  for (const [key, value] of Object.entries(requireMap(given, location))) {
+    const name = Object.hasOwn(xBakeFields, key) ? xBakeFields[key] : undefined;
+    const at = below(location, key);
     if (name === undefined) {
-      const meant = nearest(key, Object.keys(extension));
-      throw placeError(at, "unknown field of x-bake", meant && `Did you mean ${meant}?`);
+      const meant = nearest(key, Object.keys(xBakeFields));
+      throw locationError(at, "unknown field of x-bake", meant && `Did you mean ${meant}?`);
     }
     const words =
       typeof value === "string" && !["pull", "no-cache"].includes(key) ? value.split(/\s+/) : value;

@@ -1,12 +1,12 @@
 /** YAML of compose files, with their tags `!reset` and `!override`. */
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments } from "yaml";
-import { type Place, placeError } from "./place.ts";
+import { type FileLocation, locationError } from "./file-location.ts";
 import { requireFinite } from "./target.ts";
 
 export interface ComposeDocument {
   /** What the document says, without the values that `!reset` marks. */
   root: unknown;
-  /** Where values of earlier files are left out rather than merged: `!reset` and `!override` mark the values there. */
+  /** Paths that `!reset` and `!override` mark: values of earlier files are dropped there rather than merged. */
   replaced: readonly Path[];
 }
 
@@ -14,7 +14,7 @@ export interface ComposeDocument {
 type Path = readonly (string | number)[];
 
 /** Parses the documents of a file. Throws a usage BoughError that quotes nothing of the text. */
-export function parseComposeYaml(text: string, place: Place): ComposeDocument[] {
+export function parseComposeYaml(text: string, location: FileLocation): ComposeDocument[] {
   const lineCounter = new LineCounter();
   const documents = parseAllDocuments(text, { merge: true, prettyErrors: false, lineCounter });
   return [...documents].map((document) => {
@@ -22,17 +22,22 @@ export function parseComposeYaml(text: string, place: Place): ComposeDocument[] 
     if (error !== undefined) {
       const { line } = lineCounter.linePos(error.pos[0]);
       const reason = error.code.toLowerCase().replaceAll("_", " ");
-      throw placeError({ file: `${place.file}:${line}`, path: [] }, `invalid YAML: ${reason}`);
+      throw locationError({ file: `${location.file}:${line}`, path: [] }, `invalid YAML: ${reason}`);
     }
     let root: unknown;
     try {
       root = document.toJS();
     } catch (cause) {
-      // It refuses aliases that stand for a hundred times what the text has, too.
-      throw placeError(place, "invalid YAML: an alias without its anchor, or too many", undefined, cause);
+      // The parser also limits how far aliases may expand.
+      throw locationError(
+        location,
+        "invalid YAML: an alias without its anchor, or too many",
+        undefined,
+        cause,
+      );
     }
-    requireFinite(root, { file: place.file, path: [] });
-    const tagged = findTagged(document, place);
+    requireFinite(root, { file: location.file, path: [] });
+    const tagged = findTagged(document, location);
     return { root: without(root, tagged.reset), replaced: [...tagged.reset, ...tagged.override] };
   });
 }
@@ -40,7 +45,7 @@ export function parseComposeYaml(text: string, place: Place): ComposeDocument[] 
 const maxVisits = 100_000;
 const maxDepth = 1000;
 
-function findTagged(document: Document, place: Place): { reset: Path[]; override: Path[] } {
+function findTagged(document: Document, location: FileLocation): { reset: Path[]; override: Path[] } {
   const found = { reset: [] as Path[], override: [] as Path[] };
   let visits = 0;
   const resolve = (node: unknown) => (isAlias(node) ? node.resolve(document) : node);
@@ -48,7 +53,7 @@ function findTagged(document: Document, place: Place): { reset: Path[]; override
   function visit(given: unknown, path: Path, depth: number): void {
     visits += 1;
     if (visits > maxVisits || depth > maxDepth)
-      throw placeError(place, "it is nested too deeply, or too large");
+      throw locationError(location, "it is nested too deeply, or too large");
     const node = resolve(given);
     const tag = isNode(node) ? node.tag : undefined;
     if (tag === "!reset") found.reset.push(path);
@@ -65,7 +70,7 @@ function findTagged(document: Document, place: Place): { reset: Path[]; override
       visit(value, [...path, name], depth);
       return;
     }
-    // What is merged into a map gives it its own keys.
+    // The keys of a merged map become keys of this one.
     const merged = resolve(value);
     for (const each of isSeq(merged) ? merged.items : [merged]) visit(each, path, depth);
   }

@@ -1,4 +1,4 @@
-/** `--allow`: what files that others have written may reach on this machine, as in docker buildx bake. */
+/** `--allow`: what bake files, which others may have written, can use on this machine, as in docker buildx bake. */
 import { realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { usageError } from "../../errors.ts";
@@ -8,8 +8,10 @@ import { layoutPath } from "../entries/context.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { ResolvedBake, ResolvedTarget } from "./resolve.ts";
 import { withTarget } from "./target-error.ts";
+import { localPath } from "./target-names.ts";
 
-interface Reach {
+/** A path of this machine that a target reads or writes. */
+interface FileAccess {
   kind: "fs.read" | "fs.write";
   path: string;
   /** The field that names it. */
@@ -26,17 +28,17 @@ const kinds = [
   "fs.write",
 ];
 
-/** What files may reach: this directory, and what `--allow` allows. */
-export interface Allowed {
+/** What bake files may use: this directory, and what `--allow` adds. */
+export interface Entitlements {
   has(kind: "network.host" | "ssh"): boolean;
   /** Returns a path without links if it is inside, and `undefined` if it is outside. It may not exist. */
-  resolve(kind: Reach["kind"], path: string): string | undefined;
+  resolve(kind: FileAccess["kind"], path: string): string | undefined;
   /** True if `--allow` names the file itself, or all files: then it may be a pipe. */
-  names(path: string): boolean;
+  includesFile(path: string): boolean;
 }
 
 /** Reads `--allow`. Throws a usage BoughError for an invalid one. */
-export function readAllowed(given: readonly string[], workingDirectory: string): Allowed {
+export function readEntitlements(given: readonly string[], workingDirectory: string): Entitlements {
   const allowed = given.map((text) => {
     const [kind, path] = splitPair(text);
     if (!kinds.includes(kind) || kind.startsWith("fs") !== (path !== undefined && path !== ""))
@@ -56,14 +58,14 @@ export function readAllowed(given: readonly string[], workingDirectory: string):
       );
       return isInside ? real : undefined;
     },
-    names: (path) => allowed.some((each) => each.path === "/" || each.absolute === path),
+    includesFile: (path) => allowed.some((each) => each.path === "/" || each.absolute === path),
   };
 }
 
-/** Throws a usage BoughError for a target that reaches further than is allowed. */
-export function requireAllowed(
+/** Throws a usage BoughError for a target that uses what is not allowed. */
+export function requireEntitlements(
   { targets }: ResolvedBake,
-  allowed: Allowed,
+  allowed: Entitlements,
   runtime: Pick<Runtime, "workingDirectory" | "environment">,
 ): void {
   for (const target of targets.values()) {
@@ -73,35 +75,35 @@ export function requireAllowed(
     const agent = target.fields.ssh?.find(({ paths }) => paths === undefined);
     if (agent !== undefined && !allowed.has("ssh"))
       throw refuse(target, `it asks for the SSH agent ${agent.id}`, "ssh");
-    for (const { kind, path, field } of reachOf(target, runtime))
+    for (const { kind, path, field } of fileAccesses(target, runtime))
       if (allowed.resolve(kind, path) === undefined)
         throw refuse(target, `${field}: ${path} is outside of this directory`, `${kind}=${path}`);
   }
 }
 
 function refuse(target: ResolvedTarget, what: string, option: string): unknown {
-  return withTarget(usageError(what, hintOf(option)), target);
+  return withTarget(usageError(what, allowHint(option)), target);
 }
 
-/** Says how to allow what the files ask for. */
-export function hintOf(option: string): string {
+/** Returns the hint that names the missing `--allow`. */
+export function allowHint(option: string): string {
   return `If you trust the file, allow it: --allow ${option}`;
 }
 
-/** Returns the paths of this machine that a target names. */
-function reachOf(
+/** Returns the paths of this machine that a target reads and writes. */
+function fileAccesses(
   { fields, remote }: ResolvedTarget,
   { workingDirectory, environment }: Pick<Runtime, "workingDirectory" | "environment">,
-): Reach[] {
-  const read = (field: string, path: unknown): Reach[] =>
+): FileAccess[] {
+  const read = (field: string, path: unknown): FileAccess[] =>
     typeof path === "string" && path !== "" ? [{ kind: "fs.read", path, field }] : [];
-  const write = (field: string, path: unknown): Reach[] =>
+  const write = (field: string, path: unknown): FileAccess[] =>
     typeof path === "string" && path !== "-" ? [{ kind: "fs.write", path, field }] : [];
   const { context, dockerfile } = fields;
   // As for the build: a directory wins, even if its name looks like an address.
   const isPath = (text: string) => findSource(text, workingDirectory) === "directory";
   const isLocal = remote?.context === undefined && isPath(context);
-  const local = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
+  const local = localPath(dockerfile);
   const own =
     isLocal && !isAbsolute(dockerfile)
       ? join(context, dockerfile)
@@ -114,7 +116,7 @@ function reachOf(
       ? [...read("dockerfile", local ?? own), ...(isLocal ? read("dockerfile", local ?? dockerfile) : [])]
       : []),
     ...Object.entries(fields.contexts ?? {}).flatMap(([name, value]) => {
-      const path = value.replace(/^cwd:\/\//, "");
+      const path = localPath(value) ?? value;
       const layout = layoutPath(path);
       const isImage = /^(target:|docker-image:\/\/|container-image:\/\/|docker:\/\/)/i.test(path);
       const isLocalPath = layout === undefined && !isImage && !remote?.contexts.has(name) && isPath(path);
@@ -143,11 +145,11 @@ function findSource(text: string, workingDirectory: string): string | undefined 
 }
 
 function isBelow(path: string, root: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (!way.startsWith("..") && !isAbsolute(way));
+  const fromRoot = relative(root, path);
+  return fromRoot === "" || (!fromRoot.startsWith("..") && !isAbsolute(fromRoot));
 }
 
-/** Resolves links. What does not exist yet is where its directory is. */
+/** Resolves links. A path that does not exist is resolved as far as its directories exist. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);

@@ -2,7 +2,7 @@ import { renderProblem } from "../../dockerfile/problems/problem.ts";
 import { BoughError } from "../../errors.ts";
 import { inFile, positionOf, type Range } from "../../hcl/source.ts";
 
-/** Returns a usage error that shows a place of a bake file: its line, with the expression underlined. */
+/** Returns a usage error that shows the line of a bake file with the expression underlined. */
 export function excerptError(range: Range, message: string, hint?: string, cause?: unknown): BoughError {
   const { source, start, end } = inFile(range);
   const { line, column } = positionOf(source, start);
@@ -16,7 +16,7 @@ export function excerptError(range: Range, message: string, hint?: string, cause
   return new BoughError(shown, { kind: "usage", hint, cause });
 }
 
-/** Returns the file and the line of a place. */
+/** Returns the file and the line of a range. */
 export function lineOfRange(range: Range): string {
   const { source, start } = inFile(range);
   return `${source.name}:${positionOf(source, start).line}`;

@@ -1,12 +1,12 @@
 /** Variables in compose files and in `.env` files: https://docs.docker.com/reference/compose-file/interpolation/. */
 
-export interface Variables {
+export interface InterpolationVariables {
   get(name: string): string | undefined;
   /** Called for a variable without a value, which becomes the empty text. */
   onUnset(name: string): void;
 }
 
-/** Thrown for what is no variable, and for `${NAME:?message}`. The caller knows the place. */
+/** Thrown for an invalid variable, and for `${NAME:?message}`. The caller adds the location. */
 export class InterpolationError extends Error {}
 
 const name = /[A-Za-z_][A-Za-z0-9_]*/y;
@@ -14,10 +14,10 @@ const name = /[A-Za-z_][A-Za-z0-9_]*/y;
 const maxDepth = 100;
 
 /**
- * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+value}`; `$$` is a dollar sign. `depth`: of the
- * variable of which the text is a part.
+ * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+value}`; `$$` is a dollar sign. `depth`: the number of
+ * variables that the text is nested in.
  */
-export function interpolate(text: string, variables: Variables, depth = 0): string {
+export function interpolate(text: string, variables: InterpolationVariables, depth = 0): string {
   if (!text.includes("$")) return text;
   if (depth > maxDepth) throw new InterpolationError("variables are nested too deeply");
   let result = "";
@@ -61,7 +61,7 @@ function closingBrace(text: string, from: number): number | undefined {
   return undefined;
 }
 
-function substitute(expression: string, variables: Variables, depth: number): string {
+function substitute(expression: string, variables: InterpolationVariables, depth: number): string {
   const [, variable = "", operator, word = ""] =
     /^([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-?+])([\s\S]*))?$/.exec(expression) ?? [];
   if (variable === "") throw new InterpolationError(`invalid variable: \${${expression.slice(0, 40)}}`);
@@ -82,7 +82,7 @@ function substitute(expression: string, variables: Variables, depth: number): st
   }
 }
 
-function valueOf(variable: string, { get, onUnset }: Variables): string {
+function valueOf(variable: string, { get, onUnset }: InterpolationVariables): string {
   const value = get(variable);
   if (value === undefined) onUnset(variable);
   return value ?? "";
@@ -94,7 +94,7 @@ function valueOf(variable: string, { get, onUnset }: Variables): string {
  */
 export function parseDotEnv(text: string, get: (name: string) => string | undefined): Map<string, string> {
   const found = new Map<string, string>();
-  const variables: Variables = {
+  const variables: InterpolationVariables = {
     get: (variable) => found.get(variable) ?? get(variable),
     onUnset: () => undefined,
   };

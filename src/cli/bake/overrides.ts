@@ -1,10 +1,17 @@
 /** `--set TARGET.FIELD=VALUE`, as in docker buildx bake. */
 import { usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import { type Entry, readEntries } from "./entries.ts";
-import { matchesName } from "./names.ts";
-import type { Place } from "./place.ts";
-import { type Fields, mergeFields, normalize, readField, sortedMap, type Target } from "./target.ts";
+import type { FileLocation } from "./file-location.ts";
+import {
+  mergeFields,
+  normalizeFields,
+  readField,
+  sortedMap,
+  type Target,
+  type TargetFields,
+} from "./target.ts";
+import { readTargetEntries, type TargetEntry } from "./target-entries.ts";
+import { matchesName } from "./target-names.ts";
 
 /** Changes of targets, by name. */
 export type Overrides = ReadonlyMap<string, readonly Override[]>;
@@ -21,7 +28,7 @@ interface Override {
 }
 
 /** Fields whose values are collected when `--set` is repeated, with their names in a bake file. */
-const collected: Readonly<Record<string, keyof Fields>> = {
+const collected: Readonly<Record<string, keyof TargetFields>> = {
   output: "output",
   "cache-to": "cache-to",
   "cache-from": "cache-from",
@@ -53,7 +60,7 @@ export function readOverrides(
   for (const text of given) {
     const { pattern, field, key, appends, value } = parseOverride(text);
     const names = namesMatching(pattern, targets, text);
-    // As in a bake, `--set app.args.NAME` takes the value from the environment.
+    // As in buildx, `--set app.args.NAME` takes the value from the environment.
     const found = value ?? (field === "args" ? valueOf(key ?? "") : undefined);
     if (found === undefined && field === "args") continue;
     if (found === undefined) throw refuse(text, "a value is missing: TARGET.FIELD=VALUE");
@@ -89,11 +96,11 @@ function parseOverride(text: string) {
       needsKey ? `${field} needs a name: TARGET.${field}.NAME=VALUE` : `${field} has no ${key}`,
     );
   if (plus !== "" && !Object.hasOwn(collected, field))
-    throw refuse(text, `${field} is no list: += cannot be used`);
+    throw refuse(text, `${field} is not a list: += cannot be used`);
   return { pattern, field, key, appends: plus !== "", value };
 }
 
-/** Returns the names of the targets that a pattern means. Throws if there are none. */
+/** Returns the names of the targets that match a pattern. Throws if there are none. */
 function namesMatching(pattern: string, targets: readonly Target[], text: string): string[] {
   const all = targets.map(({ name }) => name);
   const names = all.filter((name) => name === pattern || matchesName(pattern, name));
@@ -107,21 +114,21 @@ function namesMatching(pattern: string, targets: readonly Target[], text: string
 }
 
 /** Applies the changes of one target. */
-export function applyOverrides(fields: Fields, overrides: readonly Override[]): Fields {
+export function applyOverrides(fields: TargetFields, overrides: readonly Override[]): TargetFields {
   let changed = fields;
   // `push` and `load` depend on the outputs.
   const order = (override: Override) => Number(["push", "load"].includes(override.field));
   for (const override of [...overrides].sort((one, other) => order(one) - order(other)))
     changed = apply(changed, override);
-  return normalize(changed);
+  return normalizeFields(changed);
 }
 
-function apply(fields: Fields, { text, field, key, appends, values }: Override): Fields {
-  const place: Place = { file: `--set ${text}`, path: [] };
+function apply(fields: TargetFields, { text, field, key, appends, values }: Override): TargetFields {
+  const location: FileLocation = { file: `--set ${text}`, path: [] };
   const value = values.at(-1) ?? "";
   const list = collected[field];
   if (list !== undefined) {
-    const given = readField(list, values, place);
+    const given = readField(list, values, location);
     if (!appends && !alwaysAdded.has(field)) return { ...fields, ...given };
     const before = (fields[list] ?? []) as readonly unknown[];
     return { ...fields, [list]: [...before, ...((given[list] ?? []) as readonly unknown[])] };
@@ -129,15 +136,15 @@ function apply(fields: Fields, { text, field, key, appends, values }: Override):
   if (key !== undefined && mapped.has(field)) return mergeFields(fields, { [field]: { [key]: value } });
   if (field === "secret") return withSecret(fields, key ?? "", value, text);
   if (field === "push" || field === "load") {
-    const isOn = readField("pull", value, place).pull === true;
+    const isOn = readField("pull", value, location).pull === true;
     const output = field === "push" ? pushed(fields.output ?? [], isOn) : loaded(fields.output ?? [], isOn);
     return { ...fields, output };
   }
-  return { ...fields, ...readField(field as keyof Fields, value, place) };
+  return { ...fields, ...readField(field as keyof TargetFields, value, location) };
 }
 
-function withSecret(fields: Fields, id: string, value: string, text: string): Fields {
-  const [next = {}] = readEntries("secret", [value], { file: `--set ${text}`, path: [] });
+function withSecret(fields: TargetFields, id: string, value: string, text: string): TargetFields {
+  const [next = {}] = readTargetEntries("secret", [value], { file: `--set ${text}`, path: [] });
   if (next.id !== undefined && next.id !== id)
     throw refuse(text, `the value is of another secret: ${next.id}`);
   if (fields.secret?.some((entry) => entry.id === id) !== true)
@@ -145,8 +152,8 @@ function withSecret(fields: Fields, id: string, value: string, text: string): Fi
   return { ...fields, secret: fields.secret.map((entry) => (entry.id === id ? { id, ...next } : entry)) };
 }
 
-/** Makes outputs go to a registry, as `--push` does, or keeps them from it. */
-function pushed(outputs: readonly Entry[], isOn: boolean): Entry[] {
+/** Returns the outputs as `push=true` or `push=false` changes them. */
+function pushed(outputs: readonly TargetEntry[], isOn: boolean): TargetEntry[] {
   const changed = outputs
     .filter(({ type }) => isOn || type !== "registry")
     .map((entry) => (entry.type === "image" ? sortedMap({ ...entry, push: String(isOn) }) : entry));
@@ -154,8 +161,8 @@ function pushed(outputs: readonly Entry[], isOn: boolean): Entry[] {
   return isAdded ? [...changed, { push: "true", type: "image" }] : changed;
 }
 
-/** Adds an output for docker, as `--load` does, unless an output writes files. */
-function loaded(outputs: readonly Entry[], isOn: boolean): Entry[] {
+/** Returns the outputs with one for docker, as `load=true` adds it unless an output writes files. */
+function loaded(outputs: readonly TargetEntry[], isOn: boolean): TargetEntry[] {
   const isKept =
     !isOn ||
     outputs.some(({ type, dest }) =>

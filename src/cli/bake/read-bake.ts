@@ -3,40 +3,40 @@ import { parseGoBoolean } from "../../go/boolean.ts";
 import { inHome } from "../../home-directory.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { createReader, type FileKind, maxBytes, readFiles } from "./bake-files.ts";
-import { bakeCallOf } from "./call.ts";
 import type { ComposeInput } from "./compose-file.ts";
-import type { Allowed } from "./entitlements.ts";
+import type { Entitlements } from "./entitlements.ts";
+import type { BakeText, FileLocation } from "./file-location.ts";
 import type { VariableInput } from "./hcl/variables.ts";
-import { attestationText } from "./names.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
 import { readOverrides } from "./overrides.ts";
-import type { BakeText, Place } from "./place.ts";
+import type { BakeArguments } from "./remote/bake-arguments.ts";
 import type { RemoteDefinition } from "./remote/definition.ts";
 import { type RemoteTree, readInTree } from "./remote/tree.ts";
-import type { BakeWords } from "./remote/words.ts";
-import { combine, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
+import { mergeDefinitions, type ResolvedBake, type ResolvedTarget, resolveBake } from "./resolve.ts";
 import { readJsonLines } from "./sets/json-lines.ts";
 import type { VariableFiles } from "./sets/variable-files.ts";
-import type { Definition } from "./target.ts";
+import type { BakeDefinition } from "./target.ts";
+import { bakeCallOf } from "./target-call.ts";
+import { attestationText } from "./target-names.ts";
 
-/** What the bake files are read with, if they come from elsewhere. */
-export interface Elsewhere {
-  words: BakeWords;
+/** Where the bake files come from: the positional arguments, and the files that an address has. */
+export interface BakeOrigin {
+  positionals: BakeArguments;
   remote: RemoteDefinition | undefined;
 }
 
-interface Reading extends Elsewhere {
-  allowed: Allowed;
+interface ReadOptions extends BakeOrigin {
+  allowed: Entitlements;
 }
 
 /**
- * Reads the files that `-f` names, or those with a usual name. Returns also the names of all that were read here, with what they
- * include. Throws a usage BoughError if there is none.
+ * Reads the files that `-f` names, or those with a default name. Also returns the names of all files of this machine that were read,
+ * included ones too. Throws a usage BoughError if there is none.
  */
 export async function readDefinition(
   invocation: BakeInvocation,
-  { words, remote, allowed }: Reading,
-): Promise<{ definition: Definition; files: ReadonlySet<string> }> {
+  { positionals, remote, allowed }: ReadOptions,
+): Promise<{ definition: BakeDefinition; files: ReadonlySet<string> }> {
   const { options, runtime, log } = invocation;
   const { environment } = runtime;
   const { var: given, "var-file": variableFiles = [] } = options;
@@ -45,7 +45,7 @@ export async function readDefinition(
   const readFile = createReader(allowed);
   const files = await readFiles(invocation, remote, readFile);
   const tree = treeOf(remote);
-  const read = new Set(files.flatMap(({ file, isHere }) => (isHere ? [file] : [])));
+  const read = new Set(files.flatMap(({ file, isLocal }) => (isLocal ? [file] : [])));
   const composeFiles = files.filter(({ kind }) => kind === "compose");
   const lines = files.filter(({ kind }) => kind === "json lines");
   const bakeFiles = files.filter(({ kind }) => kind === "json" || kind === "hcl");
@@ -55,7 +55,7 @@ export async function readDefinition(
     throw usageError("--var-file is for variables of bake files in HCL or JSON, and there is none");
   const warned = new Set<string>();
   const input = {
-    readFile(path: string, at: Place | undefined) {
+    readFile(path: string, at: FileLocation | undefined) {
       if (tree !== undefined) return readInTree(tree, path, maxBytes);
       const text = readFile(path, at);
       if (text !== undefined) read.add(path);
@@ -68,29 +68,35 @@ export async function readDefinition(
     },
   };
   const definition = await runtime.withDefaultSignals(async () =>
-    combine([
+    mergeDefinitions([
       ...(composeFiles.length === 0 ? [] : [await readCompose(composeFiles, input)]),
       ...(bakeFiles.length === 0
         ? []
-        : [await readBake(bakeFiles, { ...input, ...words, valueOf, tables: variables.values }, runtime)]),
-      // Last, as they are what is to be built.
+        : [
+            await readBake(
+              bakeFiles,
+              { ...input, ...positionals, valueOf, tables: variables.values },
+              runtime,
+            ),
+          ]),
+      // Last, so that their group `default` is the one that is built.
       ...(lines.length === 0 ? [] : [readJsonLines(lines, input.warn)]),
     ]),
   );
   return { definition, files: read };
 }
 
-// What a kind of file needs is loaded only for it.
+// The modules for a kind of file are loaded only if there is such a file.
 
 async function readVariableFiles(given: readonly string[], runtime: Runtime): Promise<VariableFiles> {
   if (given.length === 0) return { values: new Map(), files: [] };
   return (await import("./sets/variable-files.ts")).readVariableFiles(given, runtime);
 }
 
-async function readCompose(files: readonly BakeText[], input: ComposeInput): Promise<Definition> {
+async function readCompose(files: readonly BakeText[], input: ComposeInput): Promise<BakeDefinition> {
   const { readProject } = await import("./compose-file.ts");
-  const { targetsOf } = await import("./compose-target.ts");
-  return targetsOf(readProject(files, input), input);
+  const { composeTargets } = await import("./compose-target.ts");
+  return composeTargets(readProject(files, input), input);
 }
 
 /** Reads bake files in HCL and JSON. */
@@ -99,9 +105,9 @@ async function readBake(
   {
     commandContext,
     ...input
-  }: Pick<BakeWords, "commandContext"> & Pick<VariableInput, "valueOf" | "tables" | "warn">,
+  }: Pick<BakeArguments, "commandContext"> & Pick<VariableInput, "valueOf" | "tables" | "warn">,
   { environment, clock }: Runtime,
-): Promise<Definition> {
+): Promise<BakeDefinition> {
   const { readBakeSources } = await import("./hcl/read-files.ts");
   return readBakeSources(
     files.map(({ file, text, kind }) => ({ name: file, text, isJson: kind === "json" })),
@@ -117,11 +123,11 @@ async function readBake(
   );
 }
 
-/** Returns the targets that the command line asks for, complete. */
+/** Returns the targets that the command line asks for, with inherited fields and overrides. */
 export function resolveTargets(
   { options, runtime }: BakeInvocation,
-  definition: Definition,
-  { words: { targets }, remote }: Elsewhere,
+  definition: BakeDefinition,
+  { positionals: { targets }, remote }: BakeOrigin,
 ): ResolvedBake {
   const wanted = targets.length === 0 ? ["default"] : targets;
   const { method } = bakeCallOf(options);
@@ -148,7 +154,7 @@ export function resolveTargets(
   return epoch ? withEpoch(resolved, epoch) : resolved;
 }
 
-/** As in buildx, the variable is an argument of each target that has no other. */
+/** Adds SOURCE_DATE_EPOCH, as buildx does, to the arguments of targets that don't set it. */
 function withEpoch({ groups, targets }: ResolvedBake, epoch: string): ResolvedBake {
   const dated = [...targets].map(([name, target]): [string, ResolvedTarget] => {
     const args = { SOURCE_DATE_EPOCH: epoch, ...target.fields.args };

@@ -5,24 +5,32 @@ import { formatPlatform } from "../../image/platform.ts";
 import { nearest } from "../../suggest.ts";
 import { parsePlatforms } from "../command-line/option-values.ts";
 import { completeFields } from "./complete-fields.ts";
-import { byDefault, isAddress, isPattern, matchesName, targetName } from "./names.ts";
 import { applyOverrides, type Overrides } from "./overrides.ts";
-import { placesIn, type RemotePlaces, type RemoteTree } from "./remote/tree.ts";
+import { contextsInTree, type RemoteContexts, type RemoteTree } from "./remote/tree.ts";
 import { isInShard, type Shard } from "./sets/shard.ts";
 import {
-  type Definition,
-  type Fields,
+  type BakeDefinition,
   type Group,
   mergeFields,
   printableFields,
   sortedMap,
   type Target,
+  type TargetFields,
 } from "./target.ts";
+import {
+  defaultName,
+  isAddress,
+  isPattern,
+  localPath,
+  localPrefix,
+  matchesName,
+  targetName,
+} from "./target-names.ts";
 
-/** The targets to build, complete, and those that they need. */
+/** The targets to build and those that they need, with inherited fields and overrides. */
 export interface ResolvedBake {
   groups: ReadonlyMap<string, Group>;
-  /** Each target after those that its contexts name. */
+  /** Each target follows those that its contexts name. */
   targets: ReadonlyMap<string, ResolvedTarget>;
 }
 
@@ -30,19 +38,19 @@ export interface ResolvedTarget {
   name: string;
   /** The file, and the line if it is known, for messages. */
   origin: string;
-  fields: Fields & { context: string; dockerfile: string };
-  /** Names of the targets that its contexts are made of. */
+  fields: TargetFields & { context: string; dockerfile: string };
+  /** Names of the targets in its contexts. */
   needs: readonly string[];
-  /** True for one that was not asked for: another one needs it. */
+  /** True for a target that was not asked for, but that another one needs. */
   isLinked: boolean;
-  /** Its content key, once that is found: what `{key}` in tags means. */
+  /** Its content key, which replaces `{key}` in tags, once it is computed. */
   key?: string;
-  /** Which contexts came with the bake file, if that came from elsewhere. */
-  remote?: RemotePlaces | undefined;
+  /** The contexts that come from the repository or archive of the bake file. */
+  remote?: RemoteContexts | undefined;
 }
 
-/** Combines the definitions of all files: of targets with one name the later fields win. Groups of later definitions win. */
-export function combine(definitions: readonly Definition[]): Definition {
+/** Merges the definitions of all files. Later fields of a target win, and later groups. */
+export function mergeDefinitions(definitions: readonly BakeDefinition[]): BakeDefinition {
   const targets = new Map<string, Target>();
   for (const target of definitions.flatMap((each) => each.targets)) {
     const before = targets.get(target.name);
@@ -69,37 +77,37 @@ export function combine(definitions: readonly Definition[]): Definition {
 
 /** Resolves the targets and groups that were asked for. Throws a usage BoughError for an unknown name, and for a cycle. */
 export function resolveBake(
-  definition: Definition,
+  definition: BakeDefinition,
   wanted: readonly string[],
   overrides: Overrides,
   { tree, shard }: { tree?: RemoteTree | undefined; shard?: Shard | undefined } = {},
 ): ResolvedBake {
   const byName = new Map(definition.targets.map((target) => [target.name, target]));
   const groupsByName = new Map(definition.groups.map((group) => [group.name, group]));
-  const asked = [...new Set(wanted.map(targetName).flatMap((name) => namesLike(name, definition)))];
+  const asked = [...new Set(wanted.map(targetName).flatMap((name) => matchingNames(name, definition)))];
   const groups = new Map<string, Group>();
-  const all = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Map())))];
+  const all = [...new Set(asked.flatMap((name) => targetsInGroup(name, groupsByName, groups, new Map())))];
   const names = shard === undefined ? all : all.filter((name) => isInShard(name, shard));
-  // As buildx prints it: a target of that name is in its own group only if it was asked for first.
-  const others = asked.filter((name, at) => name !== byDefault || (at === 0 && !groups.has(byDefault)));
-  const inDefault = [...(groups.get(byDefault)?.targets ?? []), ...others];
+  // As buildx prints it: a target `default` is in the group `default` only if it was asked for first.
+  const others = asked.filter((name, at) => name !== defaultName || (at === 0 && !groups.has(defaultName)));
+  const inDefault = [...(groups.get(defaultName)?.targets ?? []), ...others];
   groups.set("default", {
-    ...groups.get(byDefault),
+    ...groups.get(defaultName),
     name: "default",
     targets: [...new Set(inDefault)].sort(),
   });
 
   if (shard !== undefined) keepMembers(groups, new Set([...names, ...groups.keys()]));
 
-  const isAsked = new Set(names);
+  const requested = new Set(names);
   const done = new Map<string, ResolvedTarget>();
   const resolve = (name: string, path: readonly string[]): void => {
     if (path.includes(name))
-      throw usageError(`targets need each other in a circle: ${[...path, name].join(" needs ")}`);
+      throw usageError(`targets depend on each other in a cycle: ${[...path, name].join(" needs ")}`);
     if (done.has(name)) return;
     const target = byName.get(name);
     if (target === undefined) throw unknownTarget(name, path.at(-1), definition);
-    const fields = fieldsOf(target, byName, overrides, new Set());
+    const fields = inheritedFields(target, byName, overrides, new Set());
     const needs = Object.values(fields.contexts ?? {}).flatMap((value) =>
       value.startsWith("target:") ? [value.slice("target:".length)] : [],
     );
@@ -107,10 +115,10 @@ export function resolveBake(
       resolve(need, [...path, name]);
       requireSamePlatforms(target, fields, need, done.get(need)?.fields);
     }
-    const isLinked = !isAsked.has(name);
+    const isLinked = !requested.has(name);
     const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
     const entitlements = [...new Set([...(fields.entitlements ?? []), ...inherited])];
-    const remote = tree && placesIn(tree, fields);
+    const remote = tree && contextsInTree(tree, fields);
     if (remote !== undefined) requireDockerfile(target, fields);
     const context = cleanContext(fields.context ?? ".");
     done.set(name, {
@@ -128,15 +136,15 @@ export function resolveBake(
   return { groups, targets: done };
 }
 
-/** Throws if a target is built for a platform for which another one that it is made of is not. */
+/** Throws if a target is built for a platform that a target in its contexts lacks. */
 function requireSamePlatforms(
   { name, origin }: Target,
-  fields: Fields,
+  fields: TargetFields,
   need: string,
-  needed: Fields = {},
+  needed: TargetFields = {},
 ): void {
-  const platforms = platformsOf(fields);
-  const others = platformsOf(needed);
+  const platforms = targetPlatforms(fields);
+  const others = targetPlatforms(needed);
   if (others.length < 2 || platforms.every((each) => others.includes(each))) return;
   throw usageError(
     `${origin}: target.${name}.contexts: ${need} is built for ${others.join(", ")}, and ${name} for ${platforms.join(", ")}`,
@@ -144,7 +152,7 @@ function requireSamePlatforms(
   );
 }
 
-/** Removes all other members of groups. */
+/** Removes all members of groups except `members`. */
 function keepMembers(groups: Map<string, Group>, members: ReadonlySet<string>): void {
   for (const [name, group] of groups)
     groups.set(name, { ...group, targets: group.targets.filter((each) => members.has(each)) });
@@ -164,7 +172,7 @@ export function definitionOf({ groups, targets }: ResolvedBake): {
     Object.fromEntries(
       [...groups].map(([name, { targets: members, description }]) => [
         name,
-        // Go has no empty list here.
+        // As in buildx, whose list is nil in Go.
         { ...(description && { description }), targets: members.length === 0 ? null : members },
       ]),
     ),
@@ -175,7 +183,7 @@ export function definitionOf({ groups, targets }: ResolvedBake): {
   return { group, target };
 }
 
-function namesLike(pattern: string, { groups, targets }: Definition): string[] {
+function matchingNames(pattern: string, { groups, targets }: BakeDefinition): string[] {
   if (!isPattern(pattern)) return [pattern];
   const names = [...groups, ...targets].map(({ name }) => name).filter((name) => matchesName(pattern, name));
   if (names.length === 0) throw usageError(`could not find any target matching ${JSON.stringify(pattern)}`);
@@ -183,11 +191,11 @@ function namesLike(pattern: string, { groups, targets }: Definition): string[] {
 }
 
 /**
- * Returns the targets of a group, and of the groups in it, or the target itself. Notes the groups in `found`.
+ * Returns the targets of a group and of the groups in it, or the target itself. Adds the groups to `found`.
  *
- * @param visited the targets of groups that were seen before; none of one that is still being resolved
+ * @param visited the targets of visited groups; empty for a group that is still being resolved
  */
-function namesIn(
+function targetsInGroup(
   name: string,
   groups: ReadonlyMap<string, Group>,
   found: Map<string, Group>,
@@ -200,7 +208,7 @@ function namesIn(
   visited.set(name, []);
   found.set(name, group);
   const members = group.targets.flatMap((member) => {
-    const inside = namesIn(member, groups, found, visited);
+    const inside = targetsInGroup(member, groups, found, visited);
     // As in buildx: a member that is a group without targets, or one that contains this group, means the target of that name. So
     // does a group's own name: `buildx bake --print` writes a group `default` for the target `default`.
     return inside.length > 0 ? inside : [member];
@@ -210,21 +218,21 @@ function namesIn(
   return names;
 }
 
-/** Returns the fields of a target over those that it inherits, with what `--set` changes. */
-function fieldsOf(
+/** Returns the fields of a target merged over those that it inherits, with the changes of `--set`. */
+function inheritedFields(
   target: Target,
   byName: ReadonlyMap<string, Target>,
   overrides: Overrides,
   visited: Set<string>,
-): Fields {
+): TargetFields {
   visited.add(target.name);
-  let fields: Fields = {};
+  let fields: TargetFields = {};
   for (const name of target.inherits) {
     if (visited.has(name)) continue;
     const parent = byName.get(name);
     if (parent === undefined)
       throw usageError(`${target.origin}: target.${target.name}.inherits: there is no target ${name}`);
-    fields = mergeFields(fields, fieldsOf(parent, byName, overrides, visited));
+    fields = mergeFields(fields, inheritedFields(parent, byName, overrides, visited));
   }
   const merged = applyOverrides(mergeFields(fields, target.fields), overrides.get(target.name) ?? []);
   const contexts = Object.entries(merged.contexts ?? {}).filter(([, value]) => value !== "");
@@ -238,24 +246,29 @@ function fieldsOf(
 }
 
 /** Returns the platforms of a target. None: its service's own. */
-export function platformsOf({ platforms = [] }: Pick<Fields, "platforms">): string[] {
+export function targetPlatforms({ platforms = [] }: Pick<TargetFields, "platforms">): string[] {
   return parsePlatforms(platforms).map(formatPlatform);
 }
 
-/** As in buildx, a Dockerfile that came with the bake file has no context here. */
-function requireDockerfile({ name, origin }: Target, fields: Fields): void {
+/** Throws, as buildx does, for a Dockerfile of the bake file's repository with a context of this machine. */
+function requireDockerfile({ name, origin }: Target, fields: TargetFields): void {
   const { context = ".", dockerfile = "Dockerfile", "dockerfile-inline": inline } = fields;
-  const isHere = context.startsWith("cwd://");
-  if (!isHere || inline !== undefined || isAddress(dockerfile) || isAbsolute(dockerfile)) return;
+  if (
+    localPath(context) === undefined ||
+    inline !== undefined ||
+    isAddress(dockerfile) ||
+    isAbsolute(dockerfile)
+  )
+    return;
   throw usageError(
     `target ${name} (${origin}): its context is here, and its Dockerfile would be where the bake file is`,
-    `For a Dockerfile that is here write dockerfile = "cwd://${dockerfile}".`,
+    `For a Dockerfile that is here write dockerfile = "${localPrefix}${dockerfile}".`,
   );
 }
 
 /** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
 function cleanContext(context: string): string {
-  const path = context.replace(/^cwd:\/\//, "");
+  const path = localPath(context) ?? context;
   if (isAddress(path)) return path;
   const normal = posix.normalize(path || ".");
   return normal.length > 1 ? normal.replace(/\/$/, "") : normal;
@@ -264,7 +277,7 @@ function cleanContext(context: string): string {
 function unknownTarget(
   name: string,
   needed: string | undefined,
-  { groups, targets, emptyMatrices }: Definition,
+  { groups, targets, emptyMatrices }: BakeDefinition,
 ) {
   const names = [...new Set([...targets, ...groups].map((each) => each.name))];
   const by = needed === undefined ? "" : `, which ${needed} needs`;
@@ -280,7 +293,7 @@ function unknownTarget(
     : meant === undefined
       ? `There are: ${names.sort().join(", ")}.`
       : `Did you mean ${meant}?`;
-  return name === byDefault && needed === undefined
+  return name === defaultName && needed === undefined
     ? usageError("there is no target or group default", `Name what to build: ${names.sort().join(", ")}.`)
     : usageError(`there is no target ${name}${by}`, hint);
 }

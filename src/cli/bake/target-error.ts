@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { type OptionTerm, withWords, wording } from "../../messages/wording.ts";
 import type { ResolvedTarget } from "./resolve.ts";
 
-/** Runs `action`. Adds the target's name, and its place in the file, to errors. */
+/** Runs `action`, and adds the target's name and origin to errors. */
 export function inTarget<Result>(
   target: Pick<ResolvedTarget, "name" | "origin">,
   action: () => Result,
@@ -34,7 +34,7 @@ export function withTarget(
   });
 }
 
-/** Returns what a target has in the place of an option of `bough build` that a bake itself lacks. */
+/** Returns the field of a target that corresponds to an option of `bough build`, if bake lacks the option. */
 function fieldFor({ option, value }: OptionTerm): string | undefined {
   const field = Object.hasOwn(fields, option) ? fields[option] : undefined;
   return field === undefined || value === undefined ? field : `${field} ${value}`;

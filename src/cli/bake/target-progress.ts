@@ -3,9 +3,9 @@ import { prefixLog } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 
 /**
- * Returns a display for each of several builds that share one. Their steps are numbered as one sequence, as the display tells them
- * apart by that, and their stages have the names `TARGET` or `TARGET STAGE`, as in docker buildx bake. `isForPrograms`: events keep
- * their own numbers and names, beside that of the target.
+ * Returns a display for each of several builds that share one. Their steps are numbered in one sequence, which the display needs to
+ * distinguish them, and their stages are named `TARGET` or `TARGET STAGE`, as in docker buildx bake. With `isForPrograms`, events keep
+ * their own numbers and names and add the target's.
  */
 export function createTargetDisplays(
   progress: Progress,

@@ -19,23 +19,24 @@ import type { Runtime } from "../process/runtime.ts";
 import { limitParsers } from "../run/limit-options.ts";
 import { extraHost, parseEntitlements, parseNetworkMode } from "../run/network-option.ts";
 import type { SignRequest } from "../signing/sign-option.ts";
-import { type Entry, entryText, fieldsOf, isPush } from "./entries.ts";
 import type { BakeInvocation } from "./options/bake-options.ts";
 import { gitSecrets } from "./remote/git-secrets.ts";
-import { contextIn, wordFor } from "./remote/tree.ts";
-import { platformsOf, type ResolvedTarget } from "./resolve.ts";
+import { addressInTree, contextIn } from "./remote/tree.ts";
+import { type ResolvedTarget, targetPlatforms } from "./resolve.ts";
+import { entryFields, entryText, isPush, type TargetEntry } from "./target-entries.ts";
 import { inTarget } from "./target-error.ts";
+import { localPath } from "./target-names.ts";
 
 /** Returns the image of another target, or those for its platforms. */
 export type ImageOf = (target: string) => Pick<BuildResult, "image" | "platforms">;
 
-/** Stands for the image of another target until that is built. */
+/** The image of a target that is not built yet. */
 export const placeholder = { image: "00000000-0000-0000-0000-000000000000" };
 
 /**
- * Returns what `bough build --docker` needs to build a target.
+ * Returns the invocation of `bough build --docker` that builds a target.
  *
- * @param options.asPushed true for all that is written beside an image that is pushed, even if this one is not
+ * @param options.asPushed true to include what is written beside pushed images, even if no output pushes this one
  */
 export function buildOf(
   target: ResolvedTarget,
@@ -63,20 +64,20 @@ function requestFor(
   const { dockerfile, "dockerfile-inline": text } = fields;
   const pathInTree = remote?.context;
   const isRemote = remote !== undefined && pathInTree !== undefined;
-  const context = isRemote ? wordFor(remote.tree, pathInTree) : fields.context;
+  const context = isRemote ? addressInTree(remote.tree, pathInTree) : fields.context;
   if (context === "-" || dockerfile === "-") throw usageError("a bake file can't name standard input");
-  const outputs = (fields.output ?? []).filter(leavesBough);
+  const outputs = (fields.output ?? []).filter(isExported);
   const caches = (field: "cache-from" | "cache-to") =>
     (fields[field] ?? [])
       .filter((entry) => reasonAgainstCache(entry, environment) === undefined)
-      .map(fieldsOf);
+      .map(entryFields);
   const contexts = Object.entries(fields.contexts ?? {}).map(([context, value]) => {
     const other = /^target:(.*)$/s.exec(value)?.[1];
     const path = remote?.contexts.get(context);
     if (remote !== undefined && path !== undefined)
-      return fetchedContext(context, wordFor(remote.tree, path), contextIn(remote.tree, path));
+      return fetchedContext(context, addressInTree(remote.tree, path), contextIn(remote.tree, path));
     return other === undefined
-      ? contextOf(context, value.replace(/^cwd:\/\//, ""))
+      ? contextOf(context, localPath(value) ?? value)
       : imageContext(context, imageOf(other).image);
   });
   const isElsewhere = isRemote || findContextSource(context, workingDirectory)?.kind !== "directory";
@@ -118,7 +119,7 @@ function requestFor(
       ],
       ssh: fields.ssh?.map(agentOf),
       "build-context": contexts,
-      output: outputs.map((entry) => outputOf(fieldsOf(entry), entryText(entry))),
+      output: outputs.map((entry) => outputOf(entryFields(entry), entryText(entry))),
       "cache-from": caches("cache-from").map((each) => cacheOf(each, "--cache-from")),
       "cache-to": caches("cache-to").map((each) => writtenCacheOf(each, "--cache-to")),
     },
@@ -128,10 +129,10 @@ function requestFor(
   };
 }
 
-/** Returns what is written with the image, as far as an output keeps it. */
+/** Returns annotations, attestations and the signature, as far as an output keeps them. */
 function besideImage(
   { annotations = [], attest = [] }: ResolvedTarget["fields"],
-  outputs: readonly Entry[],
+  outputs: readonly TargetEntry[],
   sign: SignRequest | undefined,
   asPushed: boolean,
 ): Pick<BuildRequest["options"], "annotation" | "sign" | "attest"> {
@@ -143,7 +144,7 @@ function besideImage(
     sign: asPushed || outputs.some(isPush) ? sign : undefined,
     attest: attest
       .filter(({ disabled }) => disabled === true || hasIndex)
-      .map((entry) => attestationOf(fieldsOf(entry), entryText(entry))),
+      .map((entry) => attestationOf(entryFields(entry), entryText(entry))),
   };
 }
 
@@ -152,13 +153,13 @@ function servicesOf(
   fields: ResolvedTarget["fields"],
   services: PlatformServices | undefined,
 ): PlatformServices | undefined {
-  const own = platformsOf(fields);
+  const own = targetPlatforms(fields);
   return services && new Map([...services].filter(([name]) => own.includes(name)));
 }
 
 /**
- * A Dockerfile is relative to its context; one that has the usual name need not be named. `context`: a path of this machine;
- * `undefined` if the context is elsewhere.
+ * Returns the value of `--dockerfile` for a Dockerfile that is relative to its context; `undefined` for the default name. `context`: a
+ * path of this machine; `undefined` for a remote context.
  */
 function dockerfileOf(
   context: string | undefined,
@@ -166,8 +167,8 @@ function dockerfileOf(
   workingDirectory: string,
 ): string | undefined {
   if (dockerfile === "Dockerfile") return undefined;
-  const given = /^cwd:\/\/(.*)$/s.exec(dockerfile)?.[1];
-  // Of a context that is elsewhere, only an absolute path names a file here.
+  const given = localPath(dockerfile);
+  // With a remote context, only an absolute path names a file of this machine.
   const local = given !== undefined && context === undefined ? resolve(workingDirectory, given) : given;
   const isWhole = context === undefined || isAbsolute(dockerfile);
   const path = local ?? (isWhole ? dockerfile : join(context, dockerfile));
@@ -176,10 +177,13 @@ function dockerfileOf(
 }
 
 /**
- * Returns why a cache of a bake file is left out; `undefined` if it is used. docker buildx leaves out some where they can't be reached:
- * a bake file names the caches of pipelines, and is used on other machines.
+ * Returns the reason why a cache of a bake file is not used; `undefined` if it is. As in docker buildx, caches of a pipeline are left out
+ * elsewhere: the same bake file is used on other machines.
  */
-export function reasonAgainstCache(entry: Entry, environment: Runtime["environment"]): string | undefined {
+export function reasonAgainstCache(
+  entry: TargetEntry,
+  environment: Runtime["environment"],
+): string | undefined {
   const type = String(entry.type);
   if (["s3", "azblob"].includes(type)) return `type=${type} is not supported`;
   if (type !== "gha") return undefined;
@@ -188,7 +192,7 @@ export function reasonAgainstCache(entry: Entry, environment: Runtime["environme
   return reasonAgainstGithub(Object.fromEntries(given), environment);
 }
 
-/** False for outputs that mean bough's own store: what docker would keep in its cache. */
-function leavesBough({ type }: Entry): boolean {
+/** False for outputs that keep the image in bough's store only, as docker keeps it in its cache. */
+function isExported({ type }: TargetEntry): boolean {
   return type !== "cacheonly";
 }

@@ -1,7 +1,11 @@
 import { parseGoBoolean } from "../../go/boolean.ts";
-import { type Entry, readEntries, type TargetAgent, type TargetSecret } from "./entries.ts";
-
-import { type Place, placeError } from "./place.ts";
+import { type FileLocation, locationError } from "./file-location.ts";
+import {
+  readTargetEntries,
+  type TargetAgent,
+  type TargetEntry,
+  type TargetSecret,
+} from "./target-entries.ts";
 
 /** A target of a bake file or a service of a compose file, as one file has it. A field that is not given is absent. */
 export interface Target {
@@ -9,7 +13,7 @@ export interface Target {
   /** The file, and the line if it is known, for messages. */
   origin: string;
   inherits: readonly string[];
-  fields: Fields;
+  fields: TargetFields;
 }
 
 export interface Group {
@@ -18,17 +22,17 @@ export interface Group {
   description?: string | undefined;
 }
 
-/** What a set of files defines. */
-export interface Definition {
+/** The targets, groups and variables that a set of files defines. */
+export interface BakeDefinition {
   groups: readonly Group[];
   targets: readonly Target[];
-  variables: readonly ShownVariable[];
-  /** The places of targets with a matrix that makes none of them, by name. */
+  variables: readonly ListedVariable[];
+  /** The locations of targets whose matrix has no rows, by name. */
   emptyMatrices?: ReadonlyMap<string, string>;
 }
 
 /** A variable as `--list=variables` shows it. */
-export interface ShownVariable {
+export interface ListedVariable {
   name: string;
   type?: string;
   description?: string;
@@ -38,10 +42,10 @@ export interface ShownVariable {
 type TextMap = Readonly<Record<string, string>>;
 
 /** The fields of a target, with the names and in the order of `docker buildx bake --print`. */
-export interface Fields {
+export interface TargetFields {
   description?: string;
   annotations?: readonly string[];
-  attest?: readonly Entry[];
+  attest?: readonly TargetEntry[];
   context?: string;
   contexts?: TextMap;
   dockerfile?: string;
@@ -49,13 +53,13 @@ export interface Fields {
   args?: TextMap;
   labels?: TextMap;
   tags?: readonly string[];
-  "cache-from"?: readonly Entry[];
-  "cache-to"?: readonly Entry[];
+  "cache-from"?: readonly TargetEntry[];
+  "cache-to"?: readonly TargetEntry[];
   target?: string;
   secret?: readonly TargetSecret[];
   ssh?: readonly TargetAgent[];
   platforms?: readonly string[];
-  output?: readonly Entry[];
+  output?: readonly TargetEntry[];
   pull?: boolean;
   "no-cache"?: boolean;
   network?: string;
@@ -71,7 +75,7 @@ type Kind = "text" | "flag" | "list" | "map" | "entries";
 
 interface FieldRule {
   kind: Kind;
-  /** What several files, or `inherits`, make of two values: the later one, or both. An entry replaces one with the same key. */
+  /** How values of several files, or of `inherits`, are merged. With `key`, entries are appended, and replace those with the same key. */
   merges: "replace" | "append" | { key: string };
 }
 
@@ -82,7 +86,7 @@ const lists: FieldRule = { kind: "list", merges: "append" };
 const map: FieldRule = { kind: "map", merges: "append" };
 const byId: FieldRule = { kind: "entries", merges: { key: "id" } };
 
-const rules: Readonly<Record<keyof Fields, FieldRule>> = {
+const rules: Readonly<Record<keyof TargetFields, FieldRule>> = {
   description: text,
   annotations: lists,
   attest: { kind: "entries", merges: { key: "type" } },
@@ -111,36 +115,36 @@ const rules: Readonly<Record<keyof Fields, FieldRule>> = {
   "extra-hosts": map,
 };
 
-export const fieldNames = Object.keys(rules) as (keyof Fields)[];
+export const fieldNames = Object.keys(rules) as (keyof TargetFields)[];
 
-export function kindOfField(name: keyof Fields): Kind {
+export function kindOfField(name: keyof TargetFields): Kind {
   return rules[name].kind;
 }
 
-export function isFieldName(name: string): name is keyof Fields {
+export function isFieldName(name: string): name is keyof TargetFields {
   return Object.hasOwn(rules, name);
 }
 
 /** Reads a field's value from JSON or YAML. `null` means that it is not given. Throws a usage BoughError for another kind of value. */
-export function readField(name: keyof Fields, value: unknown, place: Place): Fields {
+export function readField(name: keyof TargetFields, value: unknown, location: FileLocation): TargetFields {
   if (value === null || value === undefined) return {};
   const { kind } = rules[name];
   switch (kind) {
     case "text":
-      return { [name]: readText(value, place) };
+      return { [name]: readText(value, location) };
     case "flag":
-      return { [name]: readFlag(value, place) };
+      return { [name]: readFlag(value, location) };
     case "list":
-      return { [name]: readList(value, place) };
+      return { [name]: readList(value, location) };
     case "map":
-      return { [name]: readMap(value, place) };
+      return { [name]: readMap(value, location) };
     case "entries":
-      return { [name]: readEntries(name, requireArray(value, place), place) };
+      return { [name]: readTargetEntries(name, requireArray(value, location), location) };
   }
 }
 
 /** Returns the fields of `later` over those of `earlier`. */
-export function mergeFields(earlier: Fields, later: Fields): Fields {
+export function mergeFields(earlier: TargetFields, later: TargetFields): TargetFields {
   const merged: Record<string, unknown> = { ...earlier };
   for (const name of fieldNames) {
     const [before, after] = [earlier[name], later[name]];
@@ -150,11 +154,11 @@ export function mergeFields(earlier: Fields, later: Fields): Fields {
     else if (kind === "map") merged[name] = { ...(before as TextMap), ...(after as TextMap) };
     else merged[name] = [...(before as readonly unknown[]), ...(after as readonly unknown[])];
   }
-  return normalize(merged as Fields);
+  return normalizeFields(merged as TargetFields);
 }
 
-/** Removes what is given twice: of entries with the same key the earlier one, which the later one replaces in its place. */
-export function normalize(fields: Fields): Fields {
+/** Removes repeated values. A later entry with the same key takes the place of the earlier one. */
+export function normalizeFields(fields: TargetFields): TargetFields {
   const normal: Record<string, unknown> = {};
   for (const name of fieldNames) {
     const value = fields[name];
@@ -163,12 +167,14 @@ export function normalize(fields: Fields): Fields {
     if (kind === "list")
       normal[name] = [...new Set(value as readonly string[])].filter((each) => each !== "");
     else if (kind === "entries") {
-      const keyOf = (entry: Entry) =>
+      const keyOf = (entry: TargetEntry) =>
         typeof merges === "object" ? String(entry[merges.key]) : JSON.stringify(Object.entries(entry).sort());
-      normal[name] = [...new Map((value as readonly Entry[]).map((entry) => [keyOf(entry), entry])).values()];
+      normal[name] = [
+        ...new Map((value as readonly TargetEntry[]).map((entry) => [keyOf(entry), entry])).values(),
+      ];
     } else normal[name] = value;
   }
-  return normal as Fields;
+  return normal as TargetFields;
 }
 
 /** Fields whose values may contain `$`: `--print` escapes what a bake file would replace. */
@@ -181,7 +187,7 @@ const escaped: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns a target's fields as `--print` has them: in their order, without empty ones, maps sorted. */
-export function printableFields(fields: Fields): Record<string, unknown> {
+export function printableFields(fields: TargetFields): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const name of fieldNames) {
     const value = fields[name];
@@ -206,48 +212,48 @@ export function sortedMap<Value>(map: Readonly<Record<string, Value>>): Record<s
 }
 
 /** Reads a text. Numbers and booleans are texts, too, as in HCL and compose files. */
-export function readText(value: unknown, place: Place): string {
+export function readText(value: unknown, location: FileLocation): string {
   if (typeof value === "string") return value;
   if (Number.isInteger(value) && !Number.isSafeInteger(value))
-    throw placeError(place, "the number is too large to be read as it is written", "Put it in quotes.");
+    throw locationError(location, "the number is too large to be read as it is written", "Put it in quotes.");
   if (typeof value === "number" || typeof value === "boolean") return String(value);
-  throw placeError(place, `a string is required, not ${describe(value)}`);
+  throw locationError(location, `a string is required, not ${describe(value)}`);
 }
 
-export function readFlag(value: unknown, place: Place): boolean {
+export function readFlag(value: unknown, location: FileLocation): boolean {
   if (typeof value === "boolean") return value;
   const parsed = typeof value === "string" ? parseGoBoolean(value) : undefined;
   if (parsed !== undefined) return parsed;
-  throw placeError(place, `true or false is required, not ${describe(value)}`);
+  throw locationError(location, `true or false is required, not ${describe(value)}`);
 }
 
-export function readList(value: unknown, place: Place): string[] {
-  return requireArray(value, place).map((each, index) =>
-    readText(each, { ...place, path: [...place.path, String(index)] }),
+export function readList(value: unknown, location: FileLocation): string[] {
+  return requireArray(value, location).map((each, index) =>
+    readText(each, { ...location, path: [...location.path, String(index)] }),
   );
 }
 
 /** Reads a map of texts. A key whose value is `null` is not given. */
-function readMap(value: unknown, place: Place): Record<string, string> {
+function readMap(value: unknown, location: FileLocation): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(requireMap(value, place)).flatMap(([key, each]) =>
-      each === null ? [] : [[key, readText(each, { ...place, path: [...place.path, key] })]],
+    Object.entries(requireMap(value, location)).flatMap(([key, each]) =>
+      each === null ? [] : [[key, readText(each, { ...location, path: [...location.path, key] })]],
     ),
   );
 }
 
-/** More than any project has, and less than what a few lines of aliases can stand for. */
+/** The maximum number of values: more than any project has, and fewer than a few lines of aliases can expand to. */
 const maxValues = 1_000_000;
 const maxDepth = 100;
 
 /** Throws for a file that refers to itself, is nested too deeply, or has more values than can be worked with. */
-export function requireFinite(value: unknown, place: Place): void {
+export function requireFinite(value: unknown, location: FileLocation): void {
   let values = 0;
   const visit = (each: unknown, depth: number) => {
     values += 1;
     if (depth > maxDepth || values > maxValues)
-      throw placeError(
-        place,
+      throw locationError(
+        location,
         "it is nested too deeply, or too large",
         "An alias must not be part of what it stands for.",
       );
@@ -257,21 +263,21 @@ export function requireFinite(value: unknown, place: Place): void {
   visit(value, 0);
 }
 
-export function requireMap(value: unknown, place: Place): Record<string, unknown> {
+export function requireMap(value: unknown, location: FileLocation): Record<string, unknown> {
   if (isMap(value)) return value;
-  throw placeError(place, `a map is required, not ${describe(value)}`);
+  throw locationError(location, `a map is required, not ${describe(value)}`);
 }
 
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function requireArray(value: unknown, place: Place): unknown[] {
+export function requireArray(value: unknown, location: FileLocation): unknown[] {
   if (Array.isArray(value)) return value;
-  throw placeError(place, `a list is required, not ${describe(value)}`);
+  throw locationError(location, `a list is required, not ${describe(value)}`);
 }
 
-/** Says what kind of value it is. A text may be all that a file has, which may be no bake file but a key. */
+/** Names the kind of a value. It quotes no text, since a file that is not a bake file may hold a secret. */
 function describe(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";

@@ -1,4 +1,4 @@
-/** Targets and groups, computed field by field: an expression may refer to a field of another target. */
+/** Reads targets and groups. Fields are evaluated one by one, since an expression may refer to a field of another target. */
 
 import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
@@ -11,36 +11,36 @@ import { type HclValue, nullOf, objectValue, stringList, stringValue } from "../
 import { nearest } from "../../../suggest.ts";
 import { lineOfRange } from "../excerpt.ts";
 import {
-  type Definition,
-  type Fields,
+  type BakeDefinition,
   fieldNames,
   type Group,
   isFieldName,
   kindOfField,
   type Target,
+  type TargetFields,
 } from "../target.ts";
 import type { NamedBlock } from "./bodies.ts";
-import { fieldsOf, textsOf, warnOfUnknown } from "./fields.ts";
+import { readFieldValue, textsOf, warnOfUnknown } from "./fields.ts";
 import { type Instance, instancesOf } from "./instances.ts";
 import { valueOfField } from "./target-values.ts";
-import type { Variables } from "./variables.ts";
+import type { BakeVariables } from "./variables.ts";
 
 type Reference = Extract<Expression, { kind: "variable" }>;
 
 interface Blocks {
-  /** Returns what `target` or `group` is in an expression: of the block and field that this names. */
+  /** Returns the value of `target` or `group` in an expression: an object with the block and the field that the reference names. */
   lookUp(reference: Pick<Reference, "name" | "steps" | "range">): HclValue | undefined;
-  readAll(): Pick<Definition, "targets" | "groups" | "emptyMatrices">;
+  readAll(): Pick<BakeDefinition, "targets" | "groups" | "emptyMatrices">;
 }
 
-/** Fields of newer versions of buildx that no build may go without. */
-const required: Readonly<Record<string, string>> = { policy: "policies in Rego" };
+/** Fields of newer versions of buildx that bough lacks, and that a build must not ignore. */
+const unsupported: Readonly<Record<string, string>> = { policy: "policies in Rego" };
 const targetFields = [...fieldNames, "inherits", "matrix", "name", "policy"];
 const groupFields = ["targets", "description"];
 
 export function createBlocks(
   blocks: readonly NamedBlock[],
-  variables: Variables,
+  variables: BakeVariables,
   scope: () => EvalContext,
   warn: (message: string) => void,
 ): Blocks {
@@ -58,7 +58,7 @@ export function createBlocks(
     if (name === "inherits") return list(valueOf(instance, name));
     if (isFieldName(name) && kindOfField(name) === "map") {
       const value = valueOf(instance, name);
-      // Here, entries that are null are still there.
+      // Expressions see entries that are null; targets don't have them.
       if (value !== undefined) return convert(value, mapOf(stringType));
     }
     return isFieldName(name) ? valueOfField(name, fieldOf(instance, name)) : undefined;
@@ -83,7 +83,7 @@ export function createBlocks(
   function partsOf(instance: Instance, step: TraversalStep | undefined): [string, HclValue][] {
     const known =
       instance.block.type === "group" ? ["name", ...groupFields] : ["name", "inherits", ...fieldNames];
-    // Only one is computed, if one is named: others may depend on it.
+    // Only the named field is evaluated: the others may depend on the expression.
     const names = step?.kind === "attribute" ? [step.name] : known;
     return names.flatMap((name): [string, HclValue][] => {
       const value = partOf(instance, name);
@@ -93,18 +93,18 @@ export function createBlocks(
 
   function readTarget(instance: Instance): Target {
     const { block, name } = instance;
-    let fields: Fields = {};
+    let fields: TargetFields = {};
     let inherits: string[] = [];
     for (const { name: field, nameRange, expression } of block.body.attributes.values()) {
-      if (Object.hasOwn(required, field))
-        throw new HclError(`not supported: ${required[field]}`, nameRange, "Leave the field out.");
+      if (Object.hasOwn(unsupported, field))
+        throw new HclError(`not supported: ${unsupported[field]}`, nameRange, "Leave the field out.");
       if (isFieldName(field)) fields = { ...fields, ...fieldOf(instance, field) };
       if (field !== "inherits") continue;
       const value = valueOf(instance, field);
       if (value !== undefined && value.kind !== "null")
         inherits = located(expression.range, () => textsOf(value));
     }
-    return { name, origin: placeOf(block), inherits, fields };
+    return { name, origin: locationOf(block), inherits, fields };
   }
 
   function readGroup(instance: Instance): Group {
@@ -137,26 +137,26 @@ export function createBlocks(
           renamed.getOrInsertComputed(instance.block.name, () => new Set()).add(instance.name);
         }
       }
-      // A block that makes others than the target of its name is a group of those; a group of this name comes before it.
-      const made = [...renamed]
+      // The name of a block whose targets have other names means all of them, unless it is the name of a group, which comes later.
+      const matrixGroups = [...renamed]
         .filter(([name, names]) => names.size > 1 || !names.has(name))
         .map(([name, names]): Group => ({ name, targets: [...names] }));
       const emptyMatrices = new Map(
         blocks
           .filter(({ type, name }) => type === "target" && !renamed.has(name))
-          .map((block) => [block.name, placeOf(block)]),
+          .map((block) => [block.name, locationOf(block)]),
       );
-      return { targets, groups: [...made, ...groups], emptyMatrices };
+      return { targets, groups: [...matrixGroups, ...groups], emptyMatrices };
     },
   };
 }
 
-function placeOf({ labels, typeRange }: NamedBlock): string {
+function locationOf({ labels, typeRange }: NamedBlock): string {
   return lineOfRange(labels[0]?.range ?? typeRange);
 }
 
-/** Returns the targets and groups that blocks make. A matrix makes several of one. */
-function createInstances(blocks: readonly NamedBlock[], variables: Variables, scope: () => EvalContext) {
+/** Returns the instances of blocks: several of a block with a matrix. */
+function createInstances(blocks: readonly NamedBlock[], variables: BakeVariables, scope: () => EvalContext) {
   let made: readonly Instance[] | undefined;
   let byName: ReadonlyMap<string, Instance> | undefined;
   let isMatrixUnderWay = false;
@@ -169,7 +169,7 @@ function createInstances(blocks: readonly NamedBlock[], variables: Variables, sc
     return made;
   }
 
-  /** Of several blocks with this name, returns the last one. */
+  /** Returns the last instance with this name. */
   function find(type: string, { name, range }: Extract<TraversalStep, { kind: "attribute" }>): Instance {
     byName ??= new Map(all().map((each) => [`${each.block.type}.${each.name}`, each]));
     const found = byName.get(`${type}.${name}`);
@@ -182,12 +182,12 @@ function createInstances(blocks: readonly NamedBlock[], variables: Variables, sc
   return { all, find };
 }
 
-/** The arguments of blocks, of which each is evaluated once. */
-function createArguments(variables: Variables) {
+/** Returns functions that evaluate arguments of blocks, each argument once. */
+function createArguments(variables: BakeVariables) {
   const values = new Map<Instance, Map<string, HclValue>>();
   const underWay: string[] = [];
 
-  /** Evaluates an argument of a block once. Throws if it depends on itself. */
+  /** Returns the value of an argument; `undefined` if the block lacks it. Throws if it depends on itself. */
   function valueOf(instance: Instance, name: string): HclValue | undefined {
     const known = values.getOrInsertComputed(instance, () => new Map()).get(name);
     const attribute = instance.block.body.attributes.get(name);
@@ -208,7 +208,7 @@ function createArguments(variables: Variables) {
     }
   }
 
-  /** Computes what an expression refers to, so that a circle is an error even where its value would not be needed. */
+  /** Evaluates all references of an expression, so that a cycle is an error even where its value is not needed. */
   function resolve(references: References, within: EvalContext): void {
     const own = references.variables.filter(({ name }) => name !== "target" && name !== "group");
     variables.resolve({ ...references, variables: own });
@@ -217,10 +217,12 @@ function createArguments(variables: Variables) {
         located(range, () => within.lookUp(name, { kind: "variable", name, nameRange: range, steps, range }));
   }
 
-  function fieldOf(instance: Instance, name: keyof Fields): Fields {
+  function fieldOf(instance: Instance, name: keyof TargetFields): TargetFields {
     const value = valueOf(instance, name);
     const range = instance.block.body.attributes.get(name)?.expression.range;
-    return value === undefined || range === undefined ? {} : fieldsOf(name, value, range, instance.name);
+    return value === undefined || range === undefined
+      ? {}
+      : readFieldValue(name, value, range, instance.name);
   }
 
   return { valueOf, fieldOf };

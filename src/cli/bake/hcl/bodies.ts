@@ -4,11 +4,11 @@ import { type BlockTypes, parseJsonFile } from "../../../hcl/syntax/parse-json.t
 import type { Attribute, HclBlock, HclBody } from "../../../hcl/syntax/tree.ts";
 import { nearest } from "../../../suggest.ts";
 
-/** What all files of a bake have, together. */
+/** The declarations of all bake files. */
 export interface Declarations {
-  /** Arguments outside of blocks: values that are not read from the environment. */
+  /** Arguments outside of blocks: their values can't be set in the environment. */
   constants: ReadonlyMap<string, Attribute>;
-  /** Of variables and functions with one name, the last one. */
+  /** Variables and functions by name. The last one with a name wins. */
   variables: ReadonlyMap<string, NamedBlock>;
   functions: ReadonlyMap<string, NamedBlock>;
   /** Groups and targets, in their order. */
@@ -17,7 +17,7 @@ export interface Declarations {
 
 export type NamedBlock = HclBlock & { name: string };
 
-/** The blocks of a bake file. Only HCL's syntax tells them from arguments. */
+/** The types of blocks in a bake file. JSON's syntax does not distinguish blocks from arguments. */
 const blockTypes: BlockTypes = {
   group: { hasName: true, blocks: {} },
   target: { hasName: true, blocks: {} },
@@ -28,7 +28,7 @@ const blockTypes: BlockTypes = {
 /**
  * Parses files, and collects what they declare. Throws an HclError.
  *
- * @param reserved names that are not declared, since all files have them
+ * @param reserved names of built-in variables, which files can't declare
  */
 export function readDeclarations(
   files: readonly { name: string; text: string; isJson: boolean }[],
@@ -68,8 +68,8 @@ function isKnown({ type, typeRange, labels }: HclBlock, warn: (message: string) 
 function requireName(block: HclBlock): NamedBlock {
   const [label, another] = block.labels;
   if (label === undefined)
-    throw new HclError(`a ${block.type} has a name`, block.typeRange, `As in: ${block.type} "name" {`);
-  if (another !== undefined) throw new HclError(`a ${block.type} has one name`, another.range);
+    throw new HclError(`a ${block.type} needs a name`, block.typeRange, `As in: ${block.type} "name" {`);
+  if (another !== undefined) throw new HclError(`a ${block.type} takes one name only`, another.range);
   return { ...block, name: label.text };
 }
 

@@ -1,4 +1,4 @@
-/** Fields of blocks: their values as those of targets, and what is unknown. */
+/** Reads values of blocks as fields of targets, and warns of unknown fields. */
 
 import { EvalBudget } from "../../../hcl/evaluate/budget.ts";
 import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
@@ -9,13 +9,18 @@ import { convert, textOf } from "../../../hcl/values/conversion.ts";
 import { boolType, listOf, mapOf, stringType, type Type } from "../../../hcl/values/types.ts";
 import { type HclValue, isMappingValue, isSequenceValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
-import { readEntries } from "../entries.ts";
-import type { Place } from "../place.ts";
-import { type Fields, kindOfField } from "../target.ts";
+import type { FileLocation } from "../file-location.ts";
+import { kindOfField, type TargetFields } from "../target.ts";
+import { readTargetEntries } from "../target-entries.ts";
 import type { NamedBlock } from "./bodies.ts";
 
 /** Reads the value of a target's field. `null` means that it is not given. Throws for a value of another type. */
-export function fieldsOf(name: keyof Fields, value: HclValue, range: Range, target: string): Fields {
+export function readFieldValue(
+  name: keyof TargetFields,
+  value: HclValue,
+  range: Range,
+  target: string,
+): TargetFields {
   if (value.kind === "null") return {};
   return located(range, () => {
     switch (kindOfField(name)) {
@@ -30,8 +35,8 @@ export function fieldsOf(name: keyof Fields, value: HclValue, range: Range, targ
       case "map":
         return { [name]: mapOfTexts(name, value) };
       case "entries": {
-        const place: Place = { file: range.source.name, path: ["target", target, name], range };
-        return { [name]: readEntries(name, entriesOf(name, value), place) };
+        const location: FileLocation = { file: range.source.name, path: ["target", target, name], range };
+        return { [name]: readTargetEntries(name, entriesOf(name, value), location) };
       }
     }
   });
@@ -46,7 +51,7 @@ export function textsOf(value: HclValue): string[] {
   });
 }
 
-/** An entry that is null is not given. */
+/** Returns a map of texts without the entries that are null. */
 function mapOfTexts(name: string, value: HclValue): Record<string, string> {
   const map = convert(value, mapOf(stringType));
   const entries = isMappingValue(map) ? [...map.entries] : [];
@@ -93,11 +98,11 @@ function elementsOf(value: HclValue): readonly HclValue[] {
   return isSequenceValue(value) ? value.elements : [];
 }
 
-/** Returns a field that is a text without variables. */
+/** Returns the value of a field that must not use variables. */
 export function constantText(block: NamedBlock, name: string): string | undefined {
   const expression = block.body.attributes.get(name)?.expression;
   if (expression === undefined) return undefined;
-  // In JSON, it is not even a template.
+  // As in buildx, a text in JSON is not a template here.
   if (expression.kind === "json text") return expression.text;
   const value = evaluate(expression, emptyScope());
   return value.kind === "null"
@@ -119,7 +124,7 @@ function emptyScope(): EvalContext {
   };
 }
 
-/** Warns of fields that buildx passes over. */
+/** Warns of unknown fields, which buildx ignores. */
 export function warnOfUnknown(
   block: NamedBlock,
   known: readonly string[],

@@ -9,9 +9,10 @@ import { dynamicType } from "../../../hcl/values/types.ts";
 import { type HclValue, tupleValue } from "../../../hcl/values/value.ts";
 import { nearest } from "../../../suggest.ts";
 import type { NamedBlock } from "./bodies.ts";
-import type { Variables } from "./variables.ts";
+import type { BakeVariables } from "./variables.ts";
 
-interface Definition {
+/** A function as its block defines it. `rest` takes the remaining arguments as a tuple. */
+interface FunctionDefinition {
   block: NamedBlock;
   parameters: readonly string[];
   rest: string | undefined;
@@ -25,11 +26,11 @@ interface DefinedFunctions {
   check(): void;
 }
 
-/** Functions with the name of one of `library` do not replace it. `scope` is that of their results. */
+/** Defines functions, except those with the name of one in `library`. `scope`: where results are evaluated. */
 export function createFunctions(
   blocks: ReadonlyMap<string, NamedBlock>,
   library: ReadonlyMap<string, HclFunction>,
-  variables: () => Variables,
+  variables: () => BakeVariables,
   scope: () => EvalContext,
 ): DefinedFunctions {
   const definitions = new Map(
@@ -37,12 +38,12 @@ export function createFunctions(
   );
   const made = new Map([...definitions].map(([name, definition]) => [name, functionOf(definition, scope)]));
 
-  function check(name: string, way: readonly string[], checked: Set<string>): void {
+  function check(name: string, path: readonly string[], checked: Set<string>): void {
     const definition = definitions.get(name);
     if (definition === undefined || checked.has(name)) return;
     const references = expressionReferences(definition.result);
     for (const called of references.functions) {
-      const next = [...way, called.name];
+      const next = [...path, called.name];
       if (next.indexOf(called.name) < next.length - 1)
         throw new HclError(
           `the function ${called.name} calls itself: ${next.slice(next.indexOf(called.name)).join(" -> ")}`,
@@ -86,7 +87,7 @@ export function createFunctions(
 
 const fields = ["params", "variadic_params", "result"];
 
-function definitionOf(block: NamedBlock): Definition {
+function definitionOf(block: NamedBlock): FunctionDefinition {
   const { attributes, blocks } = block.body;
   const unknown =
     [...attributes.values()].find(({ name }) => !fields.includes(name))?.nameRange ?? blocks[0]?.typeRange;
@@ -118,7 +119,7 @@ function nameIn(expression: Expression): string {
   return name;
 }
 
-function functionOf({ parameters, rest, result }: Definition, scope: () => EvalContext): HclFunction {
+function functionOf({ parameters, rest, result }: FunctionDefinition, scope: () => EvalContext): HclFunction {
   return {
     parameters: parameters.map((name) => ({ name, type: dynamicType })),
     ...(rest !== undefined && { rest: { name: rest, type: dynamicType } }),

@@ -1,4 +1,4 @@
-/** Targets and groups as their blocks have them: with `matrix`, a block has an instance for each combination. */
+/** Instances of blocks: one target for each combination of the values of `matrix`. */
 
 import { type EvalContext, withLoopVariables } from "../../../hcl/evaluate/eval-context.ts";
 import { evaluate } from "../../../hcl/evaluate/evaluate.ts";
@@ -9,9 +9,9 @@ import type { Expression } from "../../../hcl/syntax/tree.ts";
 import { convert, textOf } from "../../../hcl/values/conversion.ts";
 import { stringType } from "../../../hcl/values/types.ts";
 import { elementsOf, type HclValue, isMappingValue } from "../../../hcl/values/value.ts";
-import { isTargetName } from "../names.ts";
+import { isTargetName } from "../target-names.ts";
 import type { NamedBlock } from "./bodies.ts";
-import type { Variables } from "./variables.ts";
+import type { BakeVariables } from "./variables.ts";
 
 export interface Instance {
   name: string;
@@ -20,17 +20,17 @@ export interface Instance {
   scope: EvalContext;
 }
 
-/** More targets than anybody builds at once, and less than fill the memory. */
+/** The maximum number of targets of a matrix: more than anybody builds at once, and fewer than fill the memory. */
 const maxCombinations = 100_000;
 
-/** Returns the instances of a block. Throws for names that are invalid, or given twice. */
-export function instancesOf(block: NamedBlock, scope: EvalContext, { resolve }: Variables): Instance[] {
+/** Returns the instances of a block. Throws for an invalid name, and for two instances with one name. */
+export function instancesOf(block: NamedBlock, scope: EvalContext, { resolve }: BakeVariables): Instance[] {
   const { range = block.typeRange } = block.labels[0] ?? {};
   requireValidName(block.name, range);
   const expressionOf = (name: string) => block.body.attributes.get(name)?.expression;
   const [matrix, named] = [expressionOf("matrix"), expressionOf("name")];
   if (block.type === "group" && (matrix ?? named) !== undefined)
-    throw new HclError("a group has no matrix and no name of another kind", (matrix ?? named)?.range);
+    throw new HclError("a group can't have matrix or name", (matrix ?? named)?.range);
   if (matrix === undefined) {
     if (named !== undefined) throw new HclError("name needs matrix", named.range);
     return [{ name: block.name, block, scope }];

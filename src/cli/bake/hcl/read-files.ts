@@ -6,7 +6,7 @@ import type { EvalContext } from "../../../hcl/evaluate/eval-context.ts";
 import { type FunctionEnvironment, standardLibrary } from "../../../hcl/functions/table.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
 import { excerptError } from "../excerpt.ts";
-import type { Definition } from "../target.ts";
+import type { BakeDefinition } from "../target.ts";
 import { createBlocks } from "./blocks.ts";
 import { readDeclarations } from "./bodies.ts";
 import { createFunctions } from "./functions.ts";
@@ -22,7 +22,7 @@ interface BakeSource {
 export function readBakeSources(
   files: readonly BakeSource[],
   input: VariableInput & FunctionEnvironment,
-): Definition {
+): BakeDefinition {
   try {
     return read(files, input);
   } catch (error) {
@@ -32,7 +32,7 @@ export function readBakeSources(
   }
 }
 
-function read(files: readonly BakeSource[], input: VariableInput & FunctionEnvironment): Definition {
+function read(files: readonly BakeSource[], input: VariableInput & FunctionEnvironment): BakeDefinition {
   const declarations = readDeclarations(files, new Set(Object.keys(input.builtIn)), input.warn);
   const library = standardLibrary(input);
   const variables = createVariables(declarations, input, () => scope);

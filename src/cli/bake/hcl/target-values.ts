@@ -9,11 +9,11 @@ import {
   stringList,
   stringValue,
 } from "../../../hcl/values/value.ts";
-import type { Entry } from "../entries.ts";
-import { type Fields, kindOfField } from "../target.ts";
+import { kindOfField, type TargetFields } from "../target.ts";
+import type { TargetEntry } from "../target-entries.ts";
 
-/** Returns a target's field as other expressions see it, as `target.app.tags`. One that is not given is null, or an empty list. */
-export function valueOfField(name: keyof Fields, fields: Fields): HclValue {
+/** Returns the value that expressions get for a target's field, as in `target.app.tags`. An absent field is null, or an empty list. */
+export function valueOfField(name: keyof TargetFields, fields: TargetFields): HclValue {
   const given = fields[name];
   switch (kindOfField(name)) {
     case "text":
@@ -34,7 +34,7 @@ export function valueOfField(name: keyof Fields, fields: Fields): HclValue {
             Object.entries(given).map(([key, text]) => [key, stringValue(String(text))]),
           );
     case "entries": {
-      const entries = (given ?? []) as readonly Entry[];
+      const entries = (given ?? []) as readonly TargetEntry[];
       return listValue(
         entryType(name),
         entries.map((entry) => entryValue(name, entry)),
@@ -43,7 +43,7 @@ export function valueOfField(name: keyof Fields, fields: Fields): HclValue {
   }
 }
 
-function entryType(name: keyof Fields): Type {
+function entryType(name: keyof TargetFields): Type {
   if (name !== "secret" && name !== "ssh") return mapOf(stringType);
   const attributes: [string, Type][] =
     name === "ssh"
@@ -59,7 +59,7 @@ function entryType(name: keyof Fields): Type {
   return { kind: "object", attributes: new Map(attributes) };
 }
 
-function entryValue(name: keyof Fields, entry: Entry): HclValue {
+function entryValue(name: keyof TargetFields, entry: TargetEntry): HclValue {
   const text = (key: string) => stringValue(String(entry[key] ?? ""));
   if (name === "ssh") {
     const paths = Array.isArray(entry.paths) ? entry.paths.map(String) : [];

@@ -22,39 +22,39 @@ import {
   stringValue,
   typeOf,
 } from "../../../hcl/values/value.ts";
-import type { ShownVariable } from "../target.ts";
+import type { ListedVariable } from "../target.ts";
 import type { Declarations, NamedBlock } from "./bodies.ts";
+import { valueOfText } from "./environment-values.ts";
 import { constantText, warnOfUnknown } from "./fields.ts";
-import { valueOfText } from "./given-values.ts";
 
 export interface VariableInput {
-  /** Returns the value that a variable has instead of its default. */
+  /** Returns the value that replaces a variable's default; `undefined` if there is none. */
   valueOf(name: string): string | undefined;
-  /** Values that are not texts: `--var-file`. They come before all others. */
+  /** Values of `--var-file`, which replace all others. */
   tables: ReadonlyMap<string, JsonNode>;
-  /** Variables that all files have. */
+  /** Built-in variables. */
   builtIn: Readonly<Record<string, string>>;
   warn(message: string): void;
 }
 
-export interface Variables {
+export interface BakeVariables {
   /** Returns the value of a variable or a constant, if there is one. */
   lookUp(name: string): HclValue | undefined;
   names(): Iterable<string>;
-  /** Computes all variables, and checks what they have to fulfil. Returns them as `--list=variables` shows them. */
-  check(): ShownVariable[];
-  /** Computes what an expression refers to: a circle is an error, even where its value would not be needed. */
+  /** Evaluates all variables, and runs their validations. Returns them as `--list=variables` shows them. */
+  check(): ListedVariable[];
+  /** Evaluates all references of an expression: a cycle is an error even where its value is not needed. */
   resolve(references: References): void;
 }
 
 const variableFields = ["default", "type", "description", "validation"];
 
-/** Variables are computed when they are needed. `scope` is that of their defaults. */
+/** Returns variables that are evaluated when they are needed. `scope`: where defaults are evaluated. */
 export function createVariables(
   { constants, variables }: Declarations,
   { valueOf, tables, builtIn, warn }: VariableInput,
   scope: () => EvalContext,
-): Variables {
+): BakeVariables {
   const values = new Map<string, HclValue>(
     Object.entries(builtIn).map(([name, text]) => [name, stringValue(text)]),
   );
@@ -67,8 +67,8 @@ export function createVariables(
     const variable = variables.get(name);
     if (constant === undefined && variable === undefined) return undefined;
     if (underWay.includes(name)) {
-      const way = [...underWay.slice(underWay.indexOf(name)), name].join(" -> ");
-      throw new HclError(`the variable ${name} depends on itself: ${way}`);
+      const path = [...underWay.slice(underWay.indexOf(name)), name].join(" -> ");
+      throw new HclError(`the variable ${name} depends on itself: ${path}`);
     }
     underWay.push(name);
     try {
@@ -111,11 +111,11 @@ export function createVariables(
         : located(expression.range, () => convert(valueOfExpression(expression), type ?? dynamicType));
     if (given === undefined || block === undefined) return value ?? stringValue("");
     return located(block.labels[0]?.range ?? block.typeRange, () =>
-      valueOfText(name, given, { type, otherwise: value }),
+      valueOfText(name, given, { type, fallback: value }),
     );
   }
 
-  /** `NAME_JSON` gives the value as JSON, unless it is a variable itself. */
+  /** Returns the text that replaces a default. `NAME_JSON` has it as JSON, unless that is a variable itself. */
   function overrideOf(name: string, isTyped: boolean): { text: string; isJson: boolean } | undefined {
     const text = valueOf(name);
     const jsonName = `${name}_JSON`;
@@ -126,7 +126,7 @@ export function createVariables(
     return text === undefined ? undefined : { text, isJson: false };
   }
 
-  function shown(name: string, block: NamedBlock): ShownVariable {
+  function listed(name: string, block: NamedBlock): ListedVariable {
     const value = located(block.labels[0]?.range ?? block.typeRange, () => lookUp(name)) ?? stringValue("");
     const type = typeOfVariable(block);
     const description = constantText(block, "description");
@@ -151,7 +151,7 @@ export function createVariables(
             `Declare it in the bake file, as in variable "${name}" { default = [] }`,
           );
       for (const block of variables.values()) warnOfUnknown(block, variableFields, warn);
-      const list = [...variables].map(([name, block]) => shown(name, block));
+      const list = [...variables].map(([name, block]) => listed(name, block));
       for (const block of variables.values())
         for (const each of block.body.blocks) if (each.type === "validation") validate(each, scope());
       for (const { name, nameRange } of constants.values()) located(nameRange, () => lookUp(name));

@@ -8,15 +8,15 @@ import { tagsOf } from "../../references/image-argument.ts";
 import { workingBranchesOf } from "../../references/working-branch.ts";
 import type { Connection } from "../../service/connection.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
+import { maxConcurrentKeys, type TargetKeys } from "./target-keys.ts";
 
-/** Removes images and layers of targets that have ended, once no other target needs them. */
+/** Removes images and layers of targets once no other target needs them. */
 export interface DroppedImages {
-  /** Notes that a target is built. `isPushed`: its image is in a registry, or nobody has asked for it. */
+  /** Records that a target is built. `isPushed`: its image is in a registry, or was not asked for. */
   end(target: ResolvedTarget, result: Performed, isPushed: boolean): Promise<void>;
 }
 
-interface Dropping {
+interface DropOptions {
   connection: () => Promise<Pick<Connection, "service" | "store">>;
   log: Pick<Log, "warn">;
   /** Makes room as `BOUGH_KEEP` says. */
@@ -24,34 +24,35 @@ interface Dropping {
   signal: AbortSignal;
 }
 
-/** Something that a target has made on the service, and the targets that are still to be built with it. */
-interface Made {
-  users: number;
+/** The images of a layer or of a target on the service. */
+interface ProducedImages {
+  /** The number of targets that need them and have not ended yet. */
+  pendingTargets: number;
   images: Set<string>;
 }
 
 /**
- * `--drop-pushed`: keeps the disk of a large set flat. Which layers targets share is known by what their keys are made of before any of
- * them is built. A target that has failed keeps its layers: the next bake goes on from there.
+ * `--drop-pushed`: limits the disk space of a large set. The content keys tell which layers targets share before any of them is built.
+ * A target that has failed keeps its layers, so that the next bake continues from there.
  */
 export async function createDroppedImages(
   targets: readonly ResolvedTarget[],
   keys: TargetKeys,
-  { connection, log, makeRoom, signal }: Dropping,
+  { connection, log, makeRoom, signal }: DropOptions,
 ): Promise<DroppedImages> {
-  const made = new Map<string, Made>();
-  /** In how many places of `made` each image is. A step that changes no file has the image of the step before. */
-  const places = new Map<string, number>();
-  const uses = new Map<string, readonly string[]>();
-  /** Images of FROM that no target has made. They stay. */
+  const produced = new Map<string, ProducedImages>();
+  /** The number of entries of `produced` that have an image. A step that changes no file has the image of the step before. */
+  const holders = new Map<string, number>();
+  const namesByTarget = new Map<string, readonly string[]>();
+  /** Images of FROM that no target has produced. They are kept. */
   const bases = new Set<string>();
-  /** Tags that targets have set. What has others, of another command, keeps them. */
+  /** Tags that targets have set. An image that has another tag, of another command, is kept. */
   const ownTags = new Set<string>();
-  let isRefused = false;
+  let hasFailed = false;
   const found = new Map<string, BuildKey | undefined>();
-  await forEachConcurrently(targets, keysAtOnce, signal, async (target) => {
+  await forEachConcurrently(targets, maxConcurrentKeys, signal, async (target) => {
     const key = await keys.keyOf(target).catch((error: unknown) => {
-      // Its own build says what is wrong.
+      // The target's build reports the error.
       if (error instanceof BoughError && error.kind !== "interrupted") return undefined;
       throw error;
     });
@@ -60,10 +61,13 @@ export async function createDroppedImages(
   for (const target of targets) {
     const key = found.get(target.name);
     const own = key === undefined ? [] : [...layersOf(key).values(), imageOf(target.name)];
-    const all = new Set([...own, ...target.needs.flatMap((name) => uses.get(name) ?? [])]);
-    uses.set(target.name, [...all]);
+    const all = new Set([...own, ...target.needs.flatMap((name) => namesByTarget.get(name) ?? [])]);
+    namesByTarget.set(target.name, [...all]);
     for (const name of all)
-      made.getOrInsertComputed(name, () => ({ users: 0, images: new Set() })).users += 1;
+      produced.getOrInsertComputed(name, () => ({
+        pendingTargets: 0,
+        images: new Set(),
+      })).pendingTargets += 1;
   }
 
   async function remove(images: readonly string[]): Promise<void> {
@@ -88,8 +92,8 @@ export async function createDroppedImages(
     store.forgetImages(removed);
   }
 
-  /** Notes which images a target has made, and which were there. */
-  async function noteMade(
+  /** Records the images that a target has produced, and its bases. */
+  async function recordImages(
     target: ResolvedTarget,
     { image, platforms = [], steps }: Performed,
   ): Promise<void> {
@@ -97,52 +101,52 @@ export async function createDroppedImages(
     for (const { step, image } of steps) {
       if (image === null) continue;
       const layer = layers.get(step);
-      if (layer !== undefined) hold(layer, image);
-      else if (!places.has(image)) bases.add(image);
+      if (layer !== undefined) addImage(layer, image);
+      else if (!holders.has(image)) bases.add(image);
     }
     // After its steps: a target that changes nothing has the image of its FROM.
     for (const each of [image, ...platforms.map((platform) => platform.image)])
-      hold(imageOf(target.name), each);
+      addImage(imageOf(target.name), each);
   }
 
-  function hold(name: string, image: string): void {
-    const images = made.get(name)?.images;
+  function addImage(name: string, image: string): void {
+    const images = produced.get(name)?.images;
     if (images === undefined || images.has(image)) return;
     images.add(image);
-    places.set(image, (places.get(image) ?? 0) + 1);
+    holders.set(image, (holders.get(image) ?? 0) + 1);
   }
 
-  /** Returns the images that nobody needs any more once a target is pushed. */
+  /** Returns the images that no target needs any more once this one is pushed. */
   function release(name: string): string[] {
     const unused = new Set<string>();
     // The image before its layers, and the last of these first.
-    for (const each of [...(uses.get(name) ?? [])].reverse()) {
-      const entry = made.get(each);
-      if (entry === undefined || --entry.users > 0) continue;
-      made.delete(each);
+    for (const each of [...(namesByTarget.get(name) ?? [])].reverse()) {
+      const entry = produced.get(each);
+      if (entry === undefined || --entry.pendingTargets > 0) continue;
+      produced.delete(each);
       for (const image of entry.images) {
-        const left = (places.get(image) ?? 1) - 1;
-        if (left > 0) places.set(image, left);
-        else places.delete(image);
+        const left = (holders.get(image) ?? 1) - 1;
+        if (left > 0) holders.set(image, left);
+        else holders.delete(image);
         unused.add(image);
       }
     }
-    return [...unused].filter((image) => !places.has(image));
+    return [...unused].filter((image) => !holders.has(image));
   }
 
   return {
     async end(target, result, isPushed) {
-      await noteMade(target, result);
+      await recordImages(target, result);
       for (const tag of result.tags) ownTags.add(tag);
       makeRoom();
       if (!isPushed) return;
       const unused = release(target.name);
       try {
-        if (!isRefused) await remove(unused);
+        if (!hasFailed) await remove(unused);
       } catch (error) {
         if (error instanceof BoughError && error.kind === "interrupted") throw error;
-        log.warn(`what is pushed stays: ${messageOf(error)}`);
-        isRefused = true;
+        log.warn(`pushed images are not removed: ${messageOf(error)}`);
+        hasFailed = true;
       }
     },
   };
@@ -152,7 +156,7 @@ function imageOf(name: string): string {
   return `image of ${name}`;
 }
 
-/** Returns the layers of all platforms by the numbers of steps in results, which count on from one platform to the next. */
+/** Returns the layers of all platforms by step number. The numbers of a platform's steps follow those of the platform before. */
 function layersOf({ platforms }: BuildKey): Map<number, string> {
   return new Map(
     platforms.flatMap(({ target: { layers, steps } }, at) =>

@@ -7,17 +7,17 @@ import { skippableBuild } from "../../builds/keys/skippable.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, placeholder } from "../target-request.ts";
-import { keysAtOnce, type TargetKeys } from "./target-keys.ts";
+import { maxConcurrentKeys, type TargetKeys } from "./target-keys.ts";
 
-/** An image that is in the registries of its tags already. */
+/** The image of a target that is in the registries of its tags already. */
 export interface ExistingTarget {
   key: string;
   digest: string;
 }
 
 /**
- * Finds the targets whose images, by their content keys, are where they would be pushed. What can't be told is built: its own build says
- * what is wrong with it.
+ * Finds the targets whose images, by their content keys, are where they would be pushed. A target for which this fails is built, and
+ * its build reports the error.
  */
 export async function findExisting(
   targets: ReadonlyMap<string, ResolvedTarget>,
@@ -40,7 +40,7 @@ export async function findExisting(
     if (digest !== undefined) found.set(target.name, { key, digest });
   };
   const asked = [...targets.values()].filter(({ isLinked }) => !isLinked);
-  await forEachConcurrently(asked, keysAtOnce, signal, async (target) => {
+  await forEachConcurrently(asked, maxConcurrentKeys, signal, async (target) => {
     try {
       await find(target);
     } catch (error) {
@@ -59,7 +59,7 @@ export async function findExisting(
   return found;
 }
 
-/** Returns those that need not be built: nothing that is built is made of them. A target that was not asked for is only built for others. */
+/** Returns the targets that need not be built: existing ones, and ones that were not asked for, if no target that is built needs them. */
 export function skippedAmong(
   targets: ReadonlyMap<string, ResolvedTarget>,
   existing: ReadonlyMap<string, ExistingTarget>,

@@ -4,7 +4,7 @@ import { printResult } from "../../command-line/result.ts";
 import { openConnections } from "../../service/connections.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedBake } from "../resolve.ts";
-import { createTargetKeys, keysAtOnce } from "./target-keys.ts";
+import { createTargetKeys, maxConcurrentKeys } from "./target-keys.ts";
 
 /** Prints the content key of each target, and builds nothing. Returns the exit code. */
 export async function printKeys({ targets }: ResolvedBake, invocation: BakeInvocation): Promise<number> {
@@ -12,7 +12,7 @@ export async function printKeys({ targets }: ResolvedBake, invocation: BakeInvoc
   const keys = createTargetKeys(targets, connections, invocation);
   const asked = [...targets.values()].filter(({ isLinked }) => !isLinked);
   const found = new Map<string, string>();
-  await forEachConcurrently(asked, keysAtOnce, invocation.runtime.signal, async (target) => {
+  await forEachConcurrently(asked, maxConcurrentKeys, invocation.runtime.signal, async (target) => {
     found.set(target.name, (await keys.keyOf(target)).key);
   });
   keys.save();

@@ -6,16 +6,16 @@ import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
 import { buildOf } from "../target-request.ts";
 
-/** The number of targets whose keys are found at the same time. */
-export const keysAtOnce = 16;
+/** The maximum number of targets whose keys are found at the same time. */
+export const maxConcurrentKeys = 16;
 
 /** The content keys of the targets of a bake. */
 export interface TargetKeys {
-  /** Returns the key of a target, which is found once. */
+  /** Returns the key of a target, which is computed once. */
   keyOf(target: ResolvedTarget): Promise<BuildKey>;
-  /** Finds it again: files may have changed since. */
+  /** Computes the key again, as files may have changed since. */
   findAgain(target: ResolvedTarget): Promise<BuildKey>;
-  /** Remembers the hashes of files, for the next command. */
+  /** Stores the hashes of files for the next command. */
   save(): void;
 }
 
@@ -26,7 +26,7 @@ export function createTargetKeys(
   tables?: BuildsTogether["tables"],
 ): TargetKeys {
   const finder = createKeyFinder(invocation.runtime.signal, tables);
-  /** Stand for the images of targets, none of which is built for a key. */
+  /** Ids in the place of the targets' images, which are not built to compute a key. */
   const standIns = new Map<string, string>();
   const standIn = (name: string) => standIns.getOrInsertComputed(name, () => crypto.randomUUID());
   const found = new Map<string, Promise<BuildKey>>();

@@ -7,9 +7,9 @@ import type { Surroundings } from "../../command-line/command.ts";
 import { positiveInteger } from "../../command-line/option-values.ts";
 import type { OptionParsers, OptionsOf } from "../../command-line/options.ts";
 import { parseSign } from "../../signing/sign-option.ts";
-import { parseBakeCall } from "../call.ts";
-import { parseList } from "../list.ts";
+import { parseList } from "../print-definition.ts";
 import { parseShard } from "../sets/shard.ts";
+import { parseBakeCall } from "../target-call.ts";
 import type { bakeDefinitions } from "./definitions.ts";
 
 export const bakeParsers = {

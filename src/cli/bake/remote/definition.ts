@@ -1,4 +1,4 @@
-/** Bake files from elsewhere: `bough bake ADDRESS [CONTEXT] [TARGET...]`. */
+/** Fetches remote bake files: `bough bake ADDRESS [CONTEXT] [TARGET...]`. */
 import { redactUrl } from "../../../builder/addresses/source-url.ts";
 import { usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
@@ -6,12 +6,12 @@ import { defaultMaxAddBytes } from "../../builds/inputs.ts";
 import { findRemoteSource, type RemoteSource } from "../../contexts/context-source.ts";
 import { type FetchSettings, placeForContexts } from "../../contexts/fetched-context.ts";
 import { fetchContext } from "../../contexts/open-fetched-context.ts";
+import type { BakeText } from "../file-location.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
-import type { BakeText } from "../place.ts";
 import { gitSecrets } from "./git-secrets.ts";
 import type { RemoteTree } from "./tree.ts";
 
-/** What an address has: the files of a repository or an archive, or one bake file, whose paths are those of this machine. */
+/** The files of a repository or an archive, or a single bake file, whose paths are those of this machine. */
 export type RemoteDefinition = Disposable & ({ tree: RemoteTree } | { file: BakeText });
 
 /** The limit of docker buildx for a bake file at an address. */
@@ -47,7 +47,7 @@ export async function fetchDefinition(
   };
 }
 
-/** Reads buildx's variables for repositories that not everybody may read. */
+/** Reads buildx's variables with credentials of private repositories. */
 function credentialsFor(
   source: RemoteSource,
   address: string,

@@ -1,11 +1,11 @@
-/** The files that came with a bake file from elsewhere: further bake files, and the contexts of its targets. */
+/** The files around a remote bake file: further bake files, and the contexts of its targets. */
 import { redactUrl } from "../../../builder/addresses/source-url.ts";
 import { contextPathOf, resolveInContext } from "../../../context/sources/resolve-path.ts";
 import { messageOf, usageError } from "../../../errors.ts";
 import { readRegularFile, utf8Text } from "../../../open-for-reading.ts";
 import { findRemoteSource } from "../../contexts/context-source.ts";
 import type { FetchedContext } from "../../contexts/fetched-context.ts";
-import type { Fields } from "../target.ts";
+import type { TargetFields } from "../target.ts";
 
 export interface RemoteTree {
   /** As it was given. */
@@ -13,8 +13,8 @@ export interface RemoteTree {
   fetched: FetchedContext;
 }
 
-/** The contexts of a target that are directories of a tree, by their paths in it. */
-export interface RemotePlaces {
+/** The contexts of a target that are directories of a tree, as paths in it. */
+export interface RemoteContexts {
   tree: RemoteTree;
   /** `undefined` if the main context is elsewhere. */
   context: string | undefined;
@@ -38,11 +38,11 @@ export function readInTree(
   }
 }
 
-/** Tells which contexts of a target are in the tree, as docker buildx does. */
-export function placesIn(
+/** Returns the contexts of a target that are in the tree, by docker buildx's rules. */
+export function contextsInTree(
   tree: RemoteTree,
-  { context = ".", contexts = {} }: Pick<Fields, "context" | "contexts">,
-): RemotePlaces {
+  { context = ".", contexts = {} }: Pick<TargetFields, "context" | "contexts">,
+): RemoteContexts {
   const own = Object.entries(contexts).filter(([, value]) => isInTree(value));
   return {
     tree,
@@ -56,15 +56,15 @@ function isInTree(value: string): boolean {
   return !isElsewhere && findRemoteSource(value) === undefined;
 }
 
-/** Returns the words for a directory of the tree. */
-export function wordFor({ address }: RemoteTree, path: string): string {
+/** Returns the address of a directory of the tree. */
+export function addressInTree({ address }: RemoteTree, path: string): string {
   if (path === "") return address;
   const [whole, at = ""] = address.split("#", 2);
   const [ref, directory] = at.split(":", 2);
   return `${whole}#${ref}:${directory ? `${directory.replace(/\/$/, "")}/` : ""}${path}`;
 }
 
-/** Returns a directory of the tree as a context. It stays for as long as the tree does. */
+/** Returns a directory of the tree as a context. It exists for as long as the tree does. */
 export function contextIn(tree: RemoteTree, path: string): FetchedContext {
   const { fetched } = tree;
   const found = resolveInContext(fetched.tree, path, fetched.files);

@@ -6,8 +6,8 @@ import { createSingleFlight } from "../../../once.ts";
 import { createSemaphore } from "../../../semaphore.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
-import { tagsOf, usesKeys } from "../keys/key-use.ts";
-import type { FoundWith, TargetRequests } from "../keys/keyed-requests.ts";
+import type { RequestDependencies, TargetRequests } from "../keys/content-key-requests.ts";
+import { tagsWithKey, usesKeys } from "../keys/key-use.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
@@ -17,7 +17,7 @@ import { buildTarget } from "./build-target.ts";
 import { failureOfAll, listed } from "./failed-targets.ts";
 import { createLastOutput, type LastOutput } from "./last-output.ts";
 import { openSharedBuilds } from "./shared-builds.ts";
-import type { EndedTarget, TargetEnd, TargetEnds } from "./target-end.ts";
+import type { FinishedTarget, TargetOutcome, TargetOutcomes } from "./target-outcome.ts";
 
 export interface BuildAll {
   progress: Progress;
@@ -25,28 +25,28 @@ export interface BuildAll {
   jobs: number | undefined;
   /** True to build all targets that can be built after one has failed. */
   keepsGoing: boolean;
-  /** True if the results are to have the steps: of thousands of targets they fill the memory. */
+  /** True if the results need the steps, which for thousands of targets would fill the memory. */
   keepsSteps: boolean;
   signers: BuildsTogether["signers"];
   /** Called when a target has ended. */
-  onEnd(ended: EndedTarget, outputOf: LastOutput["of"]): void;
+  onEnd(ended: FinishedTarget, outputOf: LastOutput["of"]): void;
 }
 
-/** More would only wait for each other, and each holds its files, its events and a row of the display. */
-const minTargetsAtOnce = 16;
+/** Limits of concurrent targets. More would only wait for slots, and each holds its files, its events and a row of the display. */
+const minConcurrentTargets = 16;
 const targetsPerJob = 4;
-/** One is built while another is pushed: what is pushed is to leave the disk before more comes. */
+/** With `--drop-pushed`, one target is built while another is pushed, so that pushed layers leave the disk before more are written. */
 const droppedTargetsPerJob = 2;
 
 /**
- * Builds each target once those that it needs are built. The first failure stops the others, and is thrown, or, with `keepsGoing`,
- * stops only those that are made of it: then the failures are returned when all have ended.
+ * Builds each target once those that it needs are built. The first failure stops the other targets, and is thrown. With `keepsGoing` it
+ * stops only the targets that need the failed one, and the failures are returned when all targets have ended.
  */
 export async function buildAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { progress, jobs, keepsGoing, keepsSteps, signers, onEnd }: BuildAll,
   asked: BakeInvocation,
-): Promise<{ ends: TargetEnds; failure: BoughError | undefined }> {
+): Promise<{ ends: TargetOutcomes; failure: BoughError | undefined }> {
   // What several targets have in common is sent to their registry once.
   const pushes = createSingleFlight<LayerBlob>({ keeps: true });
   const invocation = { ...asked, runtime: { ...asked.runtime, pushes } };
@@ -55,26 +55,26 @@ export async function buildAll(
   const { together } = shared;
   const { signal, stop } = together.connections;
   const displayOf = displaysFor(targets, progress, invocation);
-  const ends = new Map<string, TargetEnd>();
+  const ends = new Map<string, TargetOutcome>();
   const lastOutput = createLastOutput();
   const imageOf = (name: string) => {
     const end = ends.get(name);
     return end?.status === "built" ? end.result : placeholder;
   };
   const requests = await prepareRequests(targets, { imageOf, together, log: progress.log }, invocation);
-  const places = createSemaphore(
+  const slots = createSemaphore(
     requests.dropped !== undefined && jobs !== undefined
       ? droppedTargetsPerJob * jobs
-      : Math.max(minTargetsAtOnce, targetsPerJob * (jobs ?? availableParallelism())),
+      : Math.max(minConcurrentTargets, targetsPerJob * (jobs ?? availableParallelism())),
   );
   const builds = { requests, together, lastOutput, keepsSteps, keepsGoing };
 
-  function end(ended: EndedTarget): void {
+  function end(ended: FinishedTarget): void {
     ends.set(ended.target.name, ended.end);
     onEnd(ended, lastOutput.of);
   }
 
-  function endUnbuilt(target: ResolvedTarget, how: TargetEnd): void {
+  function endUnbuilt(target: ResolvedTarget, how: TargetOutcome): void {
     const key = how.status === "skipped" ? how.key : undefined;
     end({ target, end: how, key, seconds: 0, endedAt: runtime.clock.now() });
   }
@@ -88,24 +88,24 @@ export async function buildAll(
       const reasons = needs.flatMap((name) => errorIn(ends.get(name)) ?? []);
       return endUnbuilt(target, { status: "blocked", needs, error: reasons[0] });
     }
-    const leave = await places.acquire(signal).catch(() => undefined);
-    if (leave === undefined) return;
+    const release = await slots.acquire(signal).catch(() => undefined);
+    if (release === undefined) return;
     try {
       const ended = await buildTarget(target, displayOf(target.name), builds, invocation);
       const { status } = ended.end;
       if (status === "cancelled" || (status === "failed" && !keepsGoing)) stop(new AbandonedError());
       end(ended);
     } finally {
-      leave();
+      release();
     }
   }
 
-  /** Ends a target whose image is in its registry, or that only such targets need. */
+  /** Ends a target whose image is in its registry. */
   function skip(target: ResolvedTarget): void {
     const existing = requests.skipped.get(target.name);
     if (existing === undefined) return;
     displayOf(target.name).log.info(`already in the registry, as ${existing.digest}: it is not built`);
-    endUnbuilt(target, { status: "skipped", ...existing, tags: tagsOf(target, existing.key) });
+    endUnbuilt(target, { status: "skipped", ...existing, tags: tagsWithKey(target, existing.key) });
   }
 
   // Each target comes after those that it needs.
@@ -119,14 +119,18 @@ export async function buildAll(
   return { ends, failure };
 }
 
-/** Returns the requests of targets; what finds their content keys is loaded only if they are used. */
+/** Returns the requests of targets. The module for content keys is loaded only if they are used. */
 async function prepareRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  found: FoundWith,
+  found: RequestDependencies,
   invocation: BakeInvocation,
 ): Promise<TargetRequests> {
   if (usesKeys(targets, invocation))
-    return (await import("../keys/keyed-requests.ts")).prepareKeyedRequests(targets, found, invocation);
+    return (await import("../keys/content-key-requests.ts")).prepareContentKeyRequests(
+      targets,
+      found,
+      invocation,
+    );
   return {
     requestOf: async (target) => buildOf(target, found.imageOf, invocation),
     skipped: new Map(),
@@ -144,14 +148,14 @@ function displaysFor(
   return createTargetDisplays(progress, mode === "json" || mode === "rawjson");
 }
 
-function errorIn(end: TargetEnd | undefined): unknown {
+function errorIn(end: TargetOutcome | undefined): unknown {
   return end !== undefined && "error" in end ? end.error : undefined;
 }
 
-/** Throws the first failure of a target, once it has said what was done before; else that the bake was interrupted. */
+/** Logs the state of all targets and throws the first failure of one; without any, throws if the bake was interrupted. */
 function throwFirst(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  ends: TargetEnds,
+  ends: TargetOutcomes,
   progress: Progress,
   signal: AbortSignal,
 ): void {
@@ -166,9 +170,9 @@ function throwFirst(
   signal.throwIfAborted();
 }
 
-/** Says what was done before a target failed. */
-function reportState(names: readonly string[], ends: TargetEnds, { log }: Progress): void {
-  const having = (...all: (TargetEnd["status"] | undefined)[]) =>
+/** Logs which targets are built, and which are not. */
+function reportState(names: readonly string[], ends: TargetOutcomes, { log }: Progress): void {
+  const having = (...all: (TargetOutcome["status"] | undefined)[]) =>
     names.filter((name) => all.includes(ends.get(name)?.status));
   const [skipped, left] = [having("skipped"), having(undefined)];
   const parts = [

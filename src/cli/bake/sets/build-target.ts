@@ -6,38 +6,38 @@ import { performBuild } from "../../builds/perform-build.ts";
 import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { startRecording } from "../../builds/recording/recording.ts";
 import type { Surroundings } from "../../command-line/command.ts";
+import type { TargetRequests } from "../keys/content-key-requests.ts";
 import { isDroppable } from "../keys/key-use.ts";
-import type { TargetRequests } from "../keys/keyed-requests.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import type { LastOutput } from "./last-output.ts";
-import { alone } from "./shared-builds.ts";
-import type { EndedTarget } from "./target-end.ts";
+import { isolated } from "./shared-builds.ts";
+import type { FinishedTarget } from "./target-outcome.ts";
 
 interface TargetBuilds {
   requests: TargetRequests;
   together: BuildsTogether;
   lastOutput: LastOutput;
-  /** True if the results are to have the steps: of thousands of targets they fill the memory. */
+  /** True if the results need the steps, which for thousands of targets would fill the memory. */
   keepsSteps: boolean;
-  /** True if a failed stage of one target ends no other target. */
+  /** True if a failure of one target does not stop the others. */
   keepsGoing: boolean;
 }
 
-/** Builds a target. Its failure is returned, too. */
+/** Builds a target. Returns how it has ended, a failure too. */
 export async function buildTarget(
   target: ResolvedTarget,
   display: Progress,
   { requests, together, lastOutput, keepsSteps, keepsGoing }: TargetBuilds,
   { runtime: { clock } }: Surroundings,
-): Promise<EndedTarget> {
+): Promise<FinishedTarget> {
   const since = steadyTime(clock);
   const isDropped = requests.dropped !== undefined && isDroppable(target);
-  let known: Pick<EndedTarget, "key" | "record" | "mask"> = {};
-  const ended = (end: EndedTarget["end"]): EndedTarget => {
+  let known: Pick<FinishedTarget, "key" | "record" | "mask"> = {};
+  const ended = (end: FinishedTarget["end"]): FinishedTarget => {
     const seconds = (steadyTime(clock) - since) / 1000;
     return { target, end, seconds, endedAt: clock.now(), ...known, isDropped };
   };
-  const scope = keepsGoing ? alone(together) : undefined;
+  const scope = keepsGoing ? isolated(together) : undefined;
   try {
     const own = { ...(await requests.requestOf(target)), log: display.log };
     const recording = startRecording(own, { isBaked: true });

@@ -8,13 +8,13 @@ import type { BuildsTogether } from "../../builds/prepare-build.ts";
 import { requireInputsKept } from "../../builds/result-files.ts";
 import { isPushed } from "../../export/build-outputs.ts";
 import { readSigner } from "../../signing/read-signer.ts";
-import { isAddress } from "../names.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { inTarget, withTarget } from "../target-error.ts";
+import { isAddress } from "../target-names.ts";
 import { buildOf, placeholder, reasonAgainstCache } from "../target-request.ts";
 
-/** Says which caches are left out. */
+/** Warns of caches that are not used. */
 export function warnOfCaches(
   { name, fields }: ResolvedTarget,
   { environment }: BakeInvocation["runtime"],
@@ -27,7 +27,7 @@ export function warnOfCaches(
     }
 }
 
-/** Throws for what can be seen to be wrong with a target before anything is run. */
+/** Throws for errors of a target that can be found before anything is run. */
 export async function checkTarget(
   target: ResolvedTarget,
   log: Log,
@@ -40,7 +40,7 @@ export async function checkTarget(
     chooseServices(own, own.options.platform ?? []);
     return readBuildOptions(own);
   });
-  // Contexts at an address are fetched when their turn comes, if they did not come with the bake file.
+  // Contexts at an address are fetched when the target is built, unless they came with the bake file.
   if (target.remote?.context === undefined && isAddress(target.fields.context)) return;
   try {
     using inputs = await readBuildInputs(own, {

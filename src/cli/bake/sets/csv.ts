@@ -1,4 +1,4 @@
-/** A record of a file, and the number of its first line. */
+/** A record of a file with the number of its first line. */
 interface CsvRecord {
   line: number;
   fields: string[];
@@ -7,7 +7,7 @@ interface CsvRecord {
 const field = /"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?/y;
 const mark = /,|\r\n|\n|\r|$/y;
 
-/** Parses comma-separated values with quotes as in RFC 4180. `refuse` is called with the line of a quote that ends nowhere, or too soon. */
+/** Parses comma-separated values with quotes as in RFC 4180. Calls `refuse` with the line of a misplaced or unclosed quote. */
 export function parseCsv(text: string, refuse: (line: number) => never): CsvRecord[] {
   const records: CsvRecord[] = [];
   let record: CsvRecord = { line: 1, fields: [] };

@@ -4,16 +4,16 @@ import { failureOf } from "../../../terminal/failure.ts";
 import { formatCount } from "../../../terminal/quantity.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { withTarget } from "../target-error.ts";
-import { hintOf, type TargetEnds } from "./target-end.ts";
+import { failureHint, type TargetOutcomes } from "./target-outcome.ts";
 
-/** More errors than anybody reads. */
+/** The maximum number of errors, or of names, in a message. */
 const maxShown = 100;
 const maxHints = 5;
 
-/** Returns the error of a bake that was to go on after failures: all of them, in the order of the file; `undefined` if there is none. */
+/** Returns one error for all failures of a `--keep-going` bake, in the order of the file; `undefined` if there is none. */
 export function failureOfAll(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  ends: TargetEnds,
+  ends: TargetOutcomes,
 ): BoughError | undefined {
   const ended = [...targets.values()].map((target) => ({ target, end: ends.get(target.name) }));
   const own = ended.flatMap(({ target, end }) =>
@@ -27,7 +27,9 @@ export function failureOfAll(
   const left = own.length - shown.length;
   const parts = [
     `${own.length} of ${formatCount(targets.size, "target")} failed`,
-    ...(blocked.length === 0 ? [] : [`${blocked.length} not built, since they need one that is not built`]),
+    ...(blocked.length === 0
+      ? []
+      : [`${blocked.length} not built, since a target that they need is not built`]),
   ];
   const message = lines([
     parts.join(", "),
@@ -38,11 +40,11 @@ export function failureOfAll(
   return new BoughError(message ?? "", { hint: hintFor(shown, left + blocked.length > maxShown) });
 }
 
-/** What several failures have as advice is said once. */
+/** Returns the hints of the failures, each distinct one once. */
 function hintFor(failures: readonly BoughError[], isCut: boolean): Message | undefined {
   const hints = new Map(
     failures.flatMap((failure) => {
-      const hint = hintOf(failure);
+      const hint = failureHint(failure);
       return hint === undefined ? [] : [[`${hint}`, hint]];
     }),
   );
@@ -52,7 +54,7 @@ function hintFor(failures: readonly BoughError[], isCut: boolean): Message | und
   ]);
 }
 
-/** Returns names in one line, which stays readable for thousands. */
+/** Joins names in one line, and leaves out all after the first `maxShown`. */
 export function listed(names: readonly string[]): string {
   const shown = names.slice(0, maxShown);
   const left = names.length - shown.length;

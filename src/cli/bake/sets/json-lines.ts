@@ -1,24 +1,24 @@
-/** Targets as JSON lines: an object a line, with the fields of a target, its `name`, and what it `inherits`. */
+/** Reads targets as JSON lines: each line is an object with the fields of a target, its `name`, and what it `inherits`. */
 import { usageError } from "../../../errors.ts";
 import { nearest } from "../../../suggest.ts";
-import { byDefault, isTargetName } from "../names.ts";
-import { type BakeText, below, type Place, placeError } from "../place.ts";
+import { type BakeText, below, type FileLocation, locationError } from "../file-location.ts";
 import {
-  type Definition,
-  type Fields,
+  type BakeDefinition,
   fieldNames,
   isFieldName,
   isMap,
-  normalize,
+  normalizeFields,
   readField,
   readList,
   type Target,
+  type TargetFields,
 } from "../target.ts";
+import { defaultName, isTargetName } from "../target-names.ts";
 
-/** Fields of a line besides those of a target. */
+/** The fields of a line that are not fields of a target. */
 const ownFields = ["name", "inherits"];
 
-/** True for a text of such lines: each is JSON by itself, and not a bake file or a compose file. */
+/** True if the first line is such an object, rather than a bake file or a compose file in JSON. */
 export function isJsonLines(text: string): boolean {
   const [first = ""] = /\S.*/.exec(text) ?? [];
   try {
@@ -30,8 +30,8 @@ export function isJsonLines(text: string): boolean {
   }
 }
 
-/** Reads the targets of all files. They are the group `default`, in the place of another one. */
-export function readJsonLines(files: readonly BakeText[], warn: (message: string) => void): Definition {
+/** Reads the targets of all files, all of which are in the group `default`. */
+export function readJsonLines(files: readonly BakeText[], warn: (message: string) => void): BakeDefinition {
   const targets = new Map<string, Target>();
   const warned = new Set<string>();
   for (const { file, text } of files) {
@@ -39,13 +39,14 @@ export function readJsonLines(files: readonly BakeText[], warn: (message: string
     for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
       number += 1;
       if (line.trim() === "") continue;
-      const place: Place = { file: `${file}:${number}`, path: [] };
-      const target = readTarget(line, place, (field, hint) => {
-        if (!warned.has(field)) warn(`${place.file}: unknown field ${field}: it is ignored${hint}`);
+      const location: FileLocation = { file: `${file}:${number}`, path: [] };
+      const target = readTarget(line, location, (field, hint) => {
+        if (!warned.has(field)) warn(`${location.file}: unknown field ${field}: it is ignored${hint}`);
         warned.add(field);
       });
       const other = targets.get(target.name);
-      if (other !== undefined) throw placeError(place, `${other.origin} has a target ${target.name}, too`);
+      if (other !== undefined)
+        throw locationError(location, `${other.origin} has a target ${target.name}, too`);
       targets.set(target.name, target);
     }
   }
@@ -56,22 +57,26 @@ export function readJsonLines(files: readonly BakeText[], warn: (message: string
     );
   return {
     targets: [...targets.values()],
-    groups: [{ name: byDefault, targets: [...targets.keys()] }],
+    groups: [{ name: defaultName, targets: [...targets.keys()] }],
     variables: [],
   };
 }
 
-function readTarget(line: string, place: Place, onUnknown: (field: string, hint: string) => void): Target {
-  const value = parse(line, place);
-  if (!isMap(value)) throw placeError(place, "a line must be an object");
+function readTarget(
+  line: string,
+  location: FileLocation,
+  onUnknown: (field: string, hint: string) => void,
+): Target {
+  const value = parse(line, location);
+  if (!isMap(value)) throw locationError(location, "a line must be an object");
   const { name, inherits, ...given } = value;
   if (typeof name !== "string" || !isTargetName(name))
-    throw placeError(
-      place,
+    throw locationError(
+      location,
       `name must be a text of letters, digits, _ and -, not ${JSON.stringify(name) ?? "missing"}`,
     );
-  const named = { ...place, path: [`target ${name}`] };
-  let fields: Fields = {};
+  const named = { ...location, path: [`target ${name}`] };
+  let fields: TargetFields = {};
   for (const [field, each] of Object.entries(given)) {
     if (isFieldName(field)) fields = { ...fields, ...readField(field, each, below(named, field)) };
     else {
@@ -80,7 +85,7 @@ function readTarget(line: string, place: Place, onUnknown: (field: string, hint:
     }
   }
   return {
-    ...{ name, origin: place.file, fields: normalize(fields) },
+    ...{ name, origin: location.file, fields: normalizeFields(fields) },
     inherits:
       typeof inherits === "string"
         ? [inherits]
@@ -90,10 +95,10 @@ function readTarget(line: string, place: Place, onUnknown: (field: string, hint:
   };
 }
 
-function parse(line: string, place: Place): unknown {
+function parse(line: string, location: FileLocation): unknown {
   try {
     return JSON.parse(line);
   } catch (error) {
-    throw placeError(place, "the line is not JSON", "Each line is an object by itself.", error);
+    throw locationError(location, "the line is not JSON", "Each line is an object by itself.", error);
   }
 }

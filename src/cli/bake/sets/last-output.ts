@@ -2,16 +2,16 @@ import type { BuildEvent } from "../../../builder/events.ts";
 import { createOutputText, type OutputText } from "../../../history/output-text.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 
-/** Characters that are kept of a failed command: what says why is at the end. */
+/** The maximum number of characters that are kept of a failed command's output: its end, where the reason usually is. */
 const maxKept = 4096;
-/** Commands of which they are kept. */
+/** The maximum number of commands whose output is kept. */
 const maxCommands = 1000;
 
-/** The last output of commands that have failed. Builds that share a failed command see its output once only. */
+/** The last output of failed commands. Only one of several builds that share a failed command receives its output. */
 export interface LastOutput {
   /** Returns the output of an operation. */
   of(operation: string): string | undefined;
-  /** Returns the same display, which notes output. */
+  /** Returns a display that also records output. */
   watch(progress: Progress, mask: (text: string) => string): Progress;
 }
 

@@ -6,10 +6,10 @@ import { printResult } from "../../command-line/result.ts";
 import { isDroppable } from "../keys/key-use.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
-import type { TargetEnd, TargetEnds } from "./target-end.ts";
+import type { TargetOutcome, TargetOutcomes } from "./target-outcome.ts";
 
-/** A map by target, as docker buildx bake writes it. */
-export function metadataText(ends: TargetEnds, called: readonly ResolvedTarget[]): string {
+/** Returns the text of `--metadata-file`: a map by target, as docker buildx bake writes it. */
+export function metadataText(ends: TargetOutcomes, called: readonly ResolvedTarget[]): string {
   const all = new Map<string, object>(called.map(({ name }) => [name, {}]));
   for (const [name, end] of ends) {
     if (end.status === "built") all.set(name, metadataOf(end.result, end.result.buildx));
@@ -20,14 +20,14 @@ export function metadataText(ends: TargetEnds, called: readonly ResolvedTarget[]
   return `${jsonText(Object.fromEntries([...all].sort(byName)), { indent: 2 })}\n`;
 }
 
-/** Prints the images of the targets that are built, or in their registries. */
+/** Prints the images of the targets that are built or already in their registries. */
 export function printTargets(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  ends: TargetEnds,
+  ends: TargetOutcomes,
   invocation: BakeInvocation,
 ): void {
   const found = [...ends].filter(([, { status }]) => status === "built" || status === "skipped");
-  // An image goes to standard output, where nothing else may be printed then.
+  // Standard output has an image, and must have nothing else then.
   if (found.length === 0 || found.some(([, end]) => end.status === "built" && !end.result.printsImage))
     return;
   const drops = invocation.options["drop-pushed"] === true;
@@ -73,13 +73,13 @@ type Shown = Pick<Performed, "tags" | "exported" | "platforms"> & {
   digest: string | null;
 };
 
-function shownOf(target: ResolvedTarget, end: TargetEnd, drops: boolean): Shown[] {
+function shownOf(target: ResolvedTarget, end: TargetOutcome, drops: boolean): Shown[] {
   if (end.status === "skipped")
     return [{ image: null, session: null, tags: end.tags, digest: end.digest, exported: [] }];
   if (end.status !== "built" || target.isLinked) return [];
   const { platforms, ...result } = end.result;
   const shown = { ...result, digest: result.exported[0]?.descriptor.digest ?? null };
-  // With `--drop-pushed` only the registry has it.
+  // With `--drop-pushed` only the registry has the image.
   return [
     drops && isDroppable(target) ? { ...shown, image: null } : { ...shown, ...(platforms && { platforms }) },
   ];

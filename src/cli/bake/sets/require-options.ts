@@ -1,16 +1,16 @@
-/** Options of a bake that need something of its targets. */
+/** Checks options of a bake that no target may have a use for. */
 import { usageError } from "../../../errors.ts";
-import { isPush } from "../entries.ts";
 import type { BakeOptions } from "../options/bake-options.ts";
-import { platformsOf, type ResolvedTarget } from "../resolve.ts";
+import { type ResolvedTarget, targetPlatforms } from "../resolve.ts";
+import { isPush } from "../target-entries.ts";
 import { withTarget } from "../target-error.ts";
 
-/** Throws for a `--platform-service` that no target uses, and for a target that is made of an image of another service. */
+/** Throws for a `--platform-service` that no target uses, and for a target that needs the image of another service. */
 export function requireServices(
   targets: ReadonlyMap<string, ResolvedTarget>,
   { "platform-service": services = new Map() }: BakeOptions,
 ): void {
-  const used = new Set(targets.values().flatMap(({ fields }) => platformsOf(fields)));
+  const used = new Set(targets.values().flatMap(({ fields }) => targetPlatforms(fields)));
   for (const [name, { option }] of services)
     if (!used.has(name))
       throw usageError(
@@ -18,7 +18,7 @@ export function requireServices(
         `--set '*.platform=linux/amd64,${name}' gives each target two platforms.`,
       );
   const profilesOf = ({ fields }: ResolvedTarget): (string | undefined)[] => {
-    const profiles = platformsOf(fields).map((name) => services.get(name)?.profile);
+    const profiles = targetPlatforms(fields).map((name) => services.get(name)?.profile);
     return profiles.length === 0 ? [undefined] : profiles;
   };
   for (const target of targets.values())

@@ -12,7 +12,7 @@ import { inTarget, withTarget } from "../target-error.ts";
 import { buildOf, placeholder } from "../target-request.ts";
 import type { ResultsPlace } from "./results-file.ts";
 
-/** Throws for a file that would replace one that was read, an input of a target, or an archive that one writes. */
+/** Throws for a result file that would replace a bake file, an input of a target, or an archive that a target writes. */
 export function refuseFilesOf(
   place: ResultPlace,
   targets: ResolvedBake["targets"],
@@ -32,7 +32,7 @@ export function refuseFilesOf(
   }
 }
 
-/** Throws if two targets would give one tag to different images, or write one file. Directories of files are written together. */
+/** Throws if two targets would set the same tag on different images, or write the same file. Several may write to one directory. */
 export function refuseSameResults(targets: readonly ResolvedTarget[], workingDirectory: string): void {
   const owners = new Map<string, ResolvedTarget>();
   for (const target of targets) {
@@ -41,7 +41,7 @@ export function refuseSameResults(targets: readonly ResolvedTarget[], workingDir
       type === "local" || typeof dest !== "string" || dest === "-" ? [] : [resolve(workingDirectory, dest)],
     );
     const results = [
-      // Equal keys are equal images.
+      // Targets with the same key have the same image.
       ...(target.isLinked
         ? []
         : tags
@@ -52,7 +52,7 @@ export function refuseSameResults(targets: readonly ResolvedTarget[], workingDir
     for (const { key, shown } of results) {
       const other = owners.get(key);
       owners.set(key, target);
-      // Services of a compose file often share an image, and what it is built of.
+      // Services of a compose file often share an image and its build.
       const isSame = !places.includes(key) && Bun.deepEquals(other?.fields, target.fields);
       if (other === undefined || other === target || isSame) continue;
       throw withTarget(
@@ -63,7 +63,7 @@ export function refuseSameResults(targets: readonly ResolvedTarget[], workingDir
   }
 }
 
-/** Throws if the results would be in a file with something else. */
+/** Throws if `--results` names the file of another option. */
 export function refuseSameFile(results: ResultsPlace | undefined, others: readonly ResultPlace[]): void {
   if (results === undefined || results === "stdout") return;
   for (const { path, option } of others)
@@ -71,7 +71,7 @@ export function refuseSameFile(results: ResultsPlace | undefined, others: readon
       throw unusablePlace(results, `this is also the file of ${option}`);
 }
 
-/** Throws if an image would go to standard output with another one, or with the lines of `--results`. */
+/** Throws if standard output would get two images, or an image and the lines of `--results`. */
 export function refuseSameStream(
   results: ResultsPlace | undefined,
   targets: readonly ResolvedTarget[],
@@ -94,7 +94,7 @@ export function refuseSameStream(
     );
 }
 
-/** Returns what is read of a target's request; `undefined` for one that fails when its turn comes. */
+/** Returns what `read` gets of a target's request; with `--keep-going`, `undefined` for an invalid target, which fails when it is built. */
 function readOf<Result>(
   target: ResolvedTarget,
   invocation: BakeInvocation,

@@ -1,4 +1,4 @@
-/** `--results`: a line of JSON for each target, written when the target ends. */
+/** `--results`: writes a line of JSON for each target when it ends. */
 import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
 import { reasonOf } from "../../../system-error.ts";
@@ -13,7 +13,7 @@ interface ResultsFile extends Disposable {
   requireWritten(): void;
 }
 
-/** The place that `--results` names; `stdout` for `-`. */
+/** The file that `--results` names; `stdout` for `-`. */
 export type ResultsPlace = ResultPlace | "stdout";
 
 export function readResultsPlace({
@@ -34,7 +34,7 @@ export function openResults(place: ResultsPlace, { runtime }: Pick<BakeInvocatio
   };
 }
 
-/** Each line is one write at the end of the file, so that a process that is killed leaves whole lines only. */
+/** Opens a file to which each line is appended by one write, so that a killed process leaves only whole lines. */
 function openFile(place: ResultPlace): ResultsFile {
   let descriptor: number;
   try {

@@ -10,7 +10,7 @@ import { defaultJobs } from "../../service/choice.ts";
 import { openConnections, profileOf } from "../../service/connections.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 
-/** What the builds of a bake share: connections, caches, and a signal that ends all of them. */
+/** The state that the builds of a bake share: connections, caches, and a signal that ends all of them. */
 interface SharedBuilds extends AsyncDisposable {
   together: BuildsTogether;
 }
@@ -38,8 +38,8 @@ export function openSharedBuilds(
   return { together, [Symbol.asyncDispose]: () => holder.disposeAsync() };
 }
 
-/** Returns the same for a build whose failed stage ends no other build. */
-export function alone(together: BuildsTogether): { together: BuildsTogether; release(): void } {
+/** Returns the shared state with a signal of its own, so that a failure of one build does not end the others. */
+export function isolated(together: BuildsTogether): { together: BuildsTogether; release(): void } {
   const { connections } = together;
   const { signal, abort, release } = childOf(connections.signal);
   const own: BuildsTogether["connections"] = {

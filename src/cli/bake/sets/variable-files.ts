@@ -1,4 +1,4 @@
-/** `--var-file NAME=FILE`: variables of bake files from JSON, JSON lines or CSV, as for a matrix. */
+/** `--var-file NAME=FILE`: reads variables of bake files, such as those of a matrix, from JSON, JSON lines or CSV. */
 import { resolve } from "node:path";
 import { BoughError, usageError } from "../../../errors.ts";
 import { HclError } from "../../../hcl/hcl-error.ts";
@@ -8,7 +8,7 @@ import { reasonOf } from "../../../system-error.ts";
 import type { Runtime } from "../../process/runtime.ts";
 import { parseCsv } from "./csv.ts";
 
-/** The maximum that is read of a file. */
+/** The maximum size of a file. */
 const maxBytes = 64 * 1024 * 1024;
 
 export interface VariableFiles {
@@ -44,14 +44,14 @@ export async function readVariableFiles(
   return { values, files };
 }
 
-/** Returns a list of objects for rows of a table and for JSON lines, by the name of the file. */
+/** Parses a file by its extension: CSV and JSON lines become lists of objects. */
 function valueOf(file: string, text: string): JsonNode {
   if (/\.csv$/i.test(file)) return recordsOf(text);
   if (/\.(jsonl|ndjson)$/i.test(file)) return linesOf(text);
   try {
     return parseJsonText(text);
   } catch (error) {
-    // A pipe has no name that says it.
+    // The name of a pipe does not tell the format.
     if (!/\.json$/i.test(file) && /^\s*[{[].*[}\]]\s*\n\s*[{[]/.test(text)) return linesOf(text);
     if (!(error instanceof HclError) || /\.json$/i.test(file)) throw error;
     throw new HclError(`${error.message} (without a name in .csv or .jsonl it is read as JSON)`);
@@ -73,7 +73,7 @@ function linesOf(text: string): JsonNode {
     });
 }
 
-/** The first record names the columns. */
+/** Returns an object for each record after the first one, which names the columns. */
 function recordsOf(text: string): JsonNode {
   const [header, ...records] = parseCsv(text, (line) => {
     throw new HclError(`line ${line}: a quote is not where a field begins or ends`);

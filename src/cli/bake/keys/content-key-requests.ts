@@ -14,26 +14,26 @@ import { type ExistingTarget, findExisting, skippedAmong } from "./existing-targ
 import { isDroppable } from "./key-use.ts";
 import { createTargetKeys, type TargetKeys } from "./target-keys.ts";
 
-export interface FoundWith {
+export interface RequestDependencies {
   imageOf: ImageOf;
   together: Pick<BuildsTogether, "connections" | "tables">;
   log: Log;
 }
 
-/** What is asked of the targets of a bake, with their content keys. */
+/** The requests of the targets of a bake. */
 export interface TargetRequests {
-  /** Returns the request of a target whose turn has come. */
+  /** Returns the request of a target whose needed targets have ended. */
   requestOf(target: ResolvedTarget): Promise<BuildInvocation>;
-  /** With `--drop-pushed`. */
+  /** `undefined` without `--drop-pushed`. */
   dropped: DroppedImages | undefined;
-  /** With `--skip-existing`: the targets that are not built. One that was not asked for has no image of its own. */
+  /** The targets that `--skip-existing` leaves out; `undefined` for one that was not asked for. */
   skipped: ReadonlyMap<string, ExistingTarget | undefined>;
 }
 
-/** All targets are built from what their keys are made of: one with its key in a tag may be made of another one. */
-export async function prepareKeyedRequests(
+/** Prepares requests with content keys, for all targets: one with its key in a tag may be made of any other. */
+export async function prepareContentKeyRequests(
   targets: ReadonlyMap<string, ResolvedTarget>,
-  { imageOf, together: { connections, tables }, log }: FoundWith,
+  { imageOf, together: { connections, tables }, log }: RequestDependencies,
   invocation: BakeInvocation,
 ): Promise<TargetRequests> {
   const { "skip-existing": skips = false, "drop-pushed": drops = false } = invocation.options;
@@ -42,7 +42,7 @@ export async function prepareKeyedRequests(
   const existing = skips
     ? await findExisting(targets, keys, { log, signal }, invocation)
     : new Map<string, ExistingTarget>();
-  // Others are saved by the builds.
+  // Hashes of files that are read later are saved by the builds.
   keys.save();
   const skipped = skips ? skippedAmong(targets, existing) : new Set<string>();
   const built = [...targets.values()].filter(({ name }) => !skipped.has(name));
@@ -53,7 +53,7 @@ export async function prepareKeyedRequests(
     async requestOf(target) {
       const found = await keys.findAgain(target);
       const { key } = found;
-      // What starts from it needs it here; the registry has it.
+      // Other targets need the image here, but the registry has it: it is not pushed again.
       const isThere = existing.get(target.name)?.key === key;
       const fields = isThere ? { ...target.fields, output: [{ type: "cacheonly" }] } : target.fields;
       const own = buildOf({ ...target, key, fields }, imageOf, invocation);
@@ -66,7 +66,7 @@ export async function prepareKeyedRequests(
 async function openDropped(
   targets: readonly ResolvedTarget[],
   keys: TargetKeys,
-  { connections, log }: Pick<FoundWith, "log"> & Pick<BuildsTogether, "connections">,
+  { connections, log }: Pick<RequestDependencies, "log"> & Pick<BuildsTogether, "connections">,
   invocation: BakeInvocation,
 ): Promise<DroppedImages> {
   const { createDroppedImages } = await import("./dropped-images.ts");

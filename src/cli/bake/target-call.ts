@@ -1,30 +1,29 @@
-/** What is asked of targets instead of building them: `--call` and `--check`, or the field `call`. */
-
+/** Methods that replace the build of a target: `--call` and `--check`, or the field `call`. */
 import { usageError } from "../../errors.ts";
 import { parseGoBoolean } from "../../go/boolean.ts";
+import type { Call } from "../builds/options/input-definitions.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
-
 import type { ResolvedTarget } from "./resolve.ts";
 
 const methods = ["check", "outline", "targets"] as const;
 export type Method = (typeof methods)[number];
 
-/** What the command line asks of all targets. */
-interface Call {
-  /** `undefined` if they are built, or do what the files say. */
-  method: string | undefined;
-  isJson: boolean;
-  /** True if findings are no failure. */
-  ignoresStatus: boolean;
-}
+/** The method that the command line sets for all targets; `undefined` leaves it to the files. */
+type BakeCall = Omit<Call, "method"> & { method: string | undefined };
 
-/** Returns what is asked for. `--check` is `--call=check`. */
-export function bakeCallOf({ call, check }: { call?: Call | undefined; check?: boolean | undefined }): Call {
+/** Returns the call of the command line, where `--check` is `--call=check`. */
+export function bakeCallOf({
+  call,
+  check,
+}: {
+  call?: BakeCall | undefined;
+  check?: boolean | undefined;
+}): BakeCall {
   return check === true ? parseBakeCall("check") : (call ?? parseBakeCall(""));
 }
 
 /** Parses `METHOD[,format=json][,ignorestatus=true]`. */
-export function parseBakeCall(given: string): Call {
+export function parseBakeCall(given: string): BakeCall {
   const words = splitCsv(given).map(splitPair);
   const named = words.filter(([, value]) => value === undefined).map(([name]) => name);
   const fields = new Map(words.filter(([, value]) => value !== undefined));
@@ -46,7 +45,7 @@ function isCall(text: string): boolean {
   return text === "build" || text === "lint" || methods.some((method) => method === text);
 }
 
-/** Returns what a target does instead of being built, if it does. Throws for what bough can't do. */
+/** Returns the method of a target; `undefined` if it is built. Throws a usage BoughError for an unsupported method. */
 export function methodOf({ fields, name, origin }: ResolvedTarget): Method | undefined {
   const call = (fields.call ?? "").split(",", 1)[0] || "build";
   if (call === "build") return undefined;

@@ -1,4 +1,4 @@
-/** How a target has ended, and the line of `--results` about it. */
+/** The outcome of a target, and the line of `--results` about it. */
 import { FailedStepError } from "../../../builder/operations/failed-step.ts";
 import { DockerfileError } from "../../../dockerfile/problems/problem.ts";
 import { causeOf } from "../../../errors.ts";
@@ -6,32 +6,32 @@ import { type BuildRecord, countCached } from "../../../history/build-record.ts"
 import type { Message } from "../../../messages/wording.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Performed } from "../../builds/perform-build.ts";
-import { tagsOf } from "../keys/key-use.ts";
+import { tagsWithKey } from "../keys/key-use.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import type { LastOutput } from "./last-output.ts";
 
-/** `blocked`: a target that it is made of was not built. `cancelled`: something else ended it. */
-export type TargetEnd =
+/** How a target has ended. `blocked`: a target that it needs was not built. `cancelled`: another failure or an interrupt ended it. */
+export type TargetOutcome =
   | { status: "built"; result: Performed }
   /** Its image was in its registry. */
   | { status: "skipped"; key: string; digest: string; tags: readonly string[] }
   | { status: "failed" | "cancelled"; error: unknown }
-  /** `error`: why the other one was not built. */
+  /** `error`: why a target of `needs` was not built. */
   | { status: "blocked"; needs: readonly string[]; error: unknown };
 
-/** How targets have ended, by name, in the order in which they did. */
-export type TargetEnds = ReadonlyMap<string, TargetEnd>;
+/** Outcomes by target, in the order in which they ended. */
+export type TargetOutcomes = ReadonlyMap<string, TargetOutcome>;
 
-/** What is known of a target that has ended. */
-export interface EndedTarget {
+/** A target that has ended. */
+export interface FinishedTarget {
   target: ResolvedTarget;
-  end: TargetEnd;
+  end: TargetOutcome;
   seconds: number;
-  /** What all goes into it, as a hash; `undefined` if it was not asked for. */
+  /** The content key; `undefined` if no option or tag needs it. */
   key?: string | undefined;
-  /** The record of the build; `undefined` if it has not begun. */
+  /** The record of the build; `undefined` if the build has not started. */
   record?: BuildRecord | undefined;
-  /** True if only registries keep its image: `--drop-pushed`. */
+  /** True with `--drop-pushed` for an image that only registries keep. */
   isDropped?: boolean;
   /** Milliseconds since the epoch. */
   endedAt: number;
@@ -39,9 +39,9 @@ export interface EndedTarget {
   mask?: (text: string) => string;
 }
 
-/** Returns a line of `--results` as data. The keys are always the same. */
+/** Returns a line of `--results`. */
 export function resultOf(
-  { target, end, seconds, key, record, endedAt, mask = (text) => text, isDropped = false }: EndedTarget,
+  { target, end, seconds, key, record, endedAt, mask = (text) => text, isDropped = false }: FinishedTarget,
   outputOf: LastOutput["of"],
 ): Record<string, unknown> {
   const result = end.status === "built" ? end.result : undefined;
@@ -53,7 +53,7 @@ export function resultOf(
     status: end.status,
     image: (isDropped ? undefined : result?.image) ?? null,
     ...(result?.platforms && !isDropped && { platforms: result.platforms }),
-    tags: result?.tags ?? tagsOf(target, key),
+    tags: result?.tags ?? tagsWithKey(target, key),
     digest: exported[0]?.descriptor.digest ?? ofSkipped ?? null,
     key: key ?? null,
     seconds: Math.round(seconds * 1000) / 1000,
@@ -76,7 +76,7 @@ function describeError(
   const place = causeOf(error, DockerfileError);
   const [problem] = place?.problems ?? [];
   const step = causeOf(error, FailedStepError);
-  const hint = hintOf(error);
+  const hint = failureHint(error);
   return {
     code: kind,
     message: mask(message),
@@ -87,8 +87,8 @@ function describeError(
   };
 }
 
-/** Returns the advice of one of several failures: without that of a failed step's session, which has the latest of them. */
-export function hintOf(error: unknown): Message | undefined {
+/** Returns the hint of one of several failures: of a failed step its own, as hints about the session hold for the last failure only. */
+export function failureHint(error: unknown): Message | undefined {
   const { hint } = causeOf(error, FailedStepError) ?? failureOf(error);
   return hint;
 }

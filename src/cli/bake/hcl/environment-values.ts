@@ -17,11 +17,11 @@ import {
 } from "../../../hcl/values/value.ts";
 import { splitCsv } from "../../command-line/option-values.ts";
 
-/** Returns the value of a variable from the environment: of its type or, if it has none, of that of its default. */
+/** Converts the text that the environment has for a variable to the variable's type or, without one, to the type of its default. */
 export function valueOfText(
   name: string,
   { text, isJson }: { text: string; isJson: boolean },
-  { type, otherwise }: { type: Type | undefined; otherwise: HclValue | undefined },
+  { type, fallback }: { type: Type | undefined; fallback: HclValue | undefined },
 ): HclValue {
   if (type !== undefined && isJson) {
     try {
@@ -33,7 +33,7 @@ export function valueOfText(
   }
   const wanted =
     type ??
-    (otherwise === undefined || otherwise.kind === "null" ? { kind: "string" as const } : typeOf(otherwise));
+    (fallback === undefined || fallback.kind === "null" ? { kind: "string" as const } : typeOf(fallback));
   if (isPrimitive(wanted)) return primitiveOf(name, text, wanted);
   if (type !== undefined && wanted.kind !== "object" && wanted.kind !== "dynamic")
     return collectionOf(name, text, wanted);

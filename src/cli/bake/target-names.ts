@@ -1,5 +1,5 @@
+/** Names and patterns of targets, paths and addresses, as all kinds of bake files have them. */
 import { parseGoBoolean } from "../../go/boolean.ts";
-/** What texts mean in all files: names and patterns, addresses, true and false. */
 
 /** True if a name matches a pattern with `*`, `?` and `[...]`, as Go's path.Match has them. */
 export function matchesName(pattern: string, name: string): boolean {
@@ -25,9 +25,17 @@ export function isPattern(text: string): boolean {
   return /[*?[\]]/.test(text);
 }
 
-/** Returns the target's name of a service: a compose file may have dots in it, a bake file has none. */
+/** Returns the name of a service's target. Names of services may contain dots, names of targets may not. */
 export function targetName(service: string): string {
   return service.replaceAll(".", "_");
+}
+
+/** The beginning of paths that are those of this machine, wherever the bake file is. */
+export const localPrefix = "cwd://";
+
+/** Returns the path behind `cwd://`; `undefined` for a text without this prefix. */
+export function localPath(text: string): string | undefined {
+  return text.startsWith(localPrefix) ? text.slice(localPrefix.length) : undefined;
 }
 
 /** True for a context that is fetched. */
@@ -47,5 +55,5 @@ export function isTargetName(name: string): boolean {
   return /^[a-zA-Z0-9_-]+$/.test(name);
 }
 
-/** The name of the target or group that is built if none is named. */
-export const byDefault = "default";
+/** The target or group that is built if none is named. */
+export const defaultName = "default";

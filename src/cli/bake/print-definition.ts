@@ -1,14 +1,18 @@
-/** `--list`: what the files define, printed as buildx does. */
+/** `--list`: prints the targets or variables of the files as buildx does. */
 import { usageError } from "../../errors.ts";
 import { goJson } from "../../go/json.ts";
 import { visibleLines } from "../../visible.ts";
 import type { Surroundings } from "../command-line/command.ts";
 import { splitCsv, splitPair } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import type { Definition } from "./target.ts";
+import type { BakeDefinition } from "./target.ts";
 
 /** Prints targets or variables: `--list targets`, or `--list type=targets,format=json`. */
-export function printList({ type, format }: List, definition: Definition, surroundings: Surroundings): void {
+export function printList(
+  { type, format }: List,
+  definition: BakeDefinition,
+  surroundings: Surroundings,
+): void {
   const shown = type === "targets" ? targetList(definition) : variableList(definition);
   const { stdout } = surroundings.runtime;
   // As Go has it, no list is not an empty one.
@@ -18,7 +22,7 @@ export function printList({ type, format }: List, definition: Definition, surrou
     printResult(surroundings, {
       id: shown.id,
       json: shown.json,
-      table: () => (stdout.isTerminal ? visibleLines(tabbed(shown.rows)) : tabbed(shown.rows)),
+      table: () => (stdout.isTerminal ? visibleLines(tabColumns(shown.rows)) : tabColumns(shown.rows)),
     });
 }
 
@@ -54,7 +58,7 @@ export function parseList(given: string): List {
   );
 }
 
-function targetList({ targets, groups }: Definition): Shown {
+function targetList({ targets, groups }: BakeDefinition): Shown {
   const all = [
     ...targets.map(({ name, fields: { description = "" } }) => ({ name, description, isGroup: false })),
     ...groups.map(({ name, targets: members, description }) => {
@@ -63,7 +67,7 @@ function targetList({ targets, groups }: Definition): Shown {
       return { name, description: shown, isGroup: true };
     }),
   ]
-    // A leading underscore marks what only others inherit.
+    // A leading underscore marks targets that exist only to be inherited.
     .filter(({ name }) => !name.startsWith("_"))
     .sort((one, other) => (one.name < other.name ? -1 : Number(one.name > other.name)));
   return {
@@ -77,7 +81,7 @@ function targetList({ targets, groups }: Definition): Shown {
   };
 }
 
-function variableList({ variables }: Definition): Shown {
+function variableList({ variables }: BakeDefinition): Shown {
   return {
     id: variables.map(({ name }) => name),
     json: variables.map(({ name, description, type, value }) => ({
@@ -99,7 +103,7 @@ function variableList({ variables }: Definition): Shown {
 }
 
 /** Returns lines in columns that tabs separate, as Go's tabwriter writes them for buildx: each column as wide as tabs make it. */
-function tabbed(rows: readonly (readonly string[])[]): string {
+function tabColumns(rows: readonly (readonly string[])[]): string {
   // A line break in a cell begins a line of its own.
   const lines = rows.flatMap((row) =>
     row
