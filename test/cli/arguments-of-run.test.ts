@@ -3,9 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { parseTime } from "../../src/cli/command-line/option-values.ts";
 import { splitPartialLine } from "../../src/cli/completion/candidates.ts";
 import { checkBranchName } from "../../src/cli/references/session-argument.ts";
+import { readEnvironment } from "../../src/cli/run/execution-options.ts";
 import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
 import { refuseInteractiveShell } from "../../src/cli/run/image-command.ts";
-import { readEnvironment } from "../../src/cli/run/surroundings-options.ts";
 
 describe("--file", () => {
   const plain = { path: undefined, uid: 0, gid: 0, mode: undefined };

@@ -154,7 +154,7 @@ describe("what docker buildx bake prints of a repository", () => {
   });
 
   test.each<[string, string, string[]]>([
-    ["a file that is not there", "-f absent.hcl: there is no such file in http", ["-f", "absent.hcl"]],
+    ["a file that is not there", "-f absent.hcl: no such file in http", ["-f", "absent.hcl"]],
     ["a target that is not there", "there is no target nope", ["nope"]],
     ["a Dockerfile of the repository for a context here", 'write dockerfile = "cwd://Dockerfile"', ["mixed"]],
   ])("%s is an error", async (_, message, words) => {

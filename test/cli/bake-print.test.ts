@@ -334,7 +334,7 @@ describe("an invalid command line is refused", () => {
     ["--set api.context+=x", "context is not a list: += cannot be used"],
     ["--list nope", '--list takes targets or variables, not "nope"'],
     ["--list targets --print", "--print and --list cannot be used together"],
-    ["-f nope.json", "-f nope.json: there is no such file"],
+    ["-f nope.json", "-f nope.json: no such file"],
   ])("bough bake %s", async (line, message) => {
     const print = line.startsWith("--list") ? [] : ["--print"];
     const { exitCode, stderr } = await bake(join(cases, "monorepo"), [...print, ...line.split(" ")]);

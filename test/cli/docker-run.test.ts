@@ -98,7 +98,7 @@ describe("the request", () => {
     const { stderr } = await bough("run -h web -l a=b --init app", docker);
     expect(lastRequest()).toMatchObject({ hostname: "web", command: "app" });
     expect(stderr).toBe(
-      "[WARN] -l is ignored: a command is no container that other commands could find\n[WARN] --init is ignored: what a command leaves behind ends with it\n",
+      "[WARN] -l is ignored: a command is not a container that other commands could find\n[WARN] --init is ignored: what a command leaves behind ends with it\n",
     );
     expect((await bough("run -h", docker)).stdout).toStartWith("Run an image as docker run does");
   });

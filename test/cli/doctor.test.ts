@@ -7,18 +7,18 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
 import {
-  type ContainerFacts,
+  type ContainerProbe,
   diagnoseContainer,
   diagnoseEngine,
   diagnosePlatforms,
-  type EngineFacts,
+  type EngineProbe,
 } from "../../src/cli/doctor/engine.ts";
 import {
   diagnoseLimits,
   diagnoseNetwork,
   diagnoseRuntime,
-  type LimitFacts,
-  type RuntimeFacts,
+  type LimitsProbe,
+  type RuntimeProbe,
 } from "../../src/cli/doctor/runtime.ts";
 import type { Clock } from "../../src/clock.ts";
 import { BoughError } from "../../src/errors.ts";
@@ -159,7 +159,7 @@ function normalize(text: string, home: string): string {
 }
 
 describe("a missing part of the engine is a failure if the engine is needed, otherwise a warning", () => {
-  const fine: EngineFacts = {
+  const fine: EngineProbe = {
     container: undefined,
     isRoot: true,
     namespaceProblem: undefined,
@@ -171,7 +171,7 @@ describe("a missing part of the engine is a failure if the engine is needed, oth
     network: "slirp4netns 1",
     emulated: [],
   };
-  test.each<[string, Partial<EngineFacts>, string, string | undefined]>([
+  test.each<[string, Partial<EngineProbe>, string, string | undefined]>([
     [
       "programs",
       {
@@ -206,9 +206,15 @@ describe("a missing part of the engine is a failure if the engine is needed, oth
   });
 });
 
-test.each<[string, Partial<ContainerFacts>, boolean, string, string]>([
+test.each<[string, Partial<ContainerProbe>, boolean, string, string]>([
   ["a pod", { kind: "Kubernetes" }, true, "ok", 'Kubernetes, in row "root" of `bough help ci`'],
-  ["Docker without any flag", {}, false, "ok", "Docker, in no row of `bough help ci`: see engine's user"],
+  [
+    "Docker without any flag",
+    {},
+    false,
+    "ok",
+    "Docker, not in the table of `bough help ci`: see engine's user",
+  ],
   [
     "a hidden /proc",
     { hasOwnProc: false },
@@ -221,7 +227,7 @@ test.each<[string, Partial<ContainerFacts>, boolean, string, string]>([
   expect(found).toMatchObject({ check: "container", status, detail });
 });
 
-test.each<[string, Partial<RuntimeFacts>, string, string]>([
+test.each<[string, Partial<RuntimeProbe>, string, string]>([
   ["crun works", { crun: "works" }, "ok", "crun; a RUN on a terminal uses runc"],
   [
     "crun was not tried",
@@ -270,7 +276,7 @@ test.each([
   expect(finding?.fix).toContain(fix);
 });
 
-test.each<[string, LimitFacts, Partial<CheckResult>]>([
+test.each<[string, LimitsProbe, Partial<CheckResult>]>([
   [
     "root",
     { isRoot: true, hasVersionTwo: true, controllers: { memory: two, pids: two, cpu: two } },

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type InspectedLayer, renderInspection } from "../../src/cli/images/inspection.ts";
+import { type InspectedLayer, renderInspection } from "../../src/cli/images/render-inspection.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";

@@ -53,7 +53,7 @@ describe("listening", () => {
     expect(() => start(`127.0.0.1:${server.port}`)).toThrow("another program is listening there");
     const path = join(temporaryDirectory(), "s");
     start(`unix:${path}`);
-    expect(() => start(`unix:${path}`)).toThrow(`cannot listen on ${path}: there is a file of that name`);
+    expect(() => start(`unix:${path}`)).toThrow(`cannot listen on ${path}: the file exists already`);
   });
 
   test("an error of the handler is reported here, and not to the client", async () => {
@@ -68,7 +68,7 @@ describe("listening", () => {
 
   test("the error of an unusable address has the address and the reason", () => {
     expect(() => start("192.0.2.1:80")).toThrow("cannot listen on 192.0.2.1:80: this machine has no such");
-    expect(() => start("unix:/nowhere/s")).toThrow("cannot listen on /nowhere/s: there is no such directory");
+    expect(() => start("unix:/nowhere/s")).toThrow("cannot listen on /nowhere/s: no such directory");
   });
 
   test("a Unix socket is for its owner only, and the process keeps its umask", () => {

@@ -470,7 +470,7 @@ describe("is refused, and nothing is built:", () => {
       "Did you mean alpine:1?",
     ],
     ["--locked with --update-lock", valid, ["--locked", "--update-lock"], "cannot be used together"],
-    ["--locked without a file", undefined, ["--locked"], "--lock bough.lock: there is no such file"],
+    ["--locked without a file", undefined, ["--locked"], "--lock bough.lock: no such file"],
     ["another result's file", valid, ["--metadata-file", "./bough.lock"], "are the same file"],
   ])("%s", async (_, text, words, message) => {
     if (text !== undefined) writeFiles(directory, { "bough.lock": text });

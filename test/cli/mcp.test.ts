@@ -300,7 +300,7 @@ describe("on a service", () => {
       "no_cache: true and no_cache_filter cannot be used together",
     ],
     ["build", { context: "app", locked: true }, "locked: true needs lock"],
-    ["build", { context: "app", lock: "none", locked: true }, "lock none: there is no such file"],
+    ["build", { context: "app", lock: "none", locked: true }, "lock none: no such file"],
     ["build", { context: "app", lock: "none", update_lock: ["x:1"] }, "update_lock=x:1: none has no entry"],
     ["build", { context: "app", secrets: ["id=a,src=none"] }, /secrets id=a: .*none/],
     ["explain", { context: "app", dockerfile: "none" }, "cannot read the Dockerfile none"],

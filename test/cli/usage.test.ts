@@ -207,11 +207,11 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "build --docker . -f json",
-      "[ERROR] cannot read the Dockerfile json: there is no such file\nWith --docker, -f is the Dockerfile, as in docker build: write --format json.\n",
+      "[ERROR] cannot read the Dockerfile json: no such file\nWith --docker, -f is the Dockerfile, as in docker build: write --format json.\n",
     ],
     [
       "build --file ci.Dockerfile -- .",
-      "[ERROR] cannot read the Dockerfile ci.Dockerfile: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
+      "[ERROR] cannot read the Dockerfile ci.Dockerfile: no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
     [
       "build --platform linux/amd64,",
@@ -316,7 +316,7 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "build .",
-      "[ERROR] cannot read the Dockerfile Dockerfile: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
+      "[ERROR] cannot read the Dockerfile Dockerfile: no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
     [
       "build . --dockerfile ..",
@@ -324,7 +324,7 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "build . --dockerfile other",
-      "[ERROR] cannot read the Dockerfile other: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
+      "[ERROR] cannot read the Dockerfile other: no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
   ])("bough %s", async (line, message) => {
     const workingDirectory = temporaryDirectory();

@@ -1,11 +1,11 @@
 /** The words of each door: a message names commands and options as its users write them, or leaves out what they lack. */
 import { expect, test } from "bun:test";
 import { valuesOf } from "../../src/cli/command-line/request.ts";
-import { failureForAgent, messageForAgent } from "../../src/cli/mcp/words.ts";
-import { dockerWords } from "../../src/cli/plugin/docker-words.ts";
+import { failureForAgent, messageForAgent } from "../../src/cli/mcp/agent-wording.ts";
+import { dockerWords } from "../../src/cli/plugin/docker-command-line.ts";
+import { readFailedStep } from "../../src/cli/run/execution-options.ts";
 import { requireFailedStep } from "../../src/cli/run/failed-step.ts";
-import { whichCommand } from "../../src/cli/run/image-command.ts";
-import { readFailedStep } from "../../src/cli/run/surroundings-options.ts";
+import { missingCommandError } from "../../src/cli/run/image-command.ts";
 import { BoughError, usageError } from "../../src/errors.ts";
 import { lines, type Message, sentences, wording } from "../../src/messages/wording.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -105,7 +105,7 @@ test.each<[name: string, fails: () => unknown, line: string, agent: string]>([
   [
     "no command",
     () => {
-      throw whichCommand("The image has none.");
+      throw missingCommandError("The image has none.");
     },
     "bough run: no command given. The image has none.\nGive it after IMAGE or --, as in: bough run app:dev ls -l /",
     "The tool `run`: no command given. The image has none.",

@@ -78,7 +78,7 @@ function readRemote(remote: RemoteDefinition, paths: readonly string[]): ReadFil
     if (text !== undefined) return { file, text, isLocal: false };
     if (!isNamed) return [];
     throw usageError(
-      `-f ${file}: there is no such file in ${redactUrl(remote.tree.address)}`,
+      `-f ${file}: no such file in ${redactUrl(remote.tree.address)}`,
       `For a file that is here, write -f ${localPrefix}${file}.`,
     );
   });
@@ -124,7 +124,7 @@ async function readNamed(
     const hint = /^(json|table|csv|tsv)$/.test(file)
       ? `To print results as ${file}, give --format ${file}.`
       : undefined;
-    const reason = isMissing(error) ? "there is no such file" : reasonOf(error);
+    const reason = isMissing(error) ? "no such file" : reasonOf(error);
     throw new BoughError(`-f ${file}: ${reason}`, { kind: "usage", cause: error, ...(hint && { hint }) });
   }
 }

@@ -20,7 +20,7 @@ import { bakeCallOf } from "./target-call.ts";
 import { attestationText } from "./target-names.ts";
 
 /** Where the bake files come from: the positional arguments, and the files that an address has. */
-export interface BakeOrigin {
+interface BakeOrigin {
   positionals: BakeArguments;
   remote: RemoteDefinition | undefined;
 }

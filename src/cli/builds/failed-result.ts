@@ -11,9 +11,9 @@ import type { Surroundings } from "../command-line/command.ts";
 import { type GlobalOptions, serviceOptions } from "../command-line/globals.ts";
 import { DaemonError } from "../export/daemon.ts";
 import { sessionKey } from "../references/session-argument.ts";
-import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
-import { plainRun } from "../run/image-command.ts";
-import { runToItsEnd } from "../run/to-end.ts";
+import { failedStepOf, saveFailedStep } from "../run/failed-step.ts";
+import { runDefaults } from "../run/image-command.ts";
+import { runToEnd } from "../run/run-to-end.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { withRoomHint, withStateRoomHint } from "../service/make-room.ts";
@@ -125,7 +125,7 @@ function waysInto(
   }
   const { place } = step;
   // The step's own error is the one to report.
-  const missing = unlessStateDiskFull(() => keepFailedStep(session, step, place, store));
+  const missing = unlessStateDiskFull(() => saveFailedStep(session, step, place, store));
   if (missing === undefined || opensShell) return undefined;
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
   return lines(
@@ -151,11 +151,11 @@ export async function openShellAfter(
   if (!isReported) runtime.stderr.write(formatLogLines(text, runtime.stderr));
   log.info("opening a shell in place of the failed step; its changes are thrown away when you leave");
   await using connection = await connectQuietly(invocation);
-  await runToItsEnd(
+  await runToEnd(
     {
-      ...plainRun,
+      ...runDefaults,
       key: sessionKey(invocation),
-      place: { kind: "step", step: failedStepOf(step, step.place) },
+      source: { kind: "step", step: failedStepOf(step, step.place) },
       command: "shell",
       isDisposable: true,
       hasTerminal: true,

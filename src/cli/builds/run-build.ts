@@ -110,7 +110,7 @@ async function writeReport(
 ): Promise<void> {
   const recorded = recording.read();
   if (recorded === undefined) return;
-  const { reportOf } = await import("../history/page.ts");
+  const { renderBuildPage: reportOf } = await import("../history/build-page.ts");
   files.writeReport(await reportOf(recorded, invocation));
 }
 

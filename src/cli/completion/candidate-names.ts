@@ -17,7 +17,7 @@ import { type Connection, connect, openLocalStore } from "../service/connection.
 const maxRequestMilliseconds = 2000;
 const maxOperations = 50;
 
-/** `values`: what is typed already. */
+/** `values`: the options and arguments that are typed already. */
 type Context = Pick<Invocation, "runtime" | "globals" | "values">;
 type NamedKind = Exclude<CompletedKind, "file" | "named-file" | "directory">;
 
@@ -27,30 +27,30 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
     case "profile":
       return [...loadProfiles(context.runtime).profiles.byName.keys()];
     case "session":
-      return fromStore(context, (store) => store.sessions.list("").map(({ key }) => key));
+      return queryStore(context, (store) => store.sessions.list("").map(({ key }) => key));
     case "branch":
-      return fromStore(context, (store) => store.branches.list(sessionKey(context)).map(({ name }) => name));
+      return queryStore(context, (store) => store.branches.list(sessionKey(context)).map(({ name }) => name));
     case "tag":
-      return fromService(context, (connection) => tagsOf(connection, ""));
+      return queryService(context, (connection) => listTags(connection, ""));
     case "image":
-      return fromService(context, (connection) =>
-        tagsOf(connection, current.startsWith("tag:") ? "tag:" : ""),
+      return queryService(context, (connection) =>
+        listTags(connection, current.startsWith("tag:") ? "tag:" : ""),
       );
     case "scope":
-      return fromService(context, ({ service }) => listScopeNames(service));
+      return queryService(context, ({ service }) => listScopeNames(service));
     case "stage":
       return (await import("./stage-names.ts")).findStageNames(current, context);
     case "operation":
-      return fromService(context, (connection) => operationsOf(connection, [undefined]));
+      return queryService(context, (connection) => listOperationIds(connection, [undefined]));
     case "running-operation":
-      return fromService(context, (connection) => operationsOf(connection, activeStatuses));
+      return queryService(context, (connection) => listOperationIds(connection, activeStatuses));
     case "image-path":
-      return fromService(context, (connection) => pathsIn(connection, current, sessionKey(context)));
+      return queryService(context, (connection) => listPaths(connection, current, sessionKey(context)));
   }
 }
 
-/** Lists the tags that `bough images` lists: not those of cache scopes. */
-async function tagsOf({ service }: Connection, prefix: string): Promise<string[]> {
+/** Lists tags, except those of cache scopes, as `bough images` does. */
+async function listTags({ service }: Connection, prefix: string): Promise<string[]> {
   const images = await service.listImages({ tagged: true });
   return images.flatMap(({ tag }) =>
     tag === null || scopeOfTag(tag) !== undefined ? [] : `${prefix}${tag}`,
@@ -58,7 +58,7 @@ async function tagsOf({ service }: Connection, prefix: string): Promise<string[]
 }
 
 /** Lists operations. An `undefined` status means any. */
-async function operationsOf(
+async function listOperationIds(
   { service }: Connection,
   statuses: readonly (OperationStatus | undefined)[],
 ): Promise<string[]> {
@@ -69,22 +69,22 @@ async function operationsOf(
 }
 
 /** Completes `IMAGE:/dir/na`, or `/dir/na` in the session's image. Returns images as long as there is no slash. */
-async function pathsIn(connection: Connection, current: string, key: string): Promise<string[]> {
-  if (!current.includes("/")) return (await tagsOf(connection, "")).map((tag) => `${tag}:/`);
+async function listPaths(connection: Connection, current: string, key: string): Promise<string[]> {
+  if (!current.includes("/")) return (await listTags(connection, "")).map((tag) => `${tag}:/`);
   const typed = current.slice(0, current.lastIndexOf("/") + 1);
   const { image, path } = await resolveImagePath(typed, key, connection);
   const files = await connection.service.listFiles(image, posix.normalize(path));
   return files.map(({ name, type }) => `${typed}${name}${type === "directory" ? "/" : ""}`);
 }
 
-function fromStore({ runtime, globals }: Context, read: (store: Connection["store"]) => string[]): string[] {
+function queryStore({ runtime, globals }: Context, read: (store: Connection["store"]) => string[]): string[] {
   using store = openLocalStore(runtime, globals);
   return read(store);
 }
 
-async function fromService(
+async function queryService(
   { runtime, globals }: Context,
-  ask: (connection: Connection) => Promise<string[]>,
+  query: (connection: Connection) => Promise<string[]>,
 ): Promise<string[]> {
   const { clock, signal } = runtime;
   return await withDeadline(
@@ -94,11 +94,11 @@ async function fromService(
       await using connection = await connect({
         runtime: { ...runtime, signal: limited, engineProblem },
         globals,
-        log: silence,
+        log: silentLog,
       });
-      return await ask(connection);
+      return await query(connection);
     },
   );
 }
 
-const silence: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -24,15 +24,15 @@ export async function findCandidates(
   const { words, current } = splitPartialLine(line);
   try {
     const { topics } = await import("../help/topics.ts");
-    const place = await findPlace(words, { ...commands, help: helpOn(commands, topics) });
-    return await offer(place, current, runtime);
+    const partial = await readPartialCommand(words, { ...commands, help: helpEntry(commands, topics) });
+    return await completeWord(partial, current, runtime);
   } catch {
     return [];
   }
 }
 
-/** `help` as a group of the commands and topics that it takes. */
-function helpOn(commands: CommandTable, topics: Readonly<Record<string, Topic>>): Entry {
+/** Returns `help` as a group of commands, one for each command and topic that it takes. */
+function helpEntry(commands: CommandTable, topics: Readonly<Record<string, Topic>>): Entry {
   const nameOnly = (table: Readonly<Record<string, Entry | Topic>>): CommandTable =>
     Object.fromEntries(
       Object.entries(table).map(([name, entry]) => [
@@ -46,13 +46,13 @@ function helpOn(commands: CommandTable, topics: Readonly<Record<string, Topic>>)
   };
 }
 
-/** The place of the next word on a command line. */
-interface Place {
-  /** The commands to choose from, before one is named. */
+/** What the words before the cursor mean. */
+interface PartialCommand {
+  /** The commands that may follow; `undefined` after a command. */
   table: CommandTable | undefined;
   definitions: ArgumentDefinitions;
   /** The option whose value comes next. */
-  awaiting: ArgumentDefinition | undefined;
+  pendingOption: ArgumentDefinition | undefined;
   /** True after `--`, or after the positional argument of a command that takes the rest verbatim. */
   isRest: boolean;
   takesRest: TakesRest | undefined;
@@ -60,11 +60,11 @@ interface Place {
   options: Map<string, string>;
 }
 
-async function findPlace(words: readonly string[], commands: CommandTable): Promise<Place> {
-  const place: Place = {
+async function readPartialCommand(words: readonly string[], commands: CommandTable): Promise<PartialCommand> {
+  const partial: PartialCommand = {
     table: commands,
     definitions: globalDefinitions,
-    awaiting: undefined,
+    pendingOption: undefined,
     isRest: false,
     takesRest: undefined,
     positionals: [],
@@ -72,14 +72,14 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
   };
   let name = "";
   for (const word of words) {
-    if (place.isRest) continue;
-    if (place.awaiting !== undefined) {
-      place.options.set(name, word);
-      place.awaiting = undefined;
+    if (partial.isRest) continue;
+    if (partial.pendingOption !== undefined) {
+      partial.options.set(name, word);
+      partial.pendingOption = undefined;
     } else if (word === "--") {
-      place.isRest = true;
+      partial.isRest = true;
     } else if (word.startsWith("-") && word !== "-") {
-      const option = findOption(word, place.definitions);
+      const option = findOption(word, partial.definitions);
       if (option === undefined) continue;
       name = option.name;
       if (
@@ -87,36 +87,40 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
         option.definition.optional === undefined &&
         option.value === undefined
       )
-        place.awaiting = option.definition;
-      else place.options.set(name, option.value ?? "");
+        partial.pendingOption = option.definition;
+      else partial.options.set(name, option.value ?? "");
     } else {
-      await enter(place, word);
+      await applyWord(partial, word);
     }
   }
-  return place;
+  return partial;
 }
 
 /** Handles a word that is not an option: a command, or an argument of one. */
-async function enter(place: Place, word: string): Promise<void> {
-  const entry = place.table !== undefined && Object.hasOwn(place.table, word) ? place.table[word] : undefined;
+async function applyWord(partial: PartialCommand, word: string): Promise<void> {
+  const entry =
+    partial.table !== undefined && Object.hasOwn(partial.table, word) ? partial.table[word] : undefined;
   if (entry === undefined) {
-    place.table = undefined;
-    place.positionals.push(word);
-    place.isRest = place.takesRest === "behind-place";
+    partial.table = undefined;
+    partial.positionals.push(word);
+    partial.isRest = partial.takesRest === "behind-place";
   } else if ("commands" in entry) {
-    place.table = entry.commands;
+    partial.table = entry.commands;
     const fallback = entry.commands[entry.fallback ?? ""];
-    if (fallback !== undefined && "load" in fallback) await take(place, fallback.load);
+    if (fallback !== undefined && "load" in fallback) await enterCommand(partial, fallback.load);
   } else {
-    place.table = undefined;
-    await take(place, entry.load);
+    partial.table = undefined;
+    await enterCommand(partial, entry.load);
   }
 }
 
-async function take(place: Place, load: Extract<Entry, { load: unknown }>["load"]): Promise<void> {
+async function enterCommand(
+  partial: PartialCommand,
+  load: Extract<Entry, { load: unknown }>["load"],
+): Promise<void> {
   const { definition, takesRest } = await load();
-  place.definitions = { ...globalDefinitions, ...argumentsOf(definition) };
-  place.takesRest = takesRest;
+  partial.definitions = { ...globalDefinitions, ...argumentsOf(definition) };
+  partial.takesRest = takesRest;
 }
 
 function findOption(
@@ -131,28 +135,29 @@ function findOption(
   return undefined;
 }
 
-async function offer(place: Place, current: string, runtime: Runtime): Promise<string[]> {
-  if (place.isRest) return [":files"];
+async function completeWord(partial: PartialCommand, current: string, runtime: Runtime): Promise<string[]> {
+  if (partial.isRest) return [":files"];
   const inline = /^(--[^=]+=)(.*)$/s.exec(current);
-  if (inline !== null && place.awaiting === undefined) {
-    const definition = findOption(current, place.definitions)?.definition;
-    const values = await offerValues(definition?.completes, inline[2] ?? "", place, runtime);
+  if (inline !== null && partial.pendingOption === undefined) {
+    const definition = findOption(current, partial.definitions)?.definition;
+    const values = await completeValue(definition?.completes, inline[2] ?? "", partial, runtime);
     return values.map((value) => (value.startsWith(":") ? value : `${inline[1]}${value}`));
   }
-  if (place.awaiting !== undefined) return offerValues(place.awaiting.completes, current, place, runtime);
-  if (current.startsWith("-")) return offerOptions(place, current);
-  const names = Object.entries(place.table ?? {}).filter(([name]) => name.startsWith(current));
+  if (partial.pendingOption !== undefined)
+    return completeValue(partial.pendingOption.completes, current, partial, runtime);
+  if (current.startsWith("-")) return completeOptions(partial, current);
+  const names = Object.entries(partial.table ?? {}).filter(([name]) => name.startsWith(current));
   if (names.length > 0) return names.map(([name, { summary }]) => `${name}\t${summary}`);
-  if (place.table !== undefined && place.definitions === globalDefinitions) return [];
-  return offerValues(nextPositional(place)?.completes, current, place, runtime);
+  if (partial.table !== undefined && partial.definitions === globalDefinitions) return [];
+  return completeValue(nextPositional(partial)?.completes, current, partial, runtime);
 }
 
-function nextPositional({ definitions, positionals }: Place): ArgumentDefinition | undefined {
+function nextPositional({ definitions, positionals }: PartialCommand): ArgumentDefinition | undefined {
   const places = Object.values(definitions).filter(({ type }) => type === "positional");
   return places[positionals.length] ?? places.find(({ multiple }) => multiple === true);
 }
 
-function offerOptions({ definitions, options }: Place, current: string): string[] {
+function completeOptions({ definitions, options }: PartialCommand, current: string): string[] {
   return Object.entries(definitions).flatMap(([name, { type, multiple, description }]) => {
     const isSpent = options.has(name) && multiple !== true;
     const option = `--${name}`;
@@ -162,26 +167,26 @@ function offerOptions({ definitions, options }: Place, current: string): string[
   });
 }
 
-async function offerValues(
+async function completeValue(
   completes: Completes | undefined,
   current: string,
-  place: Place,
+  partial: PartialCommand,
   runtime: Runtime,
 ): Promise<string[]> {
   if (completes === undefined) return [];
   if (completes === "file") return [":files"];
   if (completes === "named-file") return /[:=]/.test(current) ? [":named-files"] : [];
   if (completes === "directory") return [":directories"];
-  const values = valuesOf(place);
+  const values = valuesOf(partial);
   const names =
     typeof completes === "string"
-      ? await findNames(completes, current, { runtime, globals: readGlobals(none, values), values })
+      ? await findNames(completes, current, { runtime, globals: readGlobals(noValues, values), values })
       : completes;
-  // A line end or a tab in a name would read as another candidate.
+  // A line end or a tab in a name would be read as another candidate.
   return names.filter((name) => name.startsWith(current) && !/[\u0000-\u001f\u007f]/.test(name));
 }
 
-const none: Values = {
+const noValues: Values = {
   names: [],
   flag: () => false,
   text: () => undefined,
@@ -190,10 +195,10 @@ const none: Values = {
   rest: undefined,
 };
 
-/** Returns what is typed already: it selects the service, the session and the Dockerfile. */
-function valuesOf({ options, positionals }: Place): Values {
+/** Returns the typed options and arguments, which select the service, the session and the Dockerfile. */
+function valuesOf({ options, positionals }: PartialCommand): Values {
   return {
-    ...none,
+    ...noValues,
     positionals,
     flag: (name) => options.has(name),
     text: (name) => (name === "format" || name === "log-level" ? undefined : options.get(name)),

@@ -4,7 +4,7 @@ import { locateInputs } from "../builds/inputs.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { maxDockerfileBytes } from "../contexts/dockerfile-file.ts";
 
-/** Returns the names of the stages of the Dockerfile that the words of `bough build` name. In a list, they follow the last comma. */
+/** Returns the names of the stages in the Dockerfile of a `bough build` command line. In a list they follow the last comma. */
 export function findStageNames(
   current: string,
   { values, runtime }: Pick<Invocation, "runtime" | "values">,

@@ -63,7 +63,7 @@ function readFile(path: string): Buffer {
 }
 
 function unreadable(path: string, error: unknown): BoughError {
-  const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
+  const reason = errorCode(error) === "ENOENT" ? "no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
     hint: [...formats, ...reportFormats].some((format) => format === path)

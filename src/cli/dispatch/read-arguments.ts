@@ -16,25 +16,25 @@ export async function readArguments(
   isDocker: boolean,
 ): Promise<ParsedValues> {
   const { takesRest } = command;
-  if (!asksForDocker(raw, definitions) && !isDocker) {
+  if (!hasDockerOption(raw, definitions) && !isDocker) {
     if (command.foreign === undefined || !hasUndefinedOption(raw, definitions, takesRest))
       return parseArguments(raw, definitions, name, { takesRest });
     return parseArguments(raw, definitions, name, { takesRest, foreign: await command.foreign() });
   }
   const foreign = await command.foreign?.();
-  return parseArguments(raw, asInDocker(raw, definitions, foreign), name, { takesRest, foreign });
+  return parseArguments(raw, withDockerLetters(raw, definitions, foreign), name, { takesRest, foreign });
 }
 
-/** `--docker`, unless `--no-docker` follows. */
-function asksForDocker(raw: readonly string[], definitions: ArgumentDefinitions): boolean {
+/** True for `--docker`, unless `--no-docker` follows. */
+function hasDockerOption(raw: readonly string[], definitions: ArgumentDefinitions): boolean {
   const last = readTokens(raw, definitions).findLast(
     (token) => token.kind === "option" && /^(no-)?docker$/.test(token.name),
   );
   return last?.kind === "option" && last.name === "docker" && last.value !== "false";
 }
 
-/** Gives each option the letter that it has in docker, and takes that letter from the others. */
-export function asInDocker(
+/** Returns the options with docker's letters: an option loses its own letter to the option that has it in docker. */
+export function withDockerLetters(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   foreign: ForeignOptions | undefined,
@@ -45,7 +45,7 @@ export function asInDocker(
       synonyms.flatMap((name) => (name.length === 2 ? name.slice(1) : [])),
     ),
   ]);
-  // `bough run -h` asks for help there, too.
+  // `bough run -h` shows the help, even with docker's letters.
   if (raw.at(-1) === "-h") letters.delete("h");
   return Object.fromEntries(
     Object.entries(definitions).map(([name, definition]) => {

@@ -9,16 +9,16 @@ import { argumentsOf, renderHelp, renderUsual } from "../command-line/help.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { asInDocker, readArguments } from "./read-arguments.ts";
+import { readArguments, withDockerLetters } from "./read-arguments.ts";
 
 interface CommandLine {
-  /** How the user calls the command: `bough build`, or `docker buildx build`. */
+  /** The command as the user writes it: `bough build`, or `docker buildx build`. */
   name: string;
   /** The options before the command's name. */
   before: Values;
   /** True if options have the letters and meanings that they have in docker. */
-  isAsInDocker: boolean;
-  helpsFully?: boolean;
+  usesDockerSyntax: boolean;
+  showsFullHelp?: boolean;
   /** All of bough's commands. */
   commands: CommandTable;
 }
@@ -31,28 +31,34 @@ export async function runCommand(
   runtime: Runtime,
   onGlobals: (globals: GlobalOptions) => void,
 ): Promise<number> {
-  const values = await readArguments(words, definitionsOf(command), line.name, command, line.isAsInDocker);
+  const values = await readArguments(
+    words,
+    definitionsOf(command),
+    line.name,
+    command,
+    line.usesDockerSyntax,
+  );
   return runRequest(command, values, line, runtime, onGlobals);
 }
 
-/** Runs a command with what was read from a command line, or what stands for that. Returns the exit code. */
+/** Runs a command with parsed options and arguments. Returns the exit code. */
 export async function runRequest(
   command: Command,
   values: ParsedValues,
-  { name, before, isAsInDocker, helpsFully = false, commands }: CommandLine,
+  { name, before, usesDockerSyntax: isAsInDocker, showsFullHelp: helpsFully = false, commands }: CommandLine,
   runtime: Runtime,
   onGlobals: (globals: GlobalOptions) => void,
 ): Promise<number> {
   if (values.flag("help") || values.flag("version")) {
     const { usual } = command;
     const print = (render: (columns: number) => string) => runtime.stdout.writeAlone(render);
-    const shown = isAsInDocker ? await withDockersLetters(command) : command;
+    const shown = isAsInDocker ? await commandWithDockerLetters(command) : command;
     if (!values.flag("help")) print(() => `${version}\n`);
     else if (usual === undefined || helpsFully) print((columns) => renderHelp(shown, name, columns));
     else print((columns) => renderUsual(shown, name, usual, columns));
     return 0;
   }
-  checkPlaces(values, argumentsOf(command.definition), name);
+  requirePositionals(values, argumentsOf(command.definition), name);
 
   const globals = readGlobals(before, values, name);
   const engineProblem = await prepareEngine(command, values, globals, runtime);
@@ -78,8 +84,8 @@ export async function runRequest(
 }
 
 /**
- * Enters what the engine needs if the command works with it: see `enterUserNamespace`. Returns why that is impossible. A command that
- * does not get to its engine goes without.
+ * Enters the user namespace that the engine needs, if the command uses the engine: see `enterUserNamespace`. Returns the error if that is
+ * impossible, which the command reports once it starts the engine.
  */
 async function prepareEngine(
   { needs }: Command,
@@ -94,7 +100,7 @@ async function prepareEngine(
   return (await import("../process/user-namespace.ts")).enterUserNamespace(runtime);
 }
 
-/** Returns false as well for a choice that is an error: the command reports it, after what it says of its own options. */
+/** True if the engine is chosen. False also for an invalid choice, which the command reports after errors of its own options. */
 async function choosesEngine(runtime: Runtime, globals: GlobalOptions): Promise<boolean> {
   const { isEmbedded } = await import("../service/choice.ts");
   try {
@@ -105,19 +111,19 @@ async function choosesEngine(runtime: Runtime, globals: GlobalOptions): Promise<
   }
 }
 
-async function withDockersLetters(command: Command): Promise<Command> {
+async function commandWithDockerLetters(command: Command): Promise<Command> {
   const { definition } = command;
-  const args = asInDocker([], argumentsOf(definition), await command.foreign?.());
+  const args = withDockerLetters([], argumentsOf(definition), await command.foreign?.());
   return { ...command, definition: { ...definition, args } };
 }
 
 /** Returns the options that a command takes, the global ones included. */
 export function definitionsOf({ definition }: Command): ArgumentDefinitions {
-  return { ...globalsBeside(argumentsOf(definition)), ...argumentsOf(definition) };
+  return { ...otherGlobals(argumentsOf(definition)), ...argumentsOf(definition) };
 }
 
-/** Returns the global options, without the letters that the command's own options use. */
-function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
+/** Returns the global options without letters that the command's own options use. */
+function otherGlobals(own: ArgumentDefinitions): ArgumentDefinitions {
   const letters = new Set(
     Object.values(own).flatMap((definition) =>
       "alias" in definition ? [definition.alias ?? []].flat() : [],
@@ -132,7 +138,7 @@ function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
   );
 }
 
-function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: string): void {
+function requirePositionals(values: Values, definitions: ArgumentDefinitions, name: string): void {
   const required = Object.entries(definitions).filter(
     ([, { type, required }]) => type === "positional" && required === true,
   );
@@ -140,7 +146,7 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: str
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
   if (missing !== undefined)
     throw usageError(`${name}: ${missing[0].toUpperCase()} is missing`, missing[1].missingHint ?? usage.hint);
-  // For example an unset variable of a script. As a path it would mean the directory `.`, or all of an image.
+  // An empty argument is often an unset variable of a script. As a path it would mean the directory `.`, or all of an image.
   const empty = values.positionals.indexOf("");
   if (empty >= 0) {
     const places = Object.keys(definitions).filter((place) => definitions[place]?.type === "positional");

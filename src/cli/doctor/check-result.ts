@@ -12,7 +12,7 @@ export interface CheckResult {
   fix?: string;
 }
 
-/** Returns the result of a check that met an error: its message as the detail, its hint as the fix. */
+/** Returns the result of a check that has failed with an error, whose hint becomes the fix. */
 export function failedCheck(
   check: string,
   error: unknown,
@@ -22,7 +22,7 @@ export function failedCheck(
   return { check, status, detail: messageOf(error), ...(hint === undefined ? {} : { fix: String(hint) }) };
 }
 
-/** Makes a trial. Returns the error if it fails. */
+/** Runs a trial. Returns the error if it fails. */
 export async function attempt<Result>(
   { signal }: Runtime,
   trial: () => Promise<Result>,

@@ -22,7 +22,7 @@ export const doctor = command({
   name: "doctor",
   description:
     "Check what bough needs: the service, the credentials, the state directory, and the requirements of the embedded engine.",
-  run: examine,
+  run: runDoctor,
   examples: [
     ["doctor", "what works and what does not, with fixes"],
     ["--local doctor", "whether the embedded engine can work here"],
@@ -30,7 +30,7 @@ export const doctor = command({
   agentNote: "Exits with 1 if something required is broken, with 0 if there are only warnings.",
 });
 
-async function examine(invocation: Invocation): Promise<number> {
+async function runDoctor(invocation: Invocation): Promise<number> {
   const results = await diagnose(invocation);
   const failed = results.filter(({ status }) => status === "failed");
   printResult(invocation, {
@@ -53,8 +53,8 @@ async function diagnose({ runtime, globals }: Invocation): Promise<CheckResult[]
   if (choice?.kind === "remote") results.push(await checkCredentials(runtime, choice));
   results.push(checkState(runtime, globals, choice !== undefined));
   if (runtime.platform === "linux") {
-    const { diagnoseEngine, examineEngine } = await import("./engine.ts");
-    results.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
+    const { diagnoseEngine, probeEngine } = await import("./engine.ts");
+    results.push(...diagnoseEngine(await probeEngine(runtime), choice?.kind !== "remote"));
     results.push(...(await checkEngineStore(runtime)));
   }
   return results;
@@ -69,7 +69,7 @@ function describeProgram({ platform }: Runtime): CheckResult {
 const margin = " ".repeat("warning".length + 2);
 
 /** Wraps a text after `beginning`, and indents further lines, so that they do not look like checks. */
-function indented(beginning: string, text: string, columns: number): string {
+function wrapIndented(beginning: string, text: string, columns: number): string {
   return text
     .split("\n")
     .map((line, index) =>
@@ -84,13 +84,13 @@ function renderResults(results: readonly CheckResult[], columns = Number.POSITIV
   return results
     .map(({ check, status, detail, fix }) => {
       const beginning = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  `;
-      const line = `${indented(beginning, detail, columns)}\n`;
-      return fix === undefined ? line : `${line}${indented(`${margin}fix: `, fix, columns)}\n`;
+      const line = `${wrapIndented(beginning, detail, columns)}\n`;
+      return fix === undefined ? line : `${line}${wrapIndented(`${margin}fix: `, fix, columns)}\n`;
     })
     .join("");
 }
 
-/** Finds the service that is configured. There is no choice if the configuration is invalid. */
+/** Finds the configured service. `choice` is absent if the configuration is invalid. */
 function findService(
   runtime: Runtime,
   globals: GlobalOptions,
@@ -112,12 +112,12 @@ async function checkCredentials(
   const check = "credentials";
   try {
     const { expires, permissions } = await probe(choice, runtime);
-    const facts = [
+    const parts = [
       "the service accepts the token",
       ...(expires === undefined ? [] : [`it expires ${expires}`]),
       ...(permissions.length === 0 ? [] : [`its permissions: ${permissions.join(", ")}`]),
     ];
-    return { check, status: "ok", detail: facts.join("; ") };
+    return { check, status: "ok", detail: parts.join("; ") };
   } catch (error) {
     runtime.signal.throwIfAborted();
     // The service may implement only the requests that a build needs.
@@ -128,7 +128,7 @@ async function checkCredentials(
   }
 }
 
-/** Checks that only its owner can read the file with the tokens. Returns nothing if there is none, and on Windows. */
+/** Checks that only its owner can read the file with the tokens. Returns nothing without such a file, and on Windows. */
 function checkSecrets({ environment, platform }: Runtime): CheckResult[] {
   const path = join(profileDirectory(environment), "auth.ini");
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -141,9 +141,9 @@ function checkSecrets({ environment, platform }: Runtime): CheckResult[] {
 }
 
 /** The free space below which doctor warns: a build soon uses it up. */
-const littleRoomBytes = 1_000_000_000;
+const lowSpaceBytes = 1_000_000_000;
 
-/** Checks that bough can keep its state. Opens the database of the service in use, as every command does. */
+/** Checks that the state directory is usable. Opens the database of the chosen service, as every command does. */
 function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): CheckResult {
   const check = "state directory";
   const directory = stateDirectory(runtime);
@@ -161,7 +161,7 @@ function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolea
     }
     const { bavail, bsize } = statfsSync(directory);
     const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
-    if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };
+    if (bavail * bsize >= lowSpaceBytes) return { check, status: "ok", detail };
     const fix =
       "Free space on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
     return { check, status: "warning", detail, fix };
@@ -184,7 +184,7 @@ function makeWritable(directory: string): void {
 
 const storeCheck = "engine's store";
 
-/** Checks by names and sizes that everything the engine keeps is in its place. Returns nothing if there is no engine yet. */
+/** Checks the names and sizes of everything that the engine stores. Returns nothing if there is no engine yet. */
 async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
   const directory = engineDirectory(runtime);
   if (!existsSync(join(directory, "engine.db"))) return [];

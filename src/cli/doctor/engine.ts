@@ -21,33 +21,33 @@ import {
   diagnoseLimits,
   diagnoseNetwork,
   diagnoseRuntime,
-  examineLimits,
-  examineNetwork,
-  examineRuntime,
-  type LimitFacts,
-  type NetworkFacts,
-  type RuntimeFacts,
+  type LimitsProbe,
+  type NetworkProbe,
+  probeLimits,
+  probeNetwork,
+  probeRuntime,
+  type RuntimeProbe,
 } from "./runtime.ts";
 
-export interface EngineFacts {
-  container: ContainerFacts | undefined;
+export interface EngineProbe {
+  container: ContainerProbe | undefined;
   isRoot: boolean;
-  /** The reason why a user other than root gets no user namespace. */
+  /** The error if a user other than root cannot create a user namespace. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Names and versions of the programs, such as `runc 1.1.5`; an error if one does not do what the engine needs. */
+  /** Names and versions of the programs, such as `runc 1.1.5`; an error if one lacks an option that the engine needs. */
   versions: readonly string[] | BoughError;
-  /** The result of an overlay mount; `untried` if a mount can't be tried, or a helper program is in the way. */
+  /** The result of an overlay mount; `untried` if it can't be tried, or if a helper program lacks an option. */
   overlay: "mounted" | "untried" | { problem: string };
-  runtime: RuntimeFacts;
-  network: NetworkFacts;
-  limits: LimitFacts | "untried";
+  runtime: RuntimeProbe;
+  network: NetworkProbe;
+  limits: LimitsProbe | "untried";
   /** Other platforms whose programs run here; `undefined` if it can't be told. */
   emulated: readonly string[] | undefined;
 }
 
-/** `isNeeded`: no other service is configured, so that a missing requirement of the engine is a failure. */
-export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
+/** Returns the results of all checks. `isNeeded`: no other service is configured, so that a missing requirement is a failure. */
+export function diagnoseEngine(probe: EngineProbe, isNeeded: boolean): CheckResult[] {
   const {
     container,
     isRoot,
@@ -59,23 +59,23 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResu
     network,
     limits,
     emulated,
-  } = facts;
-  const unmet = isNeeded ? "failed" : "warning";
+  } = probe;
+  const severity = isNeeded ? "failed" : "warning";
   return [
     ...(container === undefined ? [] : [diagnoseContainer(container, namespaceProblem === undefined)]),
     namespaceProblem === undefined
       ? { check: "engine's user", status: "ok", detail: isRoot ? "root" : "root of a user namespace" }
-      : failedCheck("engine's user", namespaceProblem, unmet),
-    diagnosePrograms(missing, versions, unmet),
-    ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
-    ...(missing.length > 0 || overlay !== "mounted" ? [] : [diagnoseRuntime(runtime, unmet)]),
+      : failedCheck("engine's user", namespaceProblem, severity),
+    diagnosePrograms(missing, versions, severity),
+    ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, severity)]),
+    ...(missing.length > 0 || overlay !== "mounted" ? [] : [diagnoseRuntime(runtime, severity)]),
     ...diagnoseNetwork(network),
-    ...(limits === "untried" ? [] : [diagnoseLimits(limits, unmet)]),
+    ...(limits === "untried" ? [] : [diagnoseLimits(limits, severity)]),
     ...(emulated === undefined ? [] : [diagnosePlatforms(emulated)]),
   ];
 }
 
-/** Nothing is amiss without them: few builds are for another platform. */
+/** Reports platforms that can be emulated. The status is `ok` even without any, since few builds need them. */
 export function diagnosePlatforms(emulated: readonly string[]): CheckResult {
   const install = "apt-get install qemu-user-static binfmt-support";
   const detail =
@@ -86,60 +86,65 @@ export function diagnosePlatforms(emulated: readonly string[]): CheckResult {
 }
 
 function diagnosePrograms(
-  missing: EngineFacts["missing"],
-  versions: EngineFacts["versions"],
-  unmet: "failed" | "warning",
+  missing: EngineProbe["missing"],
+  versions: EngineProbe["versions"],
+  severity: "failed" | "warning",
 ): CheckResult {
   const check = "engine's programs";
   if (missing.length > 0) {
     const detail = `missing: ${missing.map(({ program }) => program).join(", ")}`;
     const fix = `apt-get install ${missing.map((entry) => entry.package).join(" ")}`;
-    return { check, status: unmet, detail, fix };
+    return { check, status: severity, detail, fix };
   }
-  if (versions instanceof BoughError) return failedCheck(check, versions, unmet);
+  if (versions instanceof BoughError) return failedCheck(check, versions, severity);
   return { check, status: "ok", detail: versions.join(", ") };
 }
 
-function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "failed" | "warning"): CheckResult {
+function diagnoseOverlay(
+  overlay: "mounted" | { problem: string },
+  severity: "failed" | "warning",
+): CheckResult {
   const check = "engine's layers";
   if (overlay === "mounted") return { check, status: "ok", detail: "overlayfs can be mounted" };
   return {
     check,
-    status: unmet,
+    status: severity,
     detail: `overlayfs can't be mounted: ${overlay.problem}`,
     fix: "It needs Linux 5.11 or later, and BOUGH_HOME on ext4, xfs, btrfs or tmpfs (in a container: a volume, or --tmpfs).",
   };
 }
 
-export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
+export async function probeEngine(runtime: Runtime): Promise<EngineProbe> {
   const needsNamespace = await needsUserNamespace(runtime);
-  const started = examineRuntime(runtime, needsNamespace);
+  const started = probeRuntime(runtime, needsNamespace);
   const missing = missingPrograms(runtime.environment).filter(
     ({ program }) => program !== "runc" || typeof started.crun === "object",
   );
   const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
-  const inTheWay =
+  const incompatibleHelper =
     missing.length > 0 || namespaceProblem !== undefined
       ? undefined
       : await findWrongProgram(runtime.environment, runtime.clock, runtime.signal);
   const cannotTry =
-    inTheWay !== undefined ||
+    incompatibleHelper !== undefined ||
     namespaceProblem !== undefined ||
     missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
   const overlay = cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace);
-  const container = examineContainer(runtime, needsNamespace);
+  const container = probeContainer(runtime, needsNamespace);
   return {
     container,
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,
     versions:
-      missing.length > 0 ? [] : (inTheWay ?? (await attempt(runtime, () => programVersions(runtime)))),
+      missing.length > 0
+        ? []
+        : (incompatibleHelper ?? (await attempt(runtime, () => programVersions(runtime)))),
     overlay,
     runtime: started,
     // If no layer can be mounted, no command runs that would need a network.
-    network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
-    limits: overlay === "mounted" ? examineLimits(!needsNamespace, container !== undefined) : "untried",
+    network: overlay === "mounted" ? await probeNetwork(runtime, !needsNamespace) : "untried",
+    limits: overlay === "mounted" ? probeLimits(!needsNamespace, container !== undefined) : "untried",
     emulated: emulatedPlatforms(),
   };
 }
@@ -153,13 +158,13 @@ async function programVersions(runtime: Runtime): Promise<string[]> {
   return versions;
 }
 
-/** Runs in a new mount namespace, and cleans up there: an ordinary user can't remove what overlayfs leaves. */
+/** The script of the trial. It cleans up in its mount namespace, since an ordinary user can't remove what overlayfs leaves. */
 const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
 
 /** Tries a mount with the helpers and options of a command's mount namespace. */
-async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineFacts["overlay"]> {
+async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineProbe["overlay"]> {
   const directory = makeTrialDirectory(runtime);
   if (directory === undefined) return "untried";
   const { environment, clock, signal } = runtime;
@@ -191,7 +196,7 @@ async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<En
   }
 }
 
-/** Removes the directory. It is empty, unless the trial was stopped: then an ordinary user can't remove what overlayfs made. */
+/** Removes the directory, which is empty unless the trial was stopped. Then an ordinary user can't remove what overlayfs left. */
 function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
@@ -211,7 +216,7 @@ function makeTrialDirectory(runtime: Runtime): string | undefined {
   }
 }
 
-export interface ContainerFacts {
+export interface ContainerProbe {
   kind: ContainerKind;
   /** The row of the table in `bough help ci`. */
   row: "privileged" | "privileged, with users of its own" | "root" | "user";
@@ -219,14 +224,14 @@ export interface ContainerFacts {
   hasOwnProc: boolean;
 }
 
-/** Says which container bough is in. `canBuild`: false if no user namespace can be made, which another check explains. */
-export function diagnoseContainer({ kind, row, hasOwnProc }: ContainerFacts, canBuild: boolean): CheckResult {
+/** Reports the kind of container that bough runs in. `canBuild`: false if no user namespace can be created, which another check reports. */
+export function diagnoseContainer({ kind, row, hasOwnProc }: ContainerProbe, canBuild: boolean): CheckResult {
   const check = "container";
   if (!canBuild)
     return {
       check,
       status: "ok",
-      detail: `${kind}, in no row of \`bough help ci\`: see engine's user`,
+      detail: `${kind}, not in the table of \`bough help ci\`: see engine's user`,
     };
   const place = `${kind}, in row "${row}" of \`bough help ci\``;
   if (hasOwnProc) return { check, status: "ok", detail: place };
@@ -238,8 +243,8 @@ export function diagnoseContainer({ kind, row, hasOwnProc }: ContainerFacts, can
   return { check, status: "warning", detail, fix };
 }
 
-/** Returns `undefined` outside of containers. */
-function examineContainer(runtime: Runtime, needsNamespace: boolean): ContainerFacts | undefined {
+/** Finds the container that bough runs in; `undefined` outside of containers. */
+function probeContainer(runtime: Runtime, needsNamespace: boolean): ContainerProbe | undefined {
   const kind = findContainer(runtime.environment);
   if (kind === undefined) return undefined;
   const hasOwnUsers = isInUserNamespace();

@@ -20,8 +20,8 @@ import type { Runtime } from "../process/runtime.ts";
 import { engineDirectory } from "../service/choice.ts";
 import { attempt, type CheckResult, failedCheck, programVersion } from "./check-result.ts";
 
-/** The programs that can start a RUN. crun takes a third of runc's time, but does not work everywhere. */
-export type RuntimeFacts = {
+/** The programs that can start a RUN. crun needs a third of runc's time, but does not work everywhere. */
+export type RuntimeProbe = {
   hasRunc: boolean;
   /** The value of `BOUGH_RUNTIME`; an error if it is invalid. */
   wanted: "runc" | "crun" | undefined | BoughError;
@@ -29,11 +29,11 @@ export type RuntimeFacts = {
   crun: "works" | "untried" | { problem: string };
 };
 
-/** `unmet`: the status if nothing can start a RUN. */
-export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"): CheckResult {
+/** Reports which runtime is used. `severity`: the status if no runtime can be used. */
+export function diagnoseRuntime(probe: RuntimeProbe, severity: "failed" | "warning"): CheckResult {
   const check = "engine's runtime";
-  const { wanted, crun, hasRunc } = facts;
-  if (wanted instanceof BoughError) return failedCheck(check, wanted, unmet);
+  const { wanted, crun, hasRunc } = probe;
+  if (wanted instanceof BoughError) return failedCheck(check, wanted, severity);
   const problem = typeof crun === "object" ? crun.problem : undefined;
   if (wanted === "runc") return { check, status: "ok", detail: "runc, as BOUGH_RUNTIME says" };
   if (problem === undefined) {
@@ -45,7 +45,7 @@ export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"
   }
   if (wanted === "crun") {
     const detail = `BOUGH_RUNTIME is crun, which cannot be used: ${problem}`;
-    return { check, status: unmet, detail, fix: "Unset BOUGH_RUNTIME to use runc." };
+    return { check, status: severity, detail, fix: "Unset BOUGH_RUNTIME to use runc." };
   }
   return {
     check,
@@ -54,16 +54,16 @@ export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"
   };
 }
 
-export function examineRuntime(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts {
+export function probeRuntime(runtime: Runtime, inUserNamespace: boolean): RuntimeProbe {
   const { environment } = runtime;
   return {
     hasRunc: findOptionalProgram("runc", environment) !== undefined,
     wanted: readWanted(runtime),
-    crun: examineCrun(runtime, inUserNamespace),
+    crun: probeCrun(runtime, inUserNamespace),
   };
 }
 
-function readWanted({ environment }: Runtime): RuntimeFacts["wanted"] {
+function readWanted({ environment }: Runtime): RuntimeProbe["wanted"] {
   try {
     return wantedRuntime(environment);
   } catch (error) {
@@ -72,15 +72,15 @@ function readWanted({ environment }: Runtime): RuntimeFacts["wanted"] {
   }
 }
 
-function examineCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["crun"] {
+function probeCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeProbe["crun"] {
   try {
-    return recallCrun(runtime, inUserNamespace);
+    return readCrunTrial(runtime, inUserNamespace);
   } catch (error) {
     return { problem: messageOf(error) };
   }
 }
 
-function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["crun"] {
+function readCrunTrial(runtime: Runtime, inUserNamespace: boolean): RuntimeProbe["crun"] {
   const engine = engineDirectory(runtime);
   const place = existsSync(engine) ? realpathSync(engine) : engine;
   const found = findCrun({ containers: join(place, "containers") }, runtime.environment, inUserNamespace);
@@ -90,22 +90,26 @@ function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["c
   return "filter" in result ? "works" : result;
 }
 
-/** Name and version of slirp4netns if it works, else why not; `untried` if it can't be tried. */
-export type NetworkFacts =
+/** The name and version of slirp4netns if it works, else the reason; `untried` if it can't be tried. */
+export type NetworkProbe =
   | "untried"
   | string
   | { problem: BoughError; device: "usable" | "forbidden" | "missing" };
 
-/** Returns a warning at most: without a private network builds still work. */
-export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
+/** Reports the network of RUNs. The status is never `failed`, since builds work without a private network. */
+export function diagnoseNetwork(probe: NetworkProbe): CheckResult[] {
   const check = "engine's network";
-  if (facts === "untried") return [];
-  if (typeof facts === "string") {
+  if (probe === "untried") return [];
+  if (typeof probe === "string") {
     return [
-      { check, status: "ok", detail: `${facts}: a RUN reaches the outside, but not this machine's loopback` },
+      {
+        check,
+        status: "ok",
+        detail: `${probe}: a RUN reaches the outside, but not this machine's loopback`,
+      },
     ];
   }
-  const { problem, device } = facts;
+  const { problem, device } = probe;
   const detail = `a RUN has this machine's network, loopback included: ${problem.message}`;
   const fix = {
     usable: problem.hint === undefined ? undefined : String(problem.hint),
@@ -118,17 +122,17 @@ export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
 /** The device with which slirp4netns makes a network. */
 const tunDevice = "/dev/net/tun";
 
-export async function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
+export async function probeNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkProbe> {
   const { environment, clock } = runtime;
   const result = await attempt(runtime, async () => {
     const program = findProgram("slirp4netns", environment);
     await tryPrivateNetwork(environment, clock, isRoot);
     return await programVersion("slirp4netns", program, runtime);
   });
-  return typeof result === "string" ? result : { problem: result, device: examineTunDevice() };
+  return typeof result === "string" ? result : { problem: result, device: probeTunDevice() };
 }
 
-function examineTunDevice(): "usable" | "forbidden" | "missing" {
+function probeTunDevice(): "usable" | "forbidden" | "missing" {
   try {
     accessSync(tunDevice, constants.R_OK | constants.W_OK);
     return "usable";
@@ -137,29 +141,29 @@ function examineTunDevice(): "usable" | "forbidden" | "missing" {
   }
 }
 
-export interface LimitFacts {
+export interface LimitsProbe {
   controllers: Controllers;
   isRoot: boolean;
   isInContainer?: boolean;
   /** True if the controllers that set limits are in control groups of version 2. */
   hasVersionTwo: boolean;
-  /** The group of version 2 in which groups can be made, but not limited, since it has processes, as in a container. */
+  /** The cgroup of version 2 whose children can't have limits because it has processes itself, as in a container. */
   crowdedGroup?: string | undefined;
 }
 
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
 
 /**
- * Reports missing control groups. For an ordinary user, bough itself watches what a command uses. For root, no RUN starts without
- * control groups, since one keeps devices from it: its status is `unmet`.
+ * Reports missing control groups. For an ordinary user, bough itself watches the resources of commands. For root, no RUN starts without
+ * a control group that restricts its devices: the status is `severity`.
  */
-export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): CheckResult {
+export function diagnoseLimits(probe: LimitsProbe, severity: "failed" | "warning"): CheckResult {
   const check = "engine's limits";
-  const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
-  if (facts.isRoot && missing.length === controllerNames.length && facts.crowdedGroup === undefined) {
+  const missing = controllerNames.filter((name) => probe.controllers[name] === undefined);
+  if (probe.isRoot && missing.length === controllerNames.length && probe.crowdedGroup === undefined) {
     const detail =
       "control groups cannot be created, but as root each RUN needs one that restricts its devices";
-    return { check, status: unmet, detail, fix: fixFor(facts) };
+    return { check, status: severity, detail, fix: fixFor(probe) };
   }
   const name = (names: readonly (typeof controllerNames)[number][]) =>
     names.map((each) => nouns[each]).join(", ");
@@ -175,7 +179,7 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
         ]),
     ...(missing.includes("cpu") ? ["--cpus is not supported"] : []),
   ];
-  return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
+  return { check, status: "warning", detail: details.join("; "), fix: fixFor(probe) };
 }
 
 function fixFor({
@@ -184,7 +188,7 @@ function fixFor({
   isInContainer,
   hasVersionTwo,
   crowdedGroup: group,
-}: LimitFacts): string {
+}: LimitsProbe): string {
   if (isRoot && group !== undefined)
     return `Move this container's processes into a group below: mkdir ${group}/init && xargs -rn1 < ${group}/cgroup.procs > ${group}/init/cgroup.procs`;
   if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
@@ -198,7 +202,7 @@ function fixFor({
   return "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1.";
 }
 
-export function examineLimits(isRoot: boolean, isInContainer: boolean): LimitFacts {
+export function probeLimits(isRoot: boolean, isInContainer: boolean): LimitsProbe {
   // As the engine does.
   moveProcessesBelow(ownHierarchies());
   const hierarchies = ownHierarchies();

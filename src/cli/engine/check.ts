@@ -29,9 +29,9 @@ export const check = command({
     "It may take minutes; builds may run meanwhile. Exits with 1 if something is damaged and was not dropped. Changed content of a layer is detected from the second check on.",
 });
 
-/** Damage, with the branches that it affects. */
-interface Finding extends Damage {
-  /** `<session> <branch>` of each branch at an image that is lost with it. */
+/** Damage with the branches that it affects. */
+interface DamageReport extends Damage {
+  /** `<session> <branch>` for each branch whose image is lost. */
   branches: string[];
   /** True if --repair has dropped it. */
   dropped: boolean;
@@ -79,7 +79,7 @@ function amountOf({ files, layers, images, bytes }: Omit<EngineCheckReport, "dam
   return `${counts.join(", ")}: ${formatBytes(bytes)}`;
 }
 
-function render(report: EngineCheckReport, findings: readonly Finding[]): string {
+function render(report: EngineCheckReport, findings: readonly DamageReport[]): string {
   const left = findings.filter(({ dropped }) => !dropped);
   const verdict =
     findings.length === 0
@@ -104,7 +104,6 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
   return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
 }
 
-/** Returns branches by image. */
 function branchesByImage(runtime: Runtime): Map<string, string[]> {
   const branches = new Map<string, string[]>();
   for (const path of sessionDatabases(runtime)) {

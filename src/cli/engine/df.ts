@@ -4,8 +4,8 @@ import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
-import { historyUsage } from "./past-builds.ts";
-import { beforeBuilds, defaultSelection } from "./prune.ts";
+import { historyUsage } from "./history-usage.ts";
+import { defaultSelection, withoutRunningBuilds } from "./prune.ts";
 import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 
 export const df = command({
@@ -28,7 +28,7 @@ async function showUsage(invocation: Invocation): Promise<void> {
   await withSessionImages(runtime, async ({ uses, contexts, buildsSince }) => {
     await addScopeUses(uses, invocation);
     const usage = await measureUsage(directory, {
-      ...beforeBuilds(defaultSelection(runtime.clock), buildsSince),
+      ...withoutRunningBuilds(defaultSelection(runtime.clock), buildsSince),
       uses,
     });
     const { owners, ...totals } = usage;

@@ -1,24 +1,24 @@
-/** The end of a server at SIGTERM: builds that are running go on for a while. */
+/** Lets running builds of a server finish after SIGTERM, for a limited time. */
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 
-/** What is under way. */
+/** The work that is in progress. */
 interface Work {
   operations: number;
   requests: number;
 }
 
 interface Draining {
-  /** True once it has begun. */
+  /** True once draining has started. */
   readonly isRunning: boolean;
-  /** Wraps a handler to know when the last request was. */
-  counting(handler: (request: Request) => Promise<Response>): (request: Request) => Promise<Response>;
-  /** Waits until no build seems to be running, at most for `seconds`, or until `signal` is aborted. */
+  /** Wraps a handler to record the time of the last request. */
+  trackingRequests(handler: (request: Request) => Promise<Response>): (request: Request) => Promise<Response>;
+  /** Waits until no build seems to run, for at most `seconds`, or until `signal` is aborted. */
   run(seconds: number, signal: AbortSignal): Promise<void>;
 }
 
-/** A build sends nothing while it hashes files between two steps. */
+/** The time without requests after which no build is assumed to run: a build sends nothing while it hashes files between two steps. */
 const quietMilliseconds = 5000;
 const pollMilliseconds = 100;
 
@@ -36,7 +36,7 @@ export function createDraining(
     get isRunning() {
       return isRunning;
     },
-    counting: (handler) => async (request) => {
+    trackingRequests: (handler) => async (request) => {
       try {
         return await handler(request);
       } finally {

@@ -11,7 +11,7 @@ import { parseTime } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
 import { noteRoom, parseKept, roomRequest } from "../service/make-room.ts";
-import { pruneHistory } from "./past-builds.ts";
+import { pruneHistory } from "./history-usage.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 
 const pruneArguments: ArgumentDefinitions = {
@@ -82,23 +82,23 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   const chosen = readSelection(values, runtime.clock);
   const directory = await requireEngineDirectory(runtime);
   const engine = await import("../../engine/prune/prune.ts");
-  const isDone = values.flag("yes");
+  const removes = values.flag("yes");
   await withSessionImages(runtime, async ({ uses, ...known }) => {
-    // With --all every record is removed, and a damaged one must not prevent that.
+    // --all removes every record, even if one is damaged.
     if (!chosen.all) await addScopeUses(uses, invocation);
     const makeRoom = values.flag("auto") ? roomRequest(runtime, directory) : undefined;
-    const selection = { ...beforeBuilds(chosen, known.buildsSince), uses, makeRoom };
-    const plan = isDone
+    const selection = { ...withoutRunningBuilds(chosen, known.buildsSince), uses, makeRoom };
+    const plan = removes
       ? await engine.prune(directory, selection)
       : { ...(await engine.planPrune(directory, selection)), leftoverBytes: 0 };
-    // What bough removes by itself, to make room, is what it can make again.
+    // To make room, bough only removes what it can make again, which excludes the history.
     const history =
       makeRoom === undefined
-        ? pruneHistory({ all: chosen.all, before: chosen.usedBefore }, isDone, invocation)
+        ? pruneHistory({ all: chosen.all, before: chosen.usedBefore }, removes, invocation)
         : { count: 0, bytes: 0 };
     const sessions =
       chosen.sessions || chosen.all ? known.sessionsUntil(chosen.usedBefore ?? runtime.clock.now() + 1) : [];
-    if (isDone) {
+    if (removes) {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
       noteRoom(runtime, bytesOf({ ...plan, history }));
@@ -106,10 +106,10 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
     printResult(invocation, {
       id: plan.images.map(({ uuid }) => uuid),
-      json: { removed: isDone, ...plan, history, sessions },
-      table: () => renderPlan({ ...plan, history, sessions }, isDone),
+      json: { removed: removes, ...plan, history, sessions },
+      table: () => renderPlan({ ...plan, history, sessions }, removes),
     });
-    if (isDone && chosen.all) log.info(`only records are left in ${directory}: it can be deleted as well`);
+    if (removes && chosen.all) log.info(`only records are left in ${directory}: it can be deleted as well`);
   });
 }
 
@@ -120,7 +120,7 @@ function bytesOf({ layers, files, operations, caches, archives, history }: PlanW
 type PlanWithHistory = PrunePlan & { history: PrunePlan["layers"] };
 type Pruned = PlanWithHistory & { leftoverBytes: number; sessions: readonly string[] };
 
-function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, isDone: boolean): string {
+function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, removes: boolean): string {
   const { images, layers, files, operations, caches, archives, history } = plan;
   const amounts: [count: number, noun: string][] = [
     [images.length, "image"],
@@ -136,9 +136,9 @@ function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, isDone: boolea
   const list = (what: string, names: readonly string[]) =>
     names.length === 0
       ? []
-      : [`${isDone ? "removed" : "would remove"} ${what}: ${names.map(visible).join(", ")}`];
+      : [`${removes ? "removed" : "would remove"} ${what}: ${names.map(visible).join(", ")}`];
   return [
-    `${isDone ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytesOf(plan))}`,
+    `${removes ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytesOf(plan))}`,
     ...(leftoverBytes === 0
       ? []
       : [`removed leftovers of killed processes and lost records: ${formatBytes(leftoverBytes)}`]),
@@ -174,8 +174,8 @@ function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<PruneSel
   };
 }
 
-/** Returns the selection without what a running build may need. `since`: when the first one began. */
-export function beforeBuilds<Selection extends Pick<PruneSelection, "usedBefore">>(
+/** Excludes what running builds may need from the selection. `since`: the start of the first one. */
+export function withoutRunningBuilds<Selection extends Pick<PruneSelection, "usedBefore">>(
   selection: Selection,
   since: number | undefined,
 ): Selection {

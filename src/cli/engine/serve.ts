@@ -48,8 +48,8 @@ export const serve = command({
 async function serveEngine(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
-  const token = globals.token?.text() ?? makeToken();
-  const isMade = globals.token === undefined;
+  const token = globals.token?.text() ?? generateToken();
+  const isGenerated = globals.token === undefined;
   const stopSeconds = readStopTimeout(values.text("stop-timeout"));
   if (token.length < 8) throw usageError("--token is too short: at least 8 characters are needed");
 
@@ -64,7 +64,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     operations: engine.running,
     requests: server?.pendingRequests ?? 0,
   }));
-  const handler = draining.counting(requireBearerToken(token, withGzip(createHandler(engine.core))));
+  const handler = draining.trackingRequests(requireBearerToken(token, withGzip(createHandler(engine.core))));
   const terminate = async () => {
     await draining.run(stopSeconds, runtime.signal);
     return false;
@@ -81,9 +81,9 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
     log.info(`serving the engine in ${engine.directory}; Ctrl-C ends it`);
     printResult(invocation, {
-      id: isMade ? [url, token] : url,
-      json: { url, token: isMade ? token : null },
-      table: () => `URL    ${url}\n${isMade ? `TOKEN  ${token}\n` : ""}`,
+      id: isGenerated ? [url, token] : url,
+      json: { url, token: isGenerated ? token : null },
+      table: () => `URL    ${url}\n${isGenerated ? `TOKEN  ${token}\n` : ""}`,
     });
     await makeRoomRegularly(runtime, engine);
     log.info("stopping");
@@ -100,8 +100,8 @@ function readStopTimeout(text: string | undefined): number {
 }
 
 /**
- * Answers what probes of orchestrators ask, which have no token: `/healthz` as long as the process serves, `/readyz` until it is
- * told to end. Neither says anything about this machine.
+ * Responds to probes of orchestrators, which have no token: to `/healthz` while the process serves, to `/readyz` until it is told to
+ * end. Neither response reveals anything about this machine.
  */
 function withProbes(isEnding: () => boolean, handler: Handler): Handler {
   return async (request) => {
@@ -119,16 +119,16 @@ function withProbes(isEnding: () => boolean, handler: Handler): Handler {
 function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
   const expected = digest(`Bearer ${token}`);
   return async (request: Request): Promise<Response> => {
-    // The scheme's name may be in small letters (RFC 9110, section 11.1).
+    // The scheme's name is case-insensitive (RFC 9110, section 11.1).
     const given = (request.headers.get("authorization") ?? "").replace(/^bearer +/i, "Bearer ");
-    // The comparison in constant time requires equal lengths, which digests have.
+    // A comparison in constant time needs equal lengths, which digests have.
     if (timingSafeEqual(digest(given), expected)) return handler(request);
     const body = { error: "missing or invalid bearer token", status: 401 };
     return Response.json(body, { status: 401, headers: { "WWW-Authenticate": "Bearer" } });
   };
 }
 
-function makeToken(): string {
+function generateToken(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
 }
 
@@ -157,9 +157,9 @@ export function parseListenAddress(text: string, workingDirectory: string): List
   return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
 }
 
-/** Starts to listen. Only its owner can ever open a Unix socket: the umask applies as it is made. */
-export function listen(address: ListenAddress, handler: Handler, onFault: (error: unknown) => void) {
-  const options = { ...unlimitedSilence, ...serverOptions(handler, onFault) };
+/** Starts to listen. Only the owner of a Unix socket can open it, from the start, since the umask applies to its creation. */
+export function listen(address: ListenAddress, handler: Handler, onError: (error: unknown) => void) {
+  const options = { ...noIdleTimeout, ...serverOptions(handler, onError) };
   try {
     if (address.kind === "tcp") {
       // Outside of development mode Bun lets processes of a user share a port: two servers would take turns with requests.
@@ -174,9 +174,9 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
   } catch (error) {
     const code = errorCode(error) ?? "";
     const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
-    // The file of a socket stays when its server is killed.
+    // A killed server leaves the file of its socket.
     const isTakenPath = address.kind === "unix" && code === "EADDRINUSE";
-    const reason = isTakenPath ? "there is a file of that name" : (reasons.get(code) ?? messageOf(error));
+    const reason = isTakenPath ? "the file exists already" : (listenErrors.get(code) ?? messageOf(error));
     throw new BoughError(`cannot listen on ${place}: ${reason}`, {
       hint: isTakenPath
         ? "Give another address with --listen, or remove the file if no program listens there."
@@ -186,39 +186,39 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
   }
 }
 
-const reasons = new Map([
+const listenErrors = new Map([
   ["EADDRINUSE", "another program is listening there"],
   ["EADDRNOTAVAIL", "this machine has no such address"],
   ["EACCES", "permission denied"],
-  ["ENOENT", "there is no such directory"],
+  ["ENOENT", "no such directory"],
 ]);
 
 /**
  * Disables the idle timeout, since an event stream may be silent as long as a command runs. It works for Unix sockets, too, but
  * Bun's types have it only for TCP.
  */
-const unlimitedSilence: object = { idleTimeout: 0 };
+const noIdleTimeout: object = { idleTimeout: 0 };
 
 /** Returns the options of `Bun.serve` that do not depend on the address. */
-function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
+function serverOptions(handler: Handler, onError: (error: unknown) => void) {
   return {
     // Bun's development mode serves error pages that reveal details of this machine without asking for a token.
     development: false as const,
     // Uploads may be of any size.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: announcingClose(handler),
+    fetch: withConnectionClose(handler),
     error(error: unknown): Response {
-      onFault(error);
+      onError(error);
       return Response.json({ error: "internal server error", status: 500 }, { status: 500 });
     },
   };
 }
 
 /**
- * Says in the response that the connection is closed after it, if the client has asked for that (RFC 9112, section 9.6). A proxy
- * such as nginx would otherwise send its next request over that connection, and lose it.
+ * Adds `Connection: close` to the response if the client has sent it (RFC 9112, section 9.6). A proxy such as nginx would otherwise send
+ * its next request over that connection, and lose it.
  */
-function announcingClose(handler: Handler): Handler {
+function withConnectionClose(handler: Handler): Handler {
   return async (request) => {
     const response = await handler(request);
     const options = request.headers.get("Connection") ?? "";

@@ -14,9 +14,9 @@ import { isLayerBranch } from "../references/working-branch.ts";
 import { connect } from "../service/connection.ts";
 import { findRunningBuilds } from "../sessions/running-builds.ts";
 
-/** The engine's images that sessions use, and what changes their records. */
+/** The engine's images that sessions use, and changes of the sessions' databases. */
 interface SessionImages {
-  /** Uses of images that a branch leads to, including those before its tip, which a rollback needs. */
+  /** Uses of the images of branches, including those before a branch's tip, which a rollback needs. */
   uses: Map<string, SessionUse>;
   /** Build contexts by the sessions' keys. */
   contexts: Map<string, string | null>;
@@ -30,7 +30,7 @@ interface SessionImages {
   deleteSessions(keys: readonly string[]): void;
 }
 
-/** Returns the paths of all databases that may name the engine's images: its own, and those of servers on this machine. */
+/** Returns the paths of all databases that may refer to the engine's images: its own, and those of servers on this machine. */
 export function sessionDatabases(runtime: Runtime): string[] {
   const directory = join(stateDirectory(runtime), "sessions");
   const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
@@ -86,7 +86,7 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
   const history = store.sessions.history(session) ?? [];
   const latest = new Set(Array.from(store.steps.latestHashes(session), layerBranch));
   const newest = history.at(-1);
-  // A build's newest layer may be one of an instruction that is no longer in the Dockerfile.
+  // The newest layer of a build may belong to an instruction that is no longer in the Dockerfile.
   const isNewest = (entry: HistoryEntry) => entry === newest && (latest.size === 0 || startsFrom(entry));
   const isTip = (entry: HistoryEntry) =>
     isNewest(entry) || entry.branches.some((branch) => !isLayerBranch(branch) || latest.has(branch));
@@ -137,8 +137,8 @@ function withParents(history: readonly HistoryEntry[], tips: readonly HistoryEnt
 export const scopeOwner = "scope ";
 
 /**
- * Adds the images of scopes to those of sessions: other machines, of which no session here knows, build on them. The layers that
- * the latest builds found are current.
+ * Adds the images of scopes to those of sessions, since other machines, which have no session here, build on them. The layers of the
+ * latest builds are current.
  */
 export async function addScopeUses(
   uses: Map<string, SessionUse>,

@@ -10,10 +10,10 @@ import type { LayerContent } from "../../image/layer-writer.ts";
 import { type Platform, parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
-import type { Description } from "../references/image-argument.ts";
+import type { ImageDescription } from "../references/image-argument.ts";
 import type { ImageOverBase } from "./over-base.ts";
 
-export interface ExportedImage extends Description {
+export interface ExportedImage extends ImageDescription {
   uuid: string;
 }
 

@@ -1,4 +1,4 @@
-/** Options of other programs that build images, which `bough build` does not have. */
+/** Options of other build programs that `bough build` lacks. */
 import { type ForeignOption, foreignOptions } from "../command-line/foreign-options.ts";
 
 const noContainers = "bough keeps no containers";

@@ -1,4 +1,4 @@
-/** Options of docker's commands for images that bough's do not have. */
+/** Options of docker's commands for images that bough's lack. */
 import { type ForeignOption, foreignOptions } from "../command-line/foreign-options.ts";
 
 const platform = "Leave it out: a tag means all of its platforms, and `bough images` has an id for each.";

@@ -1,10 +1,10 @@
-/** Options of `docker run` and `podman run` that `bough run` does not have. */
+/** Options of `docker run` and `podman run` that `bough run` lacks. */
 import { type ForeignOption, foreignOptions } from "../command-line/foreign-options.ts";
 
 const ports = "No ports are published: with --network host a command listens on this machine's network.";
 const noNames =
   "Commands have no names: `bough ps` lists ids; with -S KEY the result is that session's image.";
-const noContainer = "a command is no container that other commands could find";
+const noContainer = "a command is not a container that other commands could find";
 const capabilities =
   "A command has docker's default capabilities and filter of system calls: there are no others.";
 const devices = "A command has no devices of this machine.";

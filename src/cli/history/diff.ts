@@ -149,7 +149,7 @@ function renderComparison(
   return `${total}\n${renderTable({ header, rows: shown.map(row) }, style)}`;
 }
 
-/** Says in a word or two how the step's result has changed. */
+/** Returns a word or two for the change of a step's result. */
 function changeOf({ before, after, isMissed, isEdited }: StepChange): string {
   if (before === undefined) return "new";
   if (after === undefined) return "gone";

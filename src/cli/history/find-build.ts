@@ -1,4 +1,4 @@
-/** The build that an argument names. */
+/** Finds builds of the history that arguments name. */
 import { basename } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { BuildRecord } from "../../history/build-record.ts";
@@ -34,7 +34,7 @@ export async function withHistory<Result>(
 export function openPastBuilds(runtime: Runtime): History {
   const home = stateDirectory(runtime);
   try {
-    return openExistingHistory(home) ?? none;
+    return openExistingHistory(home) ?? emptyHistory;
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(`cannot open the history of builds in ${home}: ${messageOf(error)}`, {
@@ -44,8 +44,8 @@ export function openPastBuilds(runtime: Runtime): History {
   }
 }
 
-/** Before the first build. */
-const none: History = {
+/** The history before the first build. */
+const emptyHistory: History = {
   save() {},
   list: () => [],
   record: () => undefined,
@@ -58,16 +58,16 @@ const none: History = {
   [Symbol.dispose]() {},
 };
 
-/** Returns the builds that an argument names: the last one if it is not given, several if their IDs begin with it. */
+/** Returns the builds that an argument names: the last one without an argument, several if their IDs begin with it. */
 export function findBuilds(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary[] {
   if (given === undefined) return builds.slice(0, 1);
-  const [, back] = backwards.exec(given) ?? [];
+  const [, back] = relativeReference.exec(given) ?? [];
   if (back !== undefined) return builds.slice(Number(back === "" ? 1 : back)).slice(0, 1);
   return given === "" ? [] : builds.filter(({ id }) => id.startsWith(given.toLowerCase()));
 }
 
-/** `^`, `^2`. */
-const backwards = /^\^(\d{0,6})$/;
+/** Matches `^` and `^2`. */
+const relativeReference = /^\^(\d{0,6})$/;
 
 /** Returns the only build that an argument of the command line names. */
 export function requireBuild(given: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
@@ -85,7 +85,7 @@ export function requireBuild(given: string | undefined, builds: readonly BuildSu
         .map(({ id }) => id)
         .join(", ")}`,
     });
-  if (given !== undefined && backwards.test(given))
+  if (given !== undefined && relativeReference.test(given))
     throw new BoughError(`there is no build ${given}: the history has ${builds.length}`, { hint });
   throw new BoughError(`there is no build ${visible(JSON.stringify(given))} in the history`, { hint });
 }
@@ -102,10 +102,10 @@ export function requireRecord({ id, status, error }: BuildSummary, history: Hist
     : { ...record, status, error: { message: error ?? killed, hint: null } };
 }
 
-/** Earlier builds that are read for sizes. */
-const maxMeasured = 30;
+/** The maximum number of earlier builds that are read for sizes. */
+const maxEarlierBuilds = 30;
 
-/** Adds the sizes of layers that an earlier build of the same thing has made: a build that took them from the cache measured none. */
+/** Adds sizes of cached layers from earlier builds with the same identity, since a build only measures the layers that it makes. */
 export function withSizes(
   record: BuildRecord,
   builds: readonly BuildSummary[],
@@ -116,7 +116,7 @@ export function withSizes(
   );
   const sizes = new Map<string, number>();
   let earlier = earlierBuild({ ...record.origin, ...record }, builds);
-  for (let count = 0; wanted.size > 0 && earlier !== undefined && count < maxMeasured; count++) {
+  for (let count = 0; wanted.size > 0 && earlier !== undefined && count < maxEarlierBuilds; count++) {
     const { steps = [] } = history.record(earlier.id) ?? {};
     earlier = earlierBuild(earlier, builds);
     for (const { layer, addedBytes } of steps)
@@ -129,7 +129,7 @@ export function withSizes(
   return sizes.size === 0 ? record : { ...record, steps };
 }
 
-/** Returns the build before this one of the same thing: the same Dockerfile, context and target. */
+/** Returns the last earlier build with the same identity: Dockerfile, context and target. */
 export function earlierBuild(
   of: Pick<BuildSummary, "startedAt" | "context" | "dockerfile" | "target" | "bakeTarget">,
   builds: readonly BuildSummary[],

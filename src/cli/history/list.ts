@@ -39,7 +39,7 @@ export const ls = command({
     until: { type: "string", valueHint: "WHEN", description: "Only builds begun until a date or an age" },
     limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
-  run: listBuilds,
+  run: printBuilds,
   examples: [
     ["history", "the last builds"],
     ["history ls --status failed --since 12h", "what failed last night"],
@@ -48,7 +48,7 @@ export const ls = command({
   agentNote: "It reads bough's own state on this machine; the service is not asked.",
 });
 
-async function listBuilds(invocation: Invocation): Promise<void> {
+async function printBuilds(invocation: Invocation): Promise<void> {
   const builds = await withHistory(invocation.runtime, (all) => all.filter(filterOf(invocation)));
   const limit = positiveInteger(invocation.values.text("limit"), "--limit") ?? 50;
   const shown = builds.slice(0, limit);

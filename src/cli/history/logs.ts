@@ -57,7 +57,7 @@ async function printLogs(invocation: Invocation): Promise<void> {
   });
 }
 
-/** Returns the kept output, in the order of the Dockerfile. `number`: of that step only. */
+/** Returns the recorded output in the order of the Dockerfile, or that of the step `number` only. */
 function readLogs(
   record: BuildRecord,
   number: number | undefined,

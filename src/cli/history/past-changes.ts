@@ -5,15 +5,15 @@ import { once } from "../../once.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openPastBuilds } from "./find-build.ts";
 
-/** The builds that are looked at: what changed long ago may be mended. */
-const recentBuilds = 20;
+/** The maximum number of builds that are read: the cause of older changes may be fixed. */
+const maxRecentBuilds = 20;
 
-type BuildPlace = Pick<BuildSummary, "context" | "dockerfile" | "target" | "bakeTarget">;
+type BuildIdentity = Pick<BuildSummary, "context" | "dockerfile" | "target" | "bakeTarget">;
 
-/** What past builds had to run again because of a variable. The history is opened and listed once, when it is first needed. */
+/** Finds variables that made past builds run steps again. The history is opened and listed once, when it is first needed. */
 export interface PastChanges extends Disposable {
-  /** Targets of one Dockerfile differ in their arguments. */
-  of(place: BuildPlace): ChangedVariable[];
+  /** Returns the variables of a target: targets of one Dockerfile differ in their arguments. */
+  of(identity: BuildIdentity): ChangedVariable[];
 }
 
 export function createPastChanges(runtime: Runtime): PastChanges {
@@ -24,12 +24,12 @@ export function createPastChanges(runtime: Runtime): PastChanges {
     return { history, builds: Map.groupBy(built, keyOf) };
   });
   return {
-    of(place) {
+    of(identity) {
       try {
         const { history, builds } = read();
-        return changedVariables(recordsOf(builds.get(keyOf(place)) ?? [], history));
+        return changedVariables(recordsOf(builds.get(keyOf(identity)) ?? [], history));
       } catch (error) {
-        // A history that can't be read is no mistake in the Dockerfile.
+        // An unreadable history is not an error of the Dockerfile.
         if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
         return [];
       }
@@ -39,9 +39,9 @@ export function createPastChanges(runtime: Runtime): PastChanges {
 }
 
 function recordsOf(builds: readonly BuildSummary[], history: History) {
-  return builds.slice(0, recentBuilds).flatMap(({ id }) => history.record(id) ?? []);
+  return builds.slice(0, maxRecentBuilds).flatMap(({ id }) => history.record(id) ?? []);
 }
 
-function keyOf({ context, dockerfile, target, bakeTarget }: BuildPlace): string {
+function keyOf({ context, dockerfile, target, bakeTarget }: BuildIdentity): string {
   return JSON.stringify([context, dockerfile, target, bakeTarget]);
 }

@@ -2,7 +2,7 @@ import { usageError } from "../../errors.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { removeNotes } from "./docker-notes.ts";
+import { removeBuildRefs } from "./buildx-refs.ts";
 import { requireBuild, withHistory } from "./find-build.ts";
 
 export const rm = command({
@@ -37,7 +37,7 @@ async function removeBuilds(invocation: Invocation): Promise<void> {
     history.compact();
     return ids;
   });
-  removeNotes(removed, runtime);
+  removeBuildRefs(removed, runtime);
   printResult(invocation, {
     id: removed,
     json: removed.map((id) => ({ removed: id })),

@@ -3,8 +3,8 @@ import type { BuildRecord } from "../../history/build-record.ts";
 import type { History } from "../../history/history-database.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { findPlace, printResult, requireWritable, writeAllOrNone } from "../command-line/result.ts";
+import { renderBuildPage } from "./build-page.ts";
 import { buildArgument, requireBuild, requireRecord, withHistory } from "./find-build.ts";
-import { reportOf } from "./page.ts";
 
 export const report = command({
   name: "report",
@@ -41,7 +41,7 @@ async function writeReport(invocation: Invocation): Promise<void> {
   const given = values.text("output") ?? `bough-${recorded.record.id}.html`;
   const place = given === "-" ? undefined : findPlace("--output", given, runtime.workingDirectory);
   if (place !== undefined) requireWritable(place);
-  const text = await reportOf(recorded, invocation);
+  const text = await renderBuildPage(recorded, invocation);
   if (place === undefined) {
     runtime.stdout.write(text);
     return;

@@ -49,7 +49,7 @@ async function showBuild(invocation: Invocation): Promise<void> {
   });
 }
 
-/** Returns a record for programs: with the reasons in words, and what was critical. */
+/** Returns a record for programs, with rendered reasons and the critical path. */
 function describeBuild(record: BuildRecord): Record<string, unknown> {
   const { startedAt, origin, steps, ...others } = record;
   const path = criticalPathOf(record);
@@ -70,9 +70,9 @@ function describeBuild(record: BuildRecord): Record<string, unknown> {
 }
 
 function renderBuild(record: BuildRecord, style: TableStyle): string {
-  const facts = factsOf(record, style);
-  const width = Math.max(...facts.map(([name]) => name.length));
-  const about = facts.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}\n`).join("");
+  const properties = propertiesOf(record, style);
+  const width = Math.max(...properties.map(([name]) => name.length));
+  const about = properties.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}\n`).join("");
   const error = record.error === null ? "" : `\n${visibleLines(errorText(record.error))}\n`;
   if (record.steps.length === 0) return about + error;
   const path = criticalPathOf(record);
@@ -83,14 +83,14 @@ function errorText({ message, hint }: NonNullable<BuildRecord["error"]>): string
   return hint === null ? message : `${message}\n${hint}`;
 }
 
-function factsOf(
+function propertiesOf(
   { id, status, startedAt, seconds, origin, inputs, result, steps }: BuildRecord,
   { now }: TableStyle,
 ) {
   const { layers, cached } = countCached(steps);
   const share = layers === 0 ? "" : `, ${cached} of ${formatCount(layers, "layer")} cached`;
   const words = origin.buildArgs.map(({ name, value }) => `${name}=${value ?? "***"}`);
-  const facts: [name: string, value: string | null][] = [
+  const properties: [name: string, value: string | null][] = [
     ["BUILD", id],
     ["NAME", origin.name],
     ["STATUS", `${status} in ${formatDuration(seconds)}${share}`],
@@ -111,10 +111,10 @@ function factsOf(
       `${each.destination} ${each.digest}`,
     ]),
   ];
-  return facts.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
+  return properties.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
 }
 
-/** Returns an input on one line, with what identifies it. */
+/** Returns an input on one line, with its digest or commit. */
 function inputText(input: BuildInput): string {
   return `${input.name} (${input.kind === "repository" ? "commit " : ""}${identityOf(input)})`;
 }
@@ -143,7 +143,7 @@ function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle)
   return renderTable({ header, rows: inOrder(record.steps).map(row) }, style);
 }
 
-/** Says what determined the time, which the * marks. */
+/** Returns a sentence about the critical path, whose steps have a `*`. */
 function describePath({ seconds: total }: BuildRecord, { steps, slowest }: CriticalPath): string {
   if (slowest === undefined || total <= 0) return "";
   const seconds = (slowest.end - slowest.start) / 1000;

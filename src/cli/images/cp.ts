@@ -16,8 +16,8 @@ import { type ImagePath, pathDescription, resolveImagePath, withRunHint } from "
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
 import {
-  type Extracted,
   type ExtractOptions,
+  type ExtractResult,
   extractArchive,
   localNameAdvice,
   refuseFile,
@@ -88,7 +88,7 @@ async function copyOut(invocation: Invocation): Promise<void> {
 }
 
 /** The destination of a copy on this machine. */
-interface LocalPlace {
+interface LocalDestination {
   /** Absolute. */
   local: string;
   /** It was given as a directory. */
@@ -96,7 +96,7 @@ interface LocalPlace {
 }
 
 /** The result of a copy, with its destination. */
-interface CopyResult extends Extracted {
+interface CopyResult extends ExtractResult {
   path: string;
 }
 
@@ -107,7 +107,7 @@ interface CopyResult extends Extracted {
 async function copyFile(
   content: ReadableStream<Uint8Array>,
   { image, path }: ImagePath,
-  { local, endsWithSlash }: LocalPlace,
+  { local, endsWithSlash }: LocalDestination,
   service: Service,
   { runtime }: Invocation,
 ): Promise<CopyResult> {
@@ -149,7 +149,7 @@ async function writeTo(
 /** Does what `cp -r` does: copies into a directory that exists, else to the directory of that name. */
 export async function copyDirectory(
   { image, path, meansContents }: ImagePath,
-  { local }: LocalPlace,
+  { local }: LocalDestination,
   service: Service,
   { runtime, log }: Surroundings,
   options: Pick<ExtractOptions, "style" | "time" | "shared"> = { style: "plain" },
@@ -161,7 +161,7 @@ export async function copyDirectory(
   const isNamed = stats !== undefined && !meansContents;
   if (isNamed) checkLocalNames([name], runtime.platform, localNameAdvice);
   const to = isNamed ? join(local, name) : local;
-  makeRoot(to, to === local);
+  createRoot(to, to === local);
   const extracted = await extractArchive(entries, to, {
     ...options,
     signal: runtime.signal,
@@ -172,7 +172,7 @@ export async function copyDirectory(
 }
 
 /** A path that the user gave may be a link. A link below it may come from an image, and is refused. */
-function makeRoot(path: string, mayBeLink: boolean): void {
+function createRoot(path: string, mayBeLink: boolean): void {
   try {
     const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isSymbolicLink() === true) {

@@ -15,7 +15,7 @@ import {
   writeFile,
 } from "./write-entry.ts";
 
-export interface Extracted {
+export interface ExtractResult {
   files: number;
   bytes: number;
 }
@@ -25,7 +25,7 @@ export interface Extracted {
  * that would take minutes. Directories that extraction creates get the mode and time of their archive entry; existing ones stay
  * unchanged.
  */
-interface Written extends ExtractOptions {
+interface Extraction extends ExtractOptions {
   root: string;
   copies: RunningCopies;
   directories: Map<string, Directory>;
@@ -33,7 +33,7 @@ interface Written extends ExtractOptions {
 }
 
 interface Directory {
-  isMade: boolean;
+  isCreated: boolean;
   entry?: TreeEntry;
 }
 
@@ -53,24 +53,24 @@ export async function extractArchive(
   entries: AsyncIterable<TreeEntry>,
   root: string,
   options: ExtractOptions,
-): Promise<Extracted> {
-  const extracted: Extracted = { files: 0, bytes: 0 };
-  const written: Written = {
+): Promise<ExtractResult> {
+  const extracted: ExtractResult = { files: 0, bytes: 0 };
+  const extraction: Extraction = {
     ...options,
     ...{ root, directories: new Map(), hasOtherSpelling: createSpellingCheck() },
     copies: new RunningCopies(),
   };
-  await using copies = written.copies;
+  await using copies = extraction.copies;
   for await (const given of entries) {
     options.signal.throwIfAborted();
     const entry = options.time === undefined ? given : { ...given, modified: options.time };
-    const names = partsOf(entry.name);
+    const names = splitEntryName(entry.name);
     if (names.length === 0) continue;
     checkLocalNames(names, options.platform, localNameAdvice);
     if (entry.type !== "directory" && options.shared !== undefined)
-      requireOwn(names.join("/"), options.shared);
+      requireUniquePath(names.join("/"), options.shared);
     try {
-      if (!(await extract(entry, names, written))) {
+      if (!(await extract(entry, names, extraction))) {
         options.warn(`${displayPath(entry.name)} is a device or a pipe, which is left out`);
         continue;
       }
@@ -82,12 +82,12 @@ export async function extractArchive(
     if (entry.type === "file") extracted.bytes += entry.size;
   }
   await copies.drain();
-  restoreDirectories(written);
+  restoreDirectories(extraction);
   return extracted;
 }
 
 /** Throws, in BuildKit's words, if another image has a file of that path. */
-function requireOwn(path: string, { owner, owners }: NonNullable<ExtractOptions["shared"]>): void {
+function requireUniquePath(path: string, { owner, owners }: NonNullable<ExtractOptions["shared"]>): void {
   const other = owners.get(path);
   owners.set(path, owner);
   if (other === undefined) return;
@@ -98,34 +98,34 @@ function requireOwn(path: string, { owner, owners }: NonNullable<ExtractOptions[
 }
 
 /** Returns false for a special file that can't be made. */
-async function extract(entry: TreeEntry, names: readonly string[], written: Written): Promise<boolean> {
-  const { style } = written;
+async function extract(entry: TreeEntry, names: readonly string[], extraction: Extraction): Promise<boolean> {
+  const { style } = extraction;
   if (entry.type === "other" && style === "plain") return false;
-  const path = makeParents(names, written);
+  const path = makeParents(names, extraction);
   switch (entry.type) {
     case "directory":
-      makeDirectory(path, written, entry.mode).entry = entry;
+      makeDirectory(path, extraction, entry.mode).entry = entry;
       break;
     case "file":
-      removeOld(path, written);
-      if (entry.hostPath === undefined) await writeFile(path, entry, written);
-      else await written.copies.add(path, copyHostFile(path, entry.hostPath, entry, written));
+      removeOld(path, extraction);
+      if (entry.hostPath === undefined) await writeFile(path, entry, extraction);
+      else await extraction.copies.add(path, copyHostFile(path, entry.hostPath, entry, extraction));
       break;
     case "symlink":
-      removeOld(path, written);
-      makeLink(entry, path, written);
+      removeOld(path, extraction);
+      makeLink(entry, path, extraction);
       break;
     case "hardlink": {
-      await written.copies.drain();
-      const target = existingFile(entry, written);
+      await extraction.copies.drain();
+      const target = existingFile(entry, extraction);
       if (target === path) break;
-      removeOld(path, written);
+      removeOld(path, extraction);
       linkSync(target, path);
       break;
     }
     case "other":
-      removeOld(path, written);
-      return makeSpecial(path, entry, written);
+      removeOld(path, extraction);
+      return makeSpecial(path, entry, extraction);
   }
   return true;
 }
@@ -143,7 +143,7 @@ function makeLink(entry: TreeEntry, path: string, { platform, style }: ExtractOp
   }
 }
 
-function partsOf(name: string): string[] {
+function splitEntryName(name: string): string[] {
   const parts = name.split("/").filter((part) => part !== "" && part !== ".");
   if (name.startsWith("/") || parts.includes("..") || name.includes("\0")) {
     throw new BoughError(
@@ -154,32 +154,32 @@ function partsOf(name: string): string[] {
 }
 
 /** Returns the entry's path, after making its parents: real directories, not links to directories. */
-function makeParents(names: readonly string[], written: Written): string {
-  const { root } = written;
+function makeParents(names: readonly string[], extraction: Extraction): string {
+  const { root } = extraction;
   const above = names.slice(0, -1);
-  if (!written.directories.has([root, ...above].join("/"))) {
+  if (!extraction.directories.has([root, ...above].join("/"))) {
     let path = root;
     for (const name of above) {
       path = `${path}/${name}`;
-      makeDirectory(path, written, 0o777);
+      makeDirectory(path, extraction, 0o777);
     }
   }
   return [root, ...names].join("/");
 }
 
 /** Makes a directory that its owner can write until it is filled. */
-function makeDirectory(path: string, written: Written, mode: number): Directory {
-  const known = written.directories.get(path);
+function makeDirectory(path: string, extraction: Extraction, mode: number): Directory {
+  const known = extraction.directories.get(path);
   if (known !== undefined) return known;
   const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats !== undefined && written.hasOtherSpelling(path)) throw nameCollision(path, localNameAdvice);
+  if (stats !== undefined && extraction.hasOtherSpelling(path)) throw nameCollision(path, localNameAdvice);
   const isInTheWay = stats?.isDirectory() === false;
-  if (isInTheWay && written.style === "plain") throw notDirectory(path, stats);
+  if (isInTheWay && extraction.style === "plain") throw notDirectory(path, stats);
   if (isInTheWay) rmSync(path);
-  const isMade = stats === undefined || isInTheWay;
-  if (isMade) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
-  const directory = { isMade };
-  written.directories.set(path, directory);
+  const isCreated = stats === undefined || isInTheWay;
+  if (isCreated) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
+  const directory = { isCreated };
+  extraction.directories.set(path, directory);
   return directory;
 }
 
@@ -190,7 +190,7 @@ function notDirectory(path: string, stats: Stats): BoughError {
   });
 }
 
-function removeOld(path: string, { hasOtherSpelling, style }: Written): void {
+function removeOld(path: string, { hasOtherSpelling, style }: Extraction): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
   if (hasOtherSpelling(path)) throw nameCollision(path, localNameAdvice);
@@ -200,11 +200,11 @@ function removeOld(path: string, { hasOtherSpelling, style }: Written): void {
 }
 
 /** Returns the file below the root that a hard link leads to. */
-function existingFile({ name, target }: TreeEntry, written: Written): string {
-  const path = makeParents(partsOf(target), written);
+function existingFile({ name, target }: TreeEntry, extraction: Extraction): string {
+  const path = makeParents(splitEntryName(target), extraction);
   const stats = lstatSync(path, { throwIfNoEntry: false });
   // A link to a link is followed on other systems, and leads anywhere.
-  const mayBeAny = written.style === "exact" && written.platform === "linux";
+  const mayBeAny = extraction.style === "exact" && extraction.platform === "linux";
   if (stats?.isFile() === true || (mayBeAny && stats?.isDirectory() === false)) return path;
   throw new BoughError(
     `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is not a file in it`,
@@ -215,16 +215,16 @@ function existingFile({ name, target }: TreeEntry, written: Written): string {
  * Restores modes and times at the end, the deepest directories first: files can't be created in a directory that is read-only or
  * can't be entered.
  */
-function restoreDirectories(written: Written): void {
-  const deepestFirst = [...written.directories].sort(([one], [other]) => other.length - one.length);
-  for (const [path, { isMade, entry }] of deepestFirst) {
-    const isDescribed = isMade || written.style === "exact";
+function restoreDirectories(extraction: Extraction): void {
+  const deepestFirst = [...extraction.directories].sort(([one], [other]) => other.length - one.length);
+  for (const [path, { isCreated: isMade, entry }] of deepestFirst) {
+    const isDescribed = isMade || extraction.style === "exact";
     if (!isDescribed || entry === undefined) continue;
     try {
       const stats = lstatSync(path);
       if (!stats.isDirectory()) continue;
-      chmodSync(path, written.style === "exact" ? entry.mode & 0o7777 : stats.mode & entry.mode & 0o777);
-      if (written.style === "exact") setAttributes(path, entry, written);
+      chmodSync(path, extraction.style === "exact" ? entry.mode & 0o7777 : stats.mode & entry.mode & 0o777);
+      if (extraction.style === "exact") setAttributes(path, entry, extraction);
       setTime(path, entry);
     } catch (error) {
       throw cannotWrite(path, error);

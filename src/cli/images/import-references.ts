@@ -14,7 +14,7 @@ import type { Surroundings } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 
-export interface Reference {
+export interface ImportReference {
   url: string;
   /** What is shown for the URL, if that is a file of bough's own. */
   shown?: string | undefined;
@@ -31,8 +31,8 @@ export interface Reference {
 export function readReferences(
   { positionals, tagOption }: { positionals: readonly string[]; tagOption: string | undefined },
   workingDirectory: string,
-): Reference[] {
-  const given = positionals.map((text) => nameRelativePath(text, workingDirectory));
+): ImportReference[] {
+  const given = positionals.map((text) => resolveRelativePath(text, workingDirectory));
   if (tagOption !== undefined && given.length > 1) {
     throw usageError(
       "--tag cannot be used with several images",
@@ -52,7 +52,7 @@ export function readReferences(
       const isNamed = transport === "docker-archive" || /[/:]/.test(suffix.slice(1));
       return {
         ...{ url, tags, tagsFrom: suffix !== "" && isNamed ? "name" : "path" },
-        archive: suffix === "" ? archiveAt(reference) : undefined,
+        archive: suffix === "" ? unnamedArchive(reference) : undefined,
       };
     }
     throw usageError(`${text} names an image that is already stored: there is nothing to import`);
@@ -79,7 +79,7 @@ function requireKind(text: string, workingDirectory: string): void {
  * Makes relative paths absolute. `oci:layout` means the directory of that name if it exists, as for skopeo; else the image `oci`
  * with that tag. `oci-archive:` and `docker-archive:` never start an image name, and no tag has a slash: both always mean paths.
  */
-function nameRelativePath(text: string, workingDirectory: string): string {
+function resolveRelativePath(text: string, workingDirectory: string): string {
   const [, transport, rest = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:].*)/s.exec(text) ?? [];
   if (transport === undefined || isWrittenAsPath(rest)) return text;
   const [path = ""] = rest.split(":", 1);
@@ -89,7 +89,7 @@ function nameRelativePath(text: string, workingDirectory: string): string {
   return `${transport}${join(workingDirectory, rest)}`;
 }
 
-function archiveAt({ transport, path }: LocalReference): Reference["archive"] {
+function unnamedArchive({ transport, path }: LocalReference): ImportReference["archive"] {
   const kind = (["docker-archive", "oci-archive", "oci"] as const).find((each) => each === transport);
   return kind && { kind, path };
 }
@@ -98,10 +98,10 @@ function archiveAt({ transport, path }: LocalReference): Reference["archive"] {
  * Returns a reference for each image of an archive or a layout without a given name, tagged with its own names, as `docker load`
  * does. A remote service can't read it, and says so.
  */
-export async function namedInArchive(
-  reference: Reference,
+export async function expandArchive(
+  reference: ImportReference,
   { runtime, globals, log }: Surroundings,
-): Promise<Reference[]> {
+): Promise<ImportReference[]> {
   const { url, archive } = reference;
   if (archive === undefined || !isEmbedded(runtime, globals)) return [reference];
   const path = resolve(runtime.workingDirectory, archive.path);
@@ -127,13 +127,13 @@ export async function namedInArchive(
 }
 
 /** Returns the reference of an archive that came from standard input. The name of its file is not a tag. */
-export function ofInput(reference: Reference, shown: string): Reference {
+export function asStandardInput(reference: ImportReference, shown: string): ImportReference {
   return { ...reference, shown, ...(reference.tagsFrom === "path" && { tags: [] }) };
 }
 
 /** Imports an image and shows how far it is. */
-export async function importOne(
-  request: ImageImport & Pick<Reference, "shown">,
+export async function importWithProgress(
+  request: ImageImport & Pick<ImportReference, "shown">,
   service: Service,
   { runtime, globals, log }: Surroundings,
 ): Promise<string> {

@@ -17,8 +17,14 @@ import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import { credentialsDefinition, mirrorDefinition, registryOptions } from "../service/registry-definitions.ts";
 import { readCredentials } from "../service/registry-options.ts";
-import { importOne, namedInArchive, ofInput, type Reference, readReferences } from "./import-references.ts";
-import { isOnInput, readInputArchive } from "./input-archive.ts";
+import {
+  asStandardInput,
+  expandArchive,
+  type ImportReference,
+  importWithProgress,
+  readReferences,
+} from "./import-references.ts";
+import { isStandardInputArchive, readInputArchive } from "./input-archive.ts";
 
 export const importCommand = command({
   name: "import",
@@ -75,7 +81,7 @@ export const importCommand = command({
     "This command is mutating: it stores images and sets tags. A name moves if another image has it, as with docker load and docker pull; a tag that is made of a path does not.",
 });
 
-interface Imported {
+interface ImportedImage {
   image: string;
   tag: string | null;
 }
@@ -94,23 +100,23 @@ async function importImages(invocation: Invocation): Promise<void> {
   const given = await Promise.all(
     named.map(async (reference, at) => {
       const text = positionals[at] ?? "";
-      if (!isOnInput(text)) return reference;
+      if (!isStandardInputArchive(text)) return reference;
       const [found] = read([await readInputArchive(text, runtime, files)]);
-      return found === undefined ? reference : ofInput(found, text);
+      return found === undefined ? reference : asStandardInput(found, text);
     }),
   );
   await using connection = await connect(invocation);
   const { service, store } = connection;
   if (platform !== undefined) await requirePlatforms([parsePlatform(platform)], supportOf(service));
-  const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
+  const references = (await Promise.all(given.map((each) => expandArchive(each, invocation)))).flat();
   const credentials = await askCredentials(invocation);
   /** Imports an image, sets its tags, and says which of them another image had. */
-  const importTagged = async (reference: Reference): Promise<Imported[]> => {
+  const importTagged = async (reference: ImportReference): Promise<ImportedImage[]> => {
     const { url, shown } = reference;
     const chosen = await chooseTags(reference, service, platform);
-    const [first, ...others] = chosen.filter(({ stays }) => !stays);
+    const [first, ...others] = chosen.filter(({ staysWithHolder: stays }) => !stays);
     const tag = first?.tag;
-    const image = await importOne(
+    const image = await importWithProgress(
       { url, shown, tag, platform, timeoutSeconds, credentials },
       service,
       invocation,
@@ -118,15 +124,15 @@ async function importImages(invocation: Invocation): Promise<void> {
     if (url.startsWith("docker://")) rememberImage(url, image, store, platform);
     if (tag !== undefined) rememberTag(tag, image, store);
     for (const other of others) await service.tagImage(image, other.tag);
-    for (const { tag, holder, stays } of chosen) {
+    for (const { tag, holder, staysWithHolder: stays } of chosen) {
       if (holder === undefined || holder === image) continue;
       if (stays) log.warn(`${tag} stays with ${holder}; \`bough tag ${image} ${tag}\` moves it`);
       else log.info(`${tag} was image ${holder}: \`bough tag ${holder} ${tag}\` moves it back`);
     }
-    const set = chosen.filter(({ stays, holder }) => !stays || holder === image);
+    const set = chosen.filter(({ staysWithHolder: stays, holder }) => !stays || holder === image);
     return set.length === 0 ? [{ image, tag: null }] : set.map(({ tag }) => ({ image, tag }));
   };
-  const imported: Imported[] = [];
+  const imported: ImportedImage[] = [];
   const failures: string[] = [];
   for (const reference of references) {
     runtime.signal.throwIfAborted();
@@ -160,12 +166,12 @@ async function importImages(invocation: Invocation): Promise<void> {
 interface ChosenTag {
   tag: string;
   holder: string | undefined;
-  stays: boolean;
+  staysWithHolder: boolean;
 }
 
 /** Chooses the tags of an image: those that the service takes, or the one that was asked for. */
 async function chooseTags(
-  { tags, tagsFrom }: Pick<Reference, "tags" | "tagsFrom">,
+  { tags, tagsFrom }: Pick<ImportReference, "tags" | "tagsFrom">,
   service: Service,
   platform: string | undefined,
 ): Promise<ChosenTag[]> {
@@ -173,7 +179,7 @@ async function chooseTags(
   for (const tag of tags) {
     if (tagsFrom !== "option" && !(await takesTag(tag, service.capabilities))) continue;
     const holder = await findHolder(tag, service, platform);
-    chosen.push({ tag, holder, stays: tagsFrom === "path" && holder !== undefined });
+    chosen.push({ tag, holder, staysWithHolder: tagsFrom === "path" && holder !== undefined });
   }
   return chosen;
 }
@@ -195,7 +201,7 @@ async function findHolder(
 /** A service fetches images itself, and checks certificates as it likes. */
 function requireEngine({ values, runtime, globals }: Invocation): void {
   if (isEmbedded(runtime, globals)) return;
-  const archive = values.positionals.find(isOnInput);
+  const archive = values.positionals.find(isStandardInputArchive);
   if (archive !== undefined)
     throw usageError(
       `${archive}: only bough's own engine on this machine reads an archive from standard input`,

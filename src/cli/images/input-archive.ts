@@ -7,11 +7,11 @@ import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 
 /** True for `docker-archive:-`, with the name of an image in it or without. */
-export function isOnInput(reference: string): boolean {
-  return onInput.test(reference);
+export function isStandardInputArchive(reference: string): boolean {
+  return standardInputArchive.test(reference);
 }
 
-const onInput = /^((?:oci|docker)-archive:)-(?=$|:)/;
+const standardInputArchive = /^((?:oci|docker)-archive:)-(?=$|:)/;
 
 /** Writes standard input to a file, which is removed when `stack` is disposed of. Returns the reference with its path. */
 export async function readInputArchive(
@@ -32,5 +32,5 @@ export async function readInputArchive(
     signal.throwIfAborted();
     throw withScratchHint(error, scratch);
   }
-  return reference.replace(onInput, `$1${scratch.path}`);
+  return reference.replace(standardInputArchive, `$1${scratch.path}`);
 }

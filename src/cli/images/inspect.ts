@@ -13,7 +13,7 @@ import {
 } from "../references/image-argument.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { findLayers, type InspectedLayer, renderInspection, sizeOf } from "./inspection.ts";
+import { findLayers, type InspectedLayer, renderInspection, sizeOf } from "./render-inspection.ts";
 
 export const inspect = command({
   name: "inspect",

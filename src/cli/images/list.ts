@@ -54,14 +54,14 @@ export const list = command({
 });
 
 /** An image under one of its tags, and the sessions whose image it is. */
-type ListedImage = ImageRecord & { sessions: string[] };
+type ImageWithSessions = ImageRecord & { sessions: string[] };
 
 function readAndList(invocation: Invocation) {
   const { values, runtime } = invocation;
   const [name] = values.positionals;
   const asked = {
     name,
-    tag: values.text("tag") ?? (name === undefined ? undefined : prefixOf(name)),
+    tag: values.text("tag") ?? (name === undefined ? undefined : tagPrefix(name)),
     all: values.flag("all"),
     tagged: values.flag("tagged"),
     since: parseTime(values.text("since"), "--since", runtime.clock),
@@ -88,20 +88,20 @@ export async function listImages(
   surroundings: Surroundings,
 ) {
   const { globals } = surroundings;
-  const isAsked = all || tag !== undefined;
+  const isExplicit = all || tag !== undefined;
   await using connection = await connect(surroundings);
   const { service, store } = connection;
   const sessions = sessionsByImage(store);
   const filter = { sizes: !globals.quiet, ...{ tag, since, until } };
   const found =
-    isAsked || tagged
+    isExplicit || tagged
       ? await service.listImages({ ...filter, tagged })
-      : await listOfInterest(service, filter, [...sessions.keys()]);
+      : await listDefaultImages(service, filter, [...sessions.keys()]);
   if (service.capabilities.lacks("imageList"))
     throw new BoughError(`${service.address} does not support listing images`);
   const images = found
-    .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
-    .filter((image) => isAsked || isOfInterest(image))
+    .map((image): ImageWithSessions => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
+    .filter((image) => isExplicit || isListedByDefault(image))
     .filter((image) => name === undefined || image.tag === name || image.tag?.startsWith(`${name}:`))
     .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
     .slice(0, limit);
@@ -119,7 +119,7 @@ export async function listImages(
 }
 
 /** Returns what the tags of a name begin with. */
-function prefixOf(name: string): string {
+function tagPrefix(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1).includes(":") ? name : `${name}:`;
 }
 
@@ -130,7 +130,7 @@ const maxUuids = 100;
  * Lists the images that have a tag, and those of sessions. Most of the stored images are those of steps: the
  * engine would size them and nothing would show it.
  */
-async function listOfInterest(
+async function listDefaultImages(
   service: Service,
   filter: Parameters<Service["listImages"]>[0],
   ofSessions: readonly string[],
@@ -144,7 +144,7 @@ async function listOfInterest(
 }
 
 /** Leaves out images that hold the index of a cache scope: `bough cache list` shows those. */
-function isOfInterest({ tag, sessions }: ListedImage): boolean {
+function isListedByDefault({ tag, sessions }: ImageWithSessions): boolean {
   return tag === null ? sessions.length > 0 : scopeOfTag(tag) === undefined;
 }
 
@@ -161,7 +161,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 }
 
 /** Columns that are empty for all images are left out for people: a service may not know sizes, and no session may use the images. */
-function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["globals"]): Table {
+function tableOf(images: readonly ImageWithSessions[], { wide, format }: Invocation["globals"]): Table {
   const isMixed = new Set(images.map(({ platform }) => platform)).size > 1;
   const isForPeople = format === "table";
   const table = {

@@ -7,7 +7,7 @@ import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
   imagesOfTag,
-  isBeginningOf,
+  isIdPrefix,
   resolveRemovedImage,
   tagsOf,
 } from "../references/image-argument.ts";
@@ -119,7 +119,7 @@ async function removeOne(
     await service.removeTag(image, named);
     return { image, untagged: [named], removed: false, freedBytes: 0, cachedBytes: 0 };
   }
-  if (!isForced && tags.length > 1 && (isDigest(reference) || isBeginningOf(image, reference))) {
+  if (!isForced && tags.length > 1 && (isDigest(reference) || isIdPrefix(image, reference))) {
     throw new BoughError(`image ${reference} has several tags: ${tags.join(", ")}`, {
       hint: "Remove them one by one, or all of them with the image: --force.",
     });

@@ -5,7 +5,7 @@ import { printResult } from "../command-line/result.ts";
 import {
   imageDescription,
   imagesOfTag,
-  isBeginningOf,
+  isIdPrefix,
   resolveImageArgument,
   resolveRemovedImage,
   tagsOf,
@@ -86,7 +86,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const tags = await tagsOf(image, connection);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name) ?? withLatest(name);
-  const isById = !tags.includes(named) && isBeginningOf(image, reference);
+  const isById = !tags.includes(named) && isIdPrefix(image, reference);
   const removed = isById ? tags : [named];
   if (isById) await service.untagImage(image);
   else for (const each of await imagesOfTag(named, image, connection)) await service.removeTag(each, named);

@@ -40,7 +40,7 @@ export async function writeFile(path: string, entry: TreeEntry, options: EntryOp
   const file = openSync(path, "wx", entry.mode & 0o777);
   try {
     if (!shareBlocks(file, entry, options)) await writePieces(file, entry, options.signal);
-    describeFile(file, path, entry, options);
+    setFileMetadata(file, path, entry, options);
   } catch (error) {
     rmSync(path, { force: true });
     throw error;
@@ -67,7 +67,7 @@ export async function copyHostFile(
     await copyFile(hostPath, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      describeFile(file, path, entry, options);
+      setFileMetadata(file, path, entry, options);
     } finally {
       closeSync(file);
     }
@@ -104,7 +104,7 @@ async function writePieces(file: number, entry: TreeEntry, signal: AbortSignal):
   if (end !== entry.size) ftruncateSync(file, entry.size);
 }
 
-function describeFile(file: number, path: string, entry: TreeEntry, options: EntryOptions): void {
+function setFileMetadata(file: number, path: string, entry: TreeEntry, options: EntryOptions): void {
   if (options.style === "exact") {
     setAttributes(path, entry, options);
     fchmodSync(file, entry.mode & 0o7777);

@@ -3,12 +3,12 @@ import { instructionOf, layerLine, linesWithLayers } from "../../image/history.t
 import type { ImageLayer } from "../../service/wire/image.ts";
 import { resolveDescribedImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
-import { type ComparedImage, findDuplicates, type Step } from "./findings.ts";
+import { type ComparedImage, findDuplicates, type HistoryStep } from "./findings.ts";
 import { type LargeFile, readLayer } from "./read-layer.ts";
-import type { Comparison } from "./report.ts";
+import type { LayerComparison } from "./report.ts";
 import { createFileTable, type SharedFiles } from "./shared-files.ts";
 
-interface ImageSetComparison extends Comparison {
+interface ImageSetComparison extends LayerComparison {
   /** The number of layers that are not here yet, which are not read. */
   unread: number;
 }
@@ -26,7 +26,7 @@ export async function compareImages(
   signal: AbortSignal,
 ): Promise<ImageSetComparison> {
   const images = new Map<string, ComparedImage>();
-  const reader = createReader(connection.service);
+  const reader = createLayerReader(connection.service);
   for (const { name, image } of named) {
     signal.throwIfAborted();
     const { uuid, origin } = await resolveDescribedImage(connection, image);
@@ -49,7 +49,7 @@ function stepsOf(
   history: Parameters<typeof linesWithLayers>[0],
   layers: readonly ImageLayer[],
   numbers: readonly number[],
-): Step[] {
+): HistoryStep[] {
   return linesWithLayers(history, layers.map(layerLine)).map(({ line, layer }) => ({
     instruction: instructionOf(line),
     layer: layer === undefined ? undefined : numbers[layer],
@@ -58,7 +58,7 @@ function stepsOf(
 }
 
 /** Numbers layers, and reads each once. */
-function createReader(service: Pick<Connection["service"], "openLayer">) {
+function createLayerReader(service: Pick<Connection["service"], "openLayer">) {
   const table = createFileTable();
   const numbers = new Map<string, number>();
   const digests = new Map<number, string>();

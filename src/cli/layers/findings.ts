@@ -3,7 +3,7 @@ import type { LargeFile } from "./read-layer.ts";
 import type { SharedFiles } from "./shared-files.ts";
 
 /** A line of an image's history. */
-export interface Step {
+export interface HistoryStep {
   instruction: string;
   /** The number of the layer that has its files. */
   layer: number | undefined;
@@ -13,7 +13,7 @@ export interface Step {
 
 export interface ComparedImage {
   name: string;
-  steps: readonly Step[];
+  steps: readonly HistoryStep[];
 }
 
 /**
@@ -21,10 +21,10 @@ export interface ComparedImage {
  * result differs, `bases` if the images begin with different bases, `rewritten` if most images have them twice, `different` if
  * several instructions made them.
  */
-type FindingKind = "moved" | "changed" | "bases" | "rewritten" | "different";
+type DuplicateKind = "moved" | "changed" | "bases" | "rewritten" | "different";
 
-export interface Finding {
-  kind: FindingKind;
+export interface DuplicateFinding {
+  kind: DuplicateKind;
   /** Those of the layers, each once. */
   instructions: readonly string[];
   /** The names of those that have one of the layers. */
@@ -56,18 +56,23 @@ interface ComparedLayers {
 }
 
 /** Returns a finding for each set of instructions, the largest waste first. */
-export function findDuplicates({ images, shared, archivesOf, largestOf }: ComparedLayers): Finding[] {
-  const linesOf = linesOfLayers(images);
-  const usersOf = usersOfLayers(images);
+export function findDuplicates({
+  images,
+  shared,
+  archivesOf,
+  largestOf,
+}: ComparedLayers): DuplicateFinding[] {
+  const linesOf = instructionsByLayer(images);
+  const usersOf = imagesByLayer(images);
   const groups = Map.groupBy(shared, ({ layers }) =>
-    JSON.stringify([isRewritten(layers, usersOf), causesOf(layers, linesOf).toSorted()]),
+    JSON.stringify([isRewritten(layers, usersOf), commonInstructions(layers, linesOf).toSorted()]),
   );
-  const findings = [...groups.values()].map((group): Finding => {
+  const findings = [...groups.values()].map((group): DuplicateFinding => {
     const layers = [...new Set(group.flatMap((each) => each.layers))];
     const largest = group.flatMap(largestOf).sort((a, b) => b.size - a.size);
-    const instructions = causesOf(group[0]?.layers ?? [], linesOf);
-    const having = imagesWith(layers, images, usersOf);
-    const { before, ...place } = placeOf(having, instructions, isRewritten(layers, usersOf));
+    const instructions = commonInstructions(group[0]?.layers ?? [], linesOf);
+    const affected = imagesWith(layers, images, usersOf);
+    const { before, ...place } = locateDuplicates(affected, instructions, isRewritten(layers, usersOf));
     return {
       ...place,
       layers: layers.length,
@@ -83,7 +88,7 @@ export function findDuplicates({ images, shared, archivesOf, largestOf }: Compar
 }
 
 /** Returns the instructions whose files each layer has, in their order. */
-function linesOfLayers(images: readonly ComparedImage[]): Map<number, readonly string[]> {
+function instructionsByLayer(images: readonly ComparedImage[]): Map<number, readonly string[]> {
   const lines = new Map<number, readonly string[]>();
   for (const { steps } of images) {
     const own = Map.groupBy(steps, ({ layer }) => layer);
@@ -101,7 +106,10 @@ function linesOfLayers(images: readonly ComparedImage[]): Map<number, readonly s
  * Returns the instruction that all layers have, the last if there are several; else the last one of each layer. A layer has several if
  * files were copied before its RUN.
  */
-function causesOf(layers: readonly number[], linesOf: ReadonlyMap<number, readonly string[]>): string[] {
+function commonInstructions(
+  layers: readonly number[],
+  linesOf: ReadonlyMap<number, readonly string[]>,
+): string[] {
   const all = layers.map((layer) => linesOf.get(layer) ?? []);
   const common = all[0]?.findLast((line) => all.every((lines) => lines.includes(line)));
   if (common !== undefined) return [common];
@@ -109,9 +117,9 @@ function causesOf(layers: readonly number[], linesOf: ReadonlyMap<number, readon
 }
 
 /** The numbers of the images that have a layer, in ascending order. */
-type UsersOf = (layer: number) => ReadonlySet<number>;
+type ImagesOf = (layer: number) => ReadonlySet<number>;
 
-function usersOfLayers(images: readonly ComparedImage[]): UsersOf {
+function imagesByLayer(images: readonly ComparedImage[]): ImagesOf {
   const users = new Map<number, Set<number>>();
   for (const [image, { steps }] of images.entries())
     for (const { layer } of steps)
@@ -123,7 +131,7 @@ function usersOfLayers(images: readonly ComparedImage[]): UsersOf {
  * True if at least half of the images with such a layer have several. A base may be in all images and in many sets of layers: of the
  * layer with the most images only the number counts.
  */
-function isRewritten(layers: readonly number[], usersOf: UsersOf): boolean {
+function isRewritten(layers: readonly number[], usersOf: ImagesOf): boolean {
   const users = layers.map(usersOf);
   const most = users.reduce((one, other) => (other.size > one.size ? other : one), new Set());
   const counts = new Map<number, number>();
@@ -142,22 +150,22 @@ function isRewritten(layers: readonly number[], usersOf: UsersOf): boolean {
 function imagesWith(
   layers: readonly number[],
   images: readonly ComparedImage[],
-  usersOf: UsersOf,
+  usersOf: ImagesOf,
 ): ComparedImage[] {
   const numbers = new Set(layers.flatMap((layer) => [...usersOf(layer)]));
   return [...numbers].sort((one, other) => one - other).flatMap((number) => images[number] ?? []);
 }
 
-/** @param having the images with one of the layers */
-function placeOf(
-  having: readonly ComparedImage[],
+/** @param affected the images with one of the layers */
+function locateDuplicates(
+  affected: readonly ComparedImage[],
   instructions: readonly string[],
   isRewritten: boolean,
-): Pick<Finding, "kind" | "instructions" | "images" | "before"> {
-  const shared = { instructions, images: having.map(({ name }) => name) };
+): Pick<DuplicateFinding, "kind" | "instructions" | "images" | "before"> {
+  const shared = { instructions, images: affected.map(({ name }) => name) };
   if (isRewritten) return { kind: "rewritten", ...shared, before: [] };
-  const at = commonSteps(having.map(({ steps }) => steps));
-  const differing = having.flatMap(({ steps }) => steps[at] ?? []);
+  const at = commonSteps(affected.map(({ steps }) => steps));
+  const differing = affected.flatMap(({ steps }) => steps[at] ?? []);
   if (differing.some(({ isBase }) => isBase)) return { kind: "bases", ...shared, before: [] };
   const before = [...new Set(differing.map(({ instruction }) => instruction))];
   if (instructions.length > 1) return { kind: "different", ...shared, before };
@@ -167,7 +175,7 @@ function placeOf(
 }
 
 /** Returns the number of steps that all images begin with. */
-function commonSteps(all: readonly (readonly Step[])[]): number {
+function commonSteps(all: readonly (readonly HistoryStep[])[]): number {
   const [first = [], ...others] = all;
   const at = first.findIndex((step, index) =>
     others.some((steps) => {

@@ -10,7 +10,7 @@ import { compareImages } from "./compare.ts";
 import { adviceFor, renderComparison } from "./report.ts";
 
 /** Findings that people see without --limit. */
-const usualFindings = 20;
+const defaultFindings = 20;
 
 export const layers = command({
   name: "layers",
@@ -33,7 +33,7 @@ export const layers = command({
       type: "string",
       alias: "n",
       valueHint: "N",
-      description: `Only the first N, the largest first (default: ${usualFindings}; all for -f json)`,
+      description: `Only the first N, the largest first (default: ${defaultFindings}; all for -f json)`,
     },
   },
   needs: "service",
@@ -76,7 +76,7 @@ async function compareLayers(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: jsonFindings.map(({ advice }) => advice),
     json: { ...found, findings: jsonFindings },
-    table: (style) => renderComparison(found, limit ?? usualFindings, style),
+    table: (style) => renderComparison(found, limit ?? defaultFindings, style),
   });
   if (unread > 0)
     log.warn(

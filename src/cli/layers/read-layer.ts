@@ -24,35 +24,35 @@ interface ReadLayer {
 }
 
 /** Paths are kept for so many files of a layer. */
-const maxLargest = 16;
+const maxLargeFiles = 16;
 
 export async function readLayer(content: AsyncIterable<Uint8Array>, name: string): Promise<ReadLayer> {
   const whole = new Bun.CryptoHasher("sha256");
   const hashed = createHashes();
   let bytes = 0;
   let largest: LargeFile[] = [];
-  const plain = tap(await plainOf(content, name), (chunk) => whole.update(chunk));
+  const plain = tap(await decompressLayer(content, name), (chunk) => whole.update(chunk));
   for await (const entry of readLayerTar(plain, name)) {
     // An empty file takes no space, and another name of a file (a hard link) none of its own.
     if (entry.type !== "file" || entry.size === 0) continue;
     const path = Buffer.from(entry.name, "latin1")
       .toString()
       .replace(/^\.?\/+/, "");
-    const file = { ...(await hashOf(entry)), size: entry.size };
+    const file = { ...(await hashFile(entry)), size: entry.size };
     hashed.push(file);
     bytes += entry.size;
     largest.push({ ...file, path: `/${path}` });
-    if (largest.length >= maxLargest * 4) largest = largestOf(largest);
+    if (largest.length >= maxLargeFiles * 4) largest = largestOf(largest);
   }
   return { digest: whole.digest("hex"), files: hashed.all(), bytes, largest: largestOf(largest) };
 }
 
 function largestOf(files: readonly LargeFile[]): LargeFile[] {
-  return files.toSorted((one, other) => other.size - one.size).slice(0, maxLargest);
+  return files.toSorted((one, other) => other.size - one.size).slice(0, maxLargeFiles);
 }
 
 /** Files are the same with the same path, size and content; owner, mode and times may differ. */
-async function hashOf(entry: TarEntry): Promise<Pick<HashedFile, "high" | "low">> {
+async function hashFile(entry: TarEntry): Promise<Pick<HashedFile, "high" | "low">> {
   const hasher = new Bun.CryptoHasher("sha256");
   hasher.update(`${entry.name.replace(/^\.?\/+/, "")}\0${entry.size}\0`);
   let end = 0;
@@ -65,7 +65,10 @@ async function hashOf(entry: TarEntry): Promise<Pick<HashedFile, "high" | "low">
   return { high: digest.readUInt32LE(0), low: digest.readUInt32LE(4) };
 }
 
-async function plainOf(content: AsyncIterable<Uint8Array>, name: string): Promise<AsyncIterable<Uint8Array>> {
+async function decompressLayer(
+  content: AsyncIterable<Uint8Array>,
+  name: string,
+): Promise<AsyncIterable<Uint8Array>> {
   const { beginning, bytes } = await peekBeginning(content);
   const compression: Compression = detectLayerCompression(beginning, name);
   return decompress(bytes, compression, name);

@@ -3,9 +3,9 @@ import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
 import { listWords } from "../command-line/option-values.ts";
-import type { Finding } from "./findings.ts";
+import type { DuplicateFinding } from "./findings.ts";
 
-export interface Comparison {
+export interface LayerComparison {
   /** The number of images. */
   images: number;
   /** The number of layers that were read. */
@@ -15,12 +15,12 @@ export interface Comparison {
   /** Bytes of all copies but one of the files that are in several layers, on the disk here and, before compression, in a registry. */
   diskBytes: number;
   registryBytes: number;
-  findings: readonly Finding[];
+  findings: readonly DuplicateFinding[];
 }
 
 /** `limit`: findings to show. */
 export function renderComparison(
-  { images, layers, size, diskBytes, registryBytes, findings }: Comparison,
+  { images, layers, size, diskBytes, registryBytes, findings }: LayerComparison,
   limit: number,
   style: TableStyle,
 ): string {
@@ -33,7 +33,7 @@ export function renderComparison(
     formatBytes(finding.registryBytes),
     String(finding.layers),
     String(finding.files),
-    listed(finding.instructions.map(clipped), "|"),
+    joinFirst(finding.instructions.map(shorten), "|"),
   ]);
   const table = renderTable(
     { header: ["", "DISK", "REGISTRY", "LAYERS", "FILES", "INSTRUCTION"], rows },
@@ -52,9 +52,9 @@ export function renderComparison(
 }
 
 /** Says why the files are in several layers, and what to change so that the images share them. */
-export function adviceFor(finding: Finding): [cause: string, remedy: string] {
+export function adviceFor(finding: DuplicateFinding): [cause: string, remedy: string] {
   const { kind, images, instructions, largest } = finding;
-  const what = instructions.map((line) => `\`${clipped(line)}\``);
+  const what = instructions.map((line) => `\`${shorten(line)}\``);
   const [own = ""] = what;
   const count = formatCount(images.length, "image");
   const file = largest[0] === undefined ? "" : ` (such as ${largest[0].path})`;
@@ -63,7 +63,7 @@ export function adviceFor(finding: Finding): [cause: string, remedy: string] {
     case "moved":
       return [
         `${own} is in ${count} after differing steps: ${amount}.`,
-        `Put it before ${placesIn(finding)}, if it needs nothing of that.`,
+        `Put it before ${differingSteps(finding)}, if it needs nothing of that.`,
       ];
     case "changed":
       if (/^(COPY|ADD) /.test(instructions[0] ?? ""))
@@ -77,41 +77,41 @@ export function adviceFor(finding: Finding): [cause: string, remedy: string] {
       ];
     case "bases":
       return [
-        `${listed(what)}: ${count} are built FROM different bases: ${amount}.`,
+        `${joinFirst(what)}: ${count} are built FROM different bases: ${amount}.`,
         "With one base for all they can share it.",
       ];
     case "rewritten":
       return [
-        `${listed(what)} write the same files in one image, perhaps to change their owner or mode: ${amount}.`,
+        `${joinFirst(what)} write the same files in one image, perhaps to change their owner or mode: ${amount}.`,
         "Use COPY --chown and --chmod, or one instruction.",
       ];
     case "different":
       return [
-        `${listed(what)} make the same files in ${count}: ${amount}.`,
-        `Put one instruction for them, the same in all, before ${placesIn(finding)}.`,
+        `${joinFirst(what)} make the same files in ${count}: ${amount}.`,
+        `Put one instruction for them, the same in all, before ${differingSteps(finding)}.`,
       ];
   }
 }
 
 /** `11 x 23 MB`; with sets of different sizes the sum. */
-function amountOf({ layers, bytes, diskBytes }: Finding): string {
+function amountOf({ layers, bytes, diskBytes }: DuplicateFinding): string {
   return diskBytes === bytes * (layers - 1)
     ? `${layers - 1} x ${formatBytes(bytes)}`
     : formatBytes(diskBytes);
 }
 
-function placesIn({ before }: Finding): string {
+function differingSteps({ before }: DuplicateFinding): string {
   return before.length === 0
     ? "the end"
-    : listed(
-        before.map((line) => `\`${clipped(line)}\``),
+    : joinFirst(
+        before.map((line) => `\`${shorten(line)}\``),
         "or",
       );
 }
 
 const maxListed = 3;
 
-function listed(items: readonly string[], word = "and"): string {
+function joinFirst(items: readonly string[], word = "and"): string {
   if (items.length > maxListed)
     return `${items.slice(0, maxListed - 1).join(", ")} ${word} ${items.length - maxListed + 1} others`;
   return listWords(items, word);
@@ -120,7 +120,7 @@ function listed(items: readonly string[], word = "and"): string {
 const maxCharacters = 72;
 
 /** Instructions may be scripts. */
-function clipped(instruction: string): string {
+function shorten(instruction: string): string {
   const line = instruction.replace(/\s+/g, " ");
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line || "(unknown)";
 }

@@ -1,4 +1,4 @@
-/** `bough mcp --root DIR`: the directory that an agent's paths on this machine may not lead out of. */
+/** `bough mcp --root DIR`: confines an agent's paths on this machine to a directory. */
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { displayPath, pathWithin } from "../../context/file-system/display-path.ts";
@@ -13,9 +13,9 @@ import type { ContextEntry } from "../entries/context.ts";
 import { parseFileArgument } from "../run/file-argument.ts";
 
 export interface Root {
-  /** Requires that all files of this machine that a build reads are below the root. */
+  /** Throws unless all files of this machine that a build reads are below the root. */
   requireBuildFiles(invocation: BuildInvocation): void;
-  /** Requires it of a tool's `local_files`. */
+  /** Throws unless a tool's `local_files` are below the root. */
   requireLocalFiles(files: readonly string[]): void;
 }
 
@@ -24,13 +24,15 @@ export function openRoot(path: string, workingDirectory: string): Root {
   const given = resolve(workingDirectory, path);
   const real = realDirectory(given, path);
 
-  /** Without looking at anything outside: an agent is not to learn what exists there. */
+  /** Throws for a path outside, without looking at it: an agent must not learn what exists there. */
   const requireWithin = (name: string, path: string) => {
     const absolute = resolve(workingDirectory, path);
     const isBelow = [given, real].some((root) => pathWithin(root, absolute) !== undefined);
-    if (isBelow && isOfProcesses(absolute))
-      throw usageError(`${name} ${displayPath(path)}: the processes of this machine are there, not files`);
-    if (isBelow && pathWithin(real, realPlace(absolute)) !== undefined) return;
+    if (isBelow && isInProc(absolute))
+      throw usageError(
+        `${name} ${displayPath(path)}: files of /proc and the whole file system cannot be used`,
+      );
+    if (isBelow && pathWithin(real, resolveLinks(absolute)) !== undefined) return;
     const link = isBelow ? "a link leads out of" : "it is outside of";
     throw usageError(
       `${name} ${displayPath(path)}: ${link} ${displayPath(given)}, to which the server's --root confines its tools`,
@@ -60,7 +62,7 @@ export function openRoot(path: string, workingDirectory: string): Root {
   };
 }
 
-/** Returns the files that are read first of a layout; none of another context. */
+/** Returns the files that are read first of a layout; none for other contexts. */
 function layoutFiles(context: ContextEntry): string[] {
   return context.kind === "layout" ? [context.image.path, join(context.image.path, "index.json")] : [];
 }
@@ -77,18 +79,18 @@ function realDirectory(path: string, shown: string): string {
   throw usageError(`--root: ${displayPath(shown)} is not a directory`);
 }
 
-/** True for what is in `/proc`, such as the variables of this server, and for `/`, which has that in it. */
-function isOfProcesses(path: string): boolean {
-  const place = realPlace(path);
+/** True for a path in `/proc`, which has the environment of this server, and for `/`, which contains `/proc`. */
+function isInProc(path: string): boolean {
+  const place = resolveLinks(path);
   return pathWithin("/proc", place) !== undefined || (place === "/" && existsSync(path));
 }
 
-/** Returns a path without links; what does not exist has none. A dangling link, or one that can't be followed, counts as `/`. */
-function realPlace(path: string): string {
+/** Returns a path without links, as far as it exists. A dangling link, or one that can't be followed, counts as `/`. */
+function resolveLinks(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
     if (!isMissing(error) || lstatSync(path, { throwIfNoEntry: false }) !== undefined) return "/";
-    return join(realPlace(dirname(path)), basename(path));
+    return join(resolveLinks(dirname(path)), basename(path));
   }
 }

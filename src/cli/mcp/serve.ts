@@ -8,10 +8,11 @@ import type { Invocation } from "../command-line/command.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { showSession } from "../sessions/show.ts";
-import { type Call, surroundingsFor } from "./call.ts";
+import { failureForAgent } from "./agent-wording.ts";
 import { openRoot } from "./root.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
-import { addTool, type Host } from "./tool.ts";
+import { addTool, type ServerState } from "./tool.ts";
+import { surroundingsFor, type ToolCall } from "./tool-call.ts";
 import { build } from "./tools/build.ts";
 import { check, explain } from "./tools/explain.ts";
 import { images, listFiles, readFile } from "./tools/images.ts";
@@ -19,7 +20,6 @@ import { logs, operations } from "./tools/operations.ts";
 import { run } from "./tools/run.ts";
 import { rollback, sessions } from "./tools/sessions.ts";
 import { writeFiles } from "./tools/write-files.ts";
-import { failureForAgent } from "./words.ts";
 
 const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.
 - \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and similar instructions are skipped with a warning, and COPY leaves out .git, node_modules, dist, build and similar files.
@@ -27,7 +27,7 @@ const instructions = `bough builds images from Dockerfiles and runs commands in 
 - An exit code other than 0 is not an error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
 - The resource bough://manual is the manual of the command line, which does more than these tools.`;
 
-/** Serves until standard input ends, then cancels the calls that still run. */
+/** Serves until standard input ends, then cancels running calls. */
 export async function serveAgent(invocation: Invocation): Promise<void> {
   const { runtime, log } = invocation;
   if (runtime.stdin.isTerminal) {
@@ -39,9 +39,13 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   const root = openRoot(invocation.values.text("root") ?? ".", runtime.workingDirectory);
   const globals = { ...invocation.globals, format: "json", quiet: false } as const;
   const confined = { ...runtime, isSecretVariable: secretVariables(invocation) };
-  const host: Host = { invocation: { ...invocation, globals, runtime: confined }, root, running: new Set() };
+  const host: ServerState = {
+    invocation: { ...invocation, globals, runtime: confined },
+    root,
+    running: new Set(),
+  };
   const server = new McpServer({ name: "bough", version }, { instructions });
-  // One call each: every tool has its own types.
+  // A statement each, since every tool has its own types.
   addTool(server, host, build);
   addTool(server, host, check);
   addTool(server, host, explain);
@@ -74,8 +78,8 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
 const tokenVariables = ["CONTREE_TOKEN", "NEBIUS_API_KEY"];
 
 /**
- * Returns a function that tells the variables of `--secret-env`: the environment is that of whoever started the server, not of the
- * agent. The service's token is none of them, under any name.
+ * Returns a predicate for the variables that builds may use as secrets: those of `--secret-env`, since the environment belongs to the
+ * server and not to the agent. The service's token is never one of them, under any name.
  */
 function secretVariables({ values, runtime, globals }: Invocation): (name: string) => boolean {
   const allowed = new Set(values.list("secret-env"));
@@ -83,12 +87,12 @@ function secretVariables({ values, runtime, globals }: Invocation): (name: strin
   if (token !== undefined)
     throw usageError(
       `--secret-env ${token}: the service's token is not for builds`,
-      "Give them another token, in a variable of its own.",
+      "Put a token for builds into another variable.",
     );
   return (name) => allowed.has(name) && !tokens(runtime, globals).includes(runtime.environment[name] ?? "");
 }
 
-/** A shorter one could occur in any text, and is not a token. */
+/** The minimum length of a token that is redacted. A shorter text could occur anywhere, and is not a token. */
 const minTokenLength = 8;
 
 /** Returns a function that removes the service's tokens from every message. */
@@ -111,8 +115,8 @@ function tokens(runtime: Invocation["runtime"], globals: Invocation["globals"]):
   return given.flatMap((token) => token || []);
 }
 
-/** Adds what an agent can read: the manual, and the sessions' histories. */
-function addResources(server: McpServer, host: Host): void {
+/** Adds the resources that an agent can read: the manual, and the sessions' histories. */
+function addResources(server: McpServer, host: ServerState): void {
   const address = "bough://manual";
   server.registerResource(
     "manual",
@@ -144,7 +148,13 @@ function addResources(server: McpServer, host: Host): void {
     },
     (uri, { key = "" }) => {
       const { invocation, root } = host;
-      const call: Call = { invocation, root, signal: invocation.runtime.signal, warnings: [], report() {} };
+      const call: ToolCall = {
+        invocation,
+        root,
+        signal: invocation.runtime.signal,
+        warnings: [],
+        report() {},
+      };
       const history = historyOf(decodeURIComponent(String(key)), call);
       return {
         contents: [{ uri: uri.href, mimeType: "application/json", text: jsonText(history, { indent: 2 }) }],
@@ -153,12 +163,12 @@ function addResources(server: McpServer, host: Host): void {
   );
 }
 
-function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
+function sessionKeys({ invocation: { runtime, globals } }: ServerState): string[] {
   using store = openLocalStore(runtime, globals);
   return store.sessions.list("").map(({ key }) => key);
 }
 
-function historyOf(session: string, call: Call): unknown {
+function historyOf(session: string, call: ToolCall): unknown {
   try {
     return showSession(session, surroundingsFor(call)).json;
   } catch (error) {

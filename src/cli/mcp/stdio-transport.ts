@@ -8,19 +8,19 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Messages as lines of standard input and output. The SDK's own transport uses the process's streams directly. */
+/** A transport with messages as lines, on given streams. The SDK's own transport always uses the streams of the process. */
 interface StdioTransport extends Transport {
   /** Resolves at the end of standard input. Rejects with the signal's reason. */
   readonly ended: Promise<void>;
 }
 
 /**
- * Time after the end of standard input in which pending requests can still be answered, for a client that writes some requests
- * and ends. Later ones are cancelled.
+ * The time that pending requests have after the end of standard input, for a client that writes some requests and ends. Then they are
+ * cancelled.
  */
-const lastAnswersMilliseconds = 500;
+const drainMilliseconds = 500;
 
-/** `redact` removes from every message what must not leave the process. */
+/** `redact` removes secrets from every message. */
 export function createStdioTransport(
   { stdin, stdout, signal, clock }: Pick<Runtime, "stdin" | "stdout" | "signal" | "clock">,
   redact: (text: string) => string,
@@ -28,42 +28,42 @@ export function createStdioTransport(
   const buffer = new ReadBuffer();
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   /** Ids of requests without a response yet. */
-  const asked = new Set<RequestId>();
-  let onAnswered = () => {};
+  const pendingRequests = new Set<RequestId>();
+  let onAllAnswered = () => {};
 
   async function read(): Promise<void> {
     for await (const chunk of stdin.stream()) {
       try {
         buffer.append(Buffer.from(chunk));
       } catch (error) {
-        tell(error);
+        reportError(error);
       }
       while (deliverNext());
     }
-    if (asked.size === 0) return;
+    if (pendingRequests.size === 0) return;
     const answered = new Promise<void>((done) => {
-      onAnswered = done;
+      onAllAnswered = done;
     });
-    await Promise.race([answered, clock.sleep(lastAnswersMilliseconds)]);
+    await Promise.race([answered, clock.sleep(drainMilliseconds)]);
   }
 
-  /** False if no complete line is left. A line that is not a valid message is skipped and reported. */
+  /** Delivers a message; returns false if no complete line is left. An invalid message is reported and skipped. */
   function deliverNext(): boolean {
     try {
       const message = buffer.readMessage();
       if (message === null) return false;
-      if (isJSONRPCRequest(message)) asked.add(message.id);
+      if (isJSONRPCRequest(message)) pendingRequests.add(message.id);
       // A cancelled request gets no response.
       const cancelled = CancelledNotificationSchema.safeParse(message).data?.params.requestId;
-      if (cancelled !== undefined) asked.delete(cancelled);
+      if (cancelled !== undefined) pendingRequests.delete(cancelled);
       transport.onmessage?.(message);
     } catch (error) {
-      tell(error);
+      reportError(error);
     }
     return true;
   }
 
-  function tell(error: unknown): void {
+  function reportError(error: unknown): void {
     transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
   }
 
@@ -75,14 +75,14 @@ export function createStdioTransport(
     },
     async send(message: JSONRPCMessage) {
       stdout.write(redact(serializeMessage(message)));
-      if (!("id" in message) || message.id === undefined || !asked.delete(message.id)) return;
-      if (asked.size === 0) onAnswered();
+      if (!("id" in message) || message.id === undefined || !pendingRequests.delete(message.id)) return;
+      if (pendingRequests.size === 0) onAllAnswered();
     },
     async close() {
       transport.onclose?.();
     },
   };
-  // The server awaits it; a signal may come before that.
+  // A signal may come before the server awaits the promise.
   ended.catch(() => undefined);
   return transport;
 }

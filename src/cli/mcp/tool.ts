@@ -8,9 +8,9 @@ import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readContextSource } from "../contexts/context-source.ts";
-import type { Call } from "./call.ts";
+import { failureForAgent } from "./agent-wording.ts";
 import type { Root } from "./root.ts";
-import { failureForAgent } from "./words.ts";
+import type { ToolCall } from "./tool-call.ts";
 
 /** A tool that an agent can call. */
 export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
@@ -20,30 +20,30 @@ export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
   input: Input;
   output: Output;
   annotations: ToolAnnotations;
-  /** Errors that it throws are sent to the agent, with their hints. */
-  perform(input: z.infer<Input>, call: Call): Promise<z.infer<Output>>;
+  /** Performs a call. Errors are sent to the agent with their hints. */
+  perform(input: z.infer<Input>, call: ToolCall): Promise<z.infer<Output>>;
 }
 
-/** The state that all calls share. */
-export interface Host {
+/** State that all calls share. */
+export interface ServerState {
   invocation: Invocation;
   root: Root;
-  /** Calls that are under way. */
+  /** Running calls. */
   running: Set<Promise<unknown>>;
 }
 
-/** Annotations of tools that change nothing, neither on the service nor here. */
+/** Annotations of tools that change nothing, neither on the service nor on this machine. */
 export const readOnly: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
-/** Annotations of tools that make images and move tags or branches, but lose nothing. */
+/** Annotations of tools that make images and move tags or branches, but remove nothing. */
 export const additive: ToolAnnotations = { readOnlyHint: false, destructiveHint: false, openWorldHint: true };
 
 export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
   server: McpServer,
-  host: Host,
+  host: ServerState,
   tool: Tool<Input, Output>,
 ): void {
   const { name, title, description, input, output, annotations } = tool;
-  const answer: ToolCallback<z.ZodObject> = async (given, extra) => {
+  const callback: ToolCallback<z.ZodObject> = async (given, extra) => {
     const { progressToken } = extra._meta ?? {};
     const progress = createProgress(host.invocation, (params) => {
       if (progressToken === undefined) return;
@@ -54,7 +54,7 @@ export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
       // A client that has disconnected needs no progress.
       sent.catch(() => undefined);
     });
-    const call: Call = {
+    const call: ToolCall = {
       invocation: host.invocation,
       root: host.root,
       signal: AbortSignal.any([host.invocation.runtime.signal, interruptionBy(extra.signal)]),
@@ -74,14 +74,14 @@ export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
       outputSchema: output as z.ZodObject,
       annotations,
     },
-    answer,
+    callback,
   );
 }
 
 async function perform<Input extends z.ZodObject, Output extends z.ZodObject>(
   tool: Tool<Input, Output>,
   given: z.infer<Input>,
-  call: Call,
+  call: ToolCall,
 ): Promise<CallToolResult> {
   const warnings = () => call.warnings.map((text) => ({ type: "text" as const, text: `warning: ${text}` }));
   try {
@@ -96,7 +96,7 @@ async function perform<Input extends z.ZodObject, Output extends z.ZodObject>(
   }
 }
 
-/** Returns a signal that ends the call as Ctrl-C would. */
+/** Returns a signal that ends a call as Ctrl-C ends a command. */
 function interruptionBy(signal: AbortSignal): AbortSignal {
   const controller = new AbortController();
   const abort = () => controller.abort(new BoughError("cancelled", { kind: "interrupted" }));
@@ -105,8 +105,8 @@ function interruptionBy(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-/** Interval of progress messages while nothing happens: clients give up after a minute without any. */
-const silenceMilliseconds = 10_000;
+/** The interval of progress messages while nothing happens: clients give up after a minute without any. */
+const progressIntervalMilliseconds = 10_000;
 /** The protocol requires that progress increases with each notification. */
 const minProgress = 0.001;
 
@@ -119,38 +119,38 @@ interface Progress {
 function createProgress(
   { runtime: { clock } }: Invocation,
   send: (progress: Progress) => void,
-): { report: Call["report"]; end: () => void } {
-  const over = new AbortController();
+): { report: ToolCall["report"]; end: () => void } {
+  const stopped = new AbortController();
   let progress = 0;
   let last: { message: string; total: number | undefined } = { message: "working", total: undefined };
-  const report: Call["report"] = (message, done = 0, total) => {
+  const report: ToolCall["report"] = (message, done = 0, total) => {
     progress = Math.max(done, progress + minProgress);
     last = { message, total };
     send({ progress, message, ...(total === undefined ? {} : { total }) });
   };
-  const beat = async () => {
+  const repeatProgress = async () => {
     for (;;) {
-      await clock.sleep(silenceMilliseconds, over.signal);
+      await clock.sleep(progressIntervalMilliseconds, stopped.signal);
       report(last.message, progress, last.total);
     }
   };
-  beat().catch(() => undefined);
-  return { report, end: () => over.abort() };
+  repeatProgress().catch(() => undefined);
+  return { report, end: () => stopped.abort() };
 }
 
 /** The last build of each directory or repository. */
 const builds = new Map<string, Promise<unknown>>();
 
 /**
- * Runs builds of the same context one after another: of two in one process, each would take the other's operations for those that
- * an earlier build left behind.
+ * Runs builds of the same context one after another. Of two concurrent builds in one process, each would take the operations of the other
+ * for those of a build that has died.
  */
-export async function inTurn<Result>(
+export async function serializeByContext<Result>(
   context: string,
-  call: Call,
+  call: ToolCall,
   action: () => Promise<Result>,
 ): Promise<Result> {
-  const directory = placeOf(context, call.invocation.runtime.workingDirectory);
+  const directory = contextKey(context, call.invocation.runtime.workingDirectory);
   const before = builds.get(directory);
   const own = (async () => {
     if (before !== undefined) {
@@ -171,8 +171,8 @@ export async function inTurn<Result>(
   }
 }
 
-/** All commits of a repository share one session, so they share a place, too. */
-function placeOf(context: string, workingDirectory: string): string {
+/** Returns the key by which builds are serialized. All commits of a repository share a session, and thus a key. */
+function contextKey(context: string, workingDirectory: string): string {
   const source = readContextSource(context, workingDirectory);
   if (source.kind !== "repository") return resolve(workingDirectory, context);
   const { remote, subdirectory } = source.address;

@@ -1,5 +1,4 @@
-/** The commands of buildx that are about builders and their caches. bough has one builder, which needs not be made. */
-
+/** The commands of buildx about builders and their caches. bough has one builder, its engine, which always exists. */
 import { usageError } from "../../errors.ts";
 import { parseGoDuration } from "../../go/duration.ts";
 import { machineArchitecture } from "../../image/platform.ts";
@@ -8,26 +7,16 @@ import { loadProfiles } from "../auth/profiles.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { type FormattedRow, formatted } from "./format.ts";
+import { type FormattedRow, formatRows } from "./format.ts";
+import { commandOptions, type SubcommandCall } from "./subcommand.ts";
 
-/** What programs compare with a release of BuildKit: the one whose builds bough's are compared with, and bough's own. */
+/** The version that programs compare with releases of BuildKit: the release that bough is tested against, and bough's own version. */
 const buildkitVersion = `v0.25.2+bough.${version}`;
 
-const common: ArgumentDefinitions = {
-  builder: { type: "string", description: "A profile of bough; other names are taken, and mean the engine" },
-  debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
-  help: { type: "boolean", alias: "h", description: "Print help and exit" },
-};
 const flag = { type: "boolean" } as const;
 const text = { type: "string" } as const;
 const texts = { type: "string", multiple: true } as const;
 const names: ArgumentDefinitions = { name: { type: "positional", required: false, multiple: true } };
-
-interface BuilderCall {
-  /** `docker buildx ls` */
-  name: string;
-  runtime: Runtime;
-}
 
 /** A builder as `ls` and `inspect` show it. */
 interface Builder {
@@ -39,15 +28,15 @@ interface Builder {
 }
 
 /** Prints the engine, and bough's profiles, in the form of buildx. */
-export async function list(words: readonly string[], { name, runtime }: BuilderCall): Promise<number> {
-  const values = parseArguments(words, { ...common, format: text, "no-trunc": flag }, name);
+export async function list(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
+  const values = parseArguments(words, { ...commandOptions, format: text, "no-trunc": flag }, name);
   const builders = await findBuilders(runtime);
   const format = values.text("format") ?? "table";
   if (format === "json")
-    for (const builder of builders) runtime.stdout.write(`${JSON.stringify(asInBuildx(builder))}\n`);
+    for (const builder of builders) runtime.stdout.write(`${JSON.stringify(builderJson(builder))}\n`);
   else
     runtime.stdout.write(
-      formatted(format === "table" ? defaultTable : format, headers, builders.flatMap(rowsOf)),
+      formatRows(format === "table" ? defaultTable : format, headers, builders.flatMap(builderRows)),
     );
   return 0;
 }
@@ -65,8 +54,8 @@ const headers = {
   ...{ Buildkit: "BUILDKIT", Platforms: "PLATFORMS", Error: "Error" },
 };
 
-/** A builder, and its one node. */
-function rowsOf({ name, isCurrent, driver, endpoint, platforms }: Builder): FormattedRow[] {
+/** Returns the rows of a builder and of its only node. */
+function builderRows({ name, isCurrent, driver, endpoint, platforms }: Builder): FormattedRow[] {
   const nothing = { LastActivity: "", Error: "" };
   return [
     {
@@ -85,14 +74,14 @@ function rowsOf({ name, isCurrent, driver, endpoint, platforms }: Builder): Form
   ];
 }
 
-/** Prints one of them. A name that bough does not know is the engine's: scripts make builders of their own. */
-export async function inspect(words: readonly string[], { name, runtime }: BuilderCall): Promise<number> {
-  const values = parseArguments(words, { ...common, ...names, bootstrap: flag }, name);
+/** Prints a builder. An unknown name stands for the engine, as scripts create builders with names of their own. */
+export async function inspect(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
+  const values = parseArguments(words, { ...commandOptions, ...names, bootstrap: flag }, name);
   const [given = values.text("builder")] = values.positionals;
   const builders = await findBuilders(runtime);
   const found = builders.find((builder) => builder.name === given);
   const [current] = builders.filter(({ isCurrent }) => isCurrent);
-  const builder = found ?? { ...(current ?? engineOf([])), name: given ?? current?.name ?? "default" };
+  const builder = found ?? { ...(current ?? engineBuilder([])), name: given ?? current?.name ?? "default" };
   const lines = [
     ["Name:", builder.name],
     ["Driver:", builder.driver],
@@ -116,12 +105,12 @@ export async function inspect(words: readonly string[], { name, runtime }: Build
   return 0;
 }
 
-/** Takes the options with which scripts make builders, and says that there is nothing to make. */
-export function create(words: readonly string[], { name, runtime }: BuilderCall): number {
+/** Accepts the options with which scripts create builders, and logs that bough needs none. */
+export function create(words: readonly string[], { name, runtime }: SubcommandCall): number {
   const values = parseArguments(
     words,
     {
-      ...{ ...common, append: flag, bootstrap: flag, leave: flag, use: flag, name: text },
+      ...{ ...commandOptions, append: flag, bootstrap: flag, leave: flag, use: flag, name: text },
       endpoint: { type: "positional", required: false },
       ...{ driver: text, "driver-opt": texts, node: text, platform: texts },
       ...{ "buildkitd-config": text, "buildkitd-flags": text, config: text },
@@ -129,18 +118,18 @@ export function create(words: readonly string[], { name, runtime }: BuilderCall)
     name,
   );
   runtime.stderr.write(
-    "[INFO] bough has one builder, its engine: there is nothing to make, and --builder makes no difference\n",
+    "[INFO] bough has one builder, its engine: nothing is created, and --builder makes no difference\n",
   );
   runtime.stdout.write(`${values.text("name") ?? "default"}\n`);
   return 0;
 }
 
-/** `use`, `rm` and `stop`: of builders that `create` has not made. */
-export function leaveAsItIs(words: readonly string[], { name, runtime }: BuilderCall): number {
+/** Accepts `use`, `rm` and `stop` for any builder. */
+export function acceptWithoutEffect(words: readonly string[], { name, runtime }: SubcommandCall): number {
   const values = parseArguments(
     words,
     {
-      ...{ ...common, ...names, default: flag, global: flag, force: { ...flag, alias: "f" } },
+      ...{ ...commandOptions, ...names, default: flag, global: flag, force: { ...flag, alias: "f" } },
       ...{ "all-inactive": flag, "keep-state": flag, "keep-daemon": flag, timeout: text },
     },
     name,
@@ -150,18 +139,18 @@ export function leaveAsItIs(words: readonly string[], { name, runtime }: Builder
   return 0;
 }
 
-/** Returns the name of the profile of bough that `--builder` names; `undefined` for other names. */
-export function profileOf(builder: string | undefined, runtime: Runtime): string | undefined {
+/** Returns the value of `--builder` if it is the name of a profile. */
+export function builderProfile(builder: string | undefined, runtime: Runtime): string | undefined {
   return builder !== undefined && loadProfiles(runtime).profiles.byName.has(builder) ? builder : undefined;
 }
 
 /** Turns the options of `docker buildx prune` into those of `bough engine prune`. */
-export function readPrune(words: readonly string[], name: string) {
+export function readPruneOptions(words: readonly string[], name: string) {
   const values = parseArguments(
     words,
     {
       ...{
-        ...common,
+        ...commandOptions,
         all: { ...flag, alias: "a" },
         force: { ...flag, alias: "f" },
         verbose: flag,
@@ -183,7 +172,7 @@ export function readPrune(words: readonly string[], name: string) {
   );
   if (ages.length > 1) throw usageError(`${name}: --filter is given twice, but one AGE counts`);
   return {
-    // What docker calls all is its cache: images with a tag stay.
+    // In docker, `--all` means all of the cache: images with a tag are kept.
     sessions: values.flag("all"),
     yes: values.flag("force"),
     keep: kept,
@@ -191,7 +180,7 @@ export function readPrune(words: readonly string[], name: string) {
   };
 }
 
-/** Returns a duration of Go, such as `1h30m`, as `--older-than` takes it; `undefined` for others. */
+/** Converts a Go duration, such as `1h30m`, for `--older-than`; returns `undefined` for any other text. */
 function ageOf(duration: string): string | undefined {
   const nanoseconds = parseGoDuration(duration);
   if (nanoseconds === undefined || nanoseconds < 0) return undefined;
@@ -200,10 +189,10 @@ function ageOf(duration: string): string | undefined {
 }
 
 /** Turns the options of `docker buildx du` into those of `bough engine df`. */
-export function readUsage(words: readonly string[], name: string) {
+export function readDiskUsageOptions(words: readonly string[], name: string) {
   const values = parseArguments(
     words,
-    { ...common, filter: texts, format: text, verbose: flag, timeout: text },
+    { ...commandOptions, filter: texts, format: text, verbose: flag, timeout: text },
     name,
   );
   const format = values.text("format");
@@ -216,7 +205,7 @@ export function readUsage(words: readonly string[], name: string) {
 async function findBuilders(runtime: Runtime): Promise<Builder[]> {
   const { profiles, active } = loadProfiles(runtime);
   const { emulatedPlatforms } = await import("../../engine/system/emulation.ts");
-  const engine = engineOf(emulatedPlatforms() ?? []);
+  const engine = engineBuilder(emulatedPlatforms() ?? []);
   const remotes = [...profiles.byName].map(
     ([name, profile]): Builder => ({
       name,
@@ -233,7 +222,7 @@ async function findBuilders(runtime: Runtime): Promise<Builder[]> {
   ];
 }
 
-function engineOf(emulated: readonly string[]): Builder {
+function engineBuilder(emulated: readonly string[]): Builder {
   const own = `linux/${machineArchitecture()}`;
   return {
     name: "default",
@@ -244,7 +233,7 @@ function engineOf(emulated: readonly string[]): Builder {
   };
 }
 
-function asInBuildx({ name, isCurrent, driver, endpoint, platforms }: Builder): object {
+function builderJson({ name, isCurrent, driver, endpoint, platforms }: Builder): object {
   return {
     Current: isCurrent,
     Driver: driver,

@@ -1,4 +1,4 @@
-/** bough in the place of docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
+/** bough as docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
 import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
 import { type BoughError, CommandLineError, usageError } from "../../errors.ts";
@@ -13,19 +13,20 @@ import { readArguments } from "../dispatch/read-arguments.ts";
 import { definitionsOf, runRequest } from "../dispatch/run-command.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { readWords } from "./buildx-words.ts";
 import {
   defaultOptions,
   dockerEnvironment,
   dockerProxies,
   dockerWords,
-  readPluginLine,
-} from "./docker-words.ts";
+  parsePluginLine,
+} from "./docker-command-line.ts";
+import type { SubcommandCall } from "./subcommand.ts";
+import { translateArguments } from "./translate-arguments.ts";
 
-/** The release of buildx whose options bough takes. `docker compose` wants 0.17 or later, others choose options by it. */
+/** The release of buildx whose options bough accepts. `docker compose` requires 0.17, and other programs choose options by it. */
 const buildxVersion = "0.29.1";
 
-/** What docker's command line asks each plug-in for. */
+/** The answer to `docker-cli-plugin-metadata`. */
 const metadata = {
   SchemaVersion: "0.1.0",
   Vendor: "bough",
@@ -33,18 +34,15 @@ const metadata = {
   ShortDescription: "Build with bough, in the place of Docker Buildx",
 };
 
-/** One of the plug-in's commands, called with the words after its name. */
+/** A command of the plug-in, called with the words after its name. */
 interface Subcommand {
   summary: string;
-  run(words: readonly string[], call: Call): number | Promise<number>;
+  run(words: readonly string[], call: BuildxCall): number | Promise<number>;
 }
 
-interface Call {
-  /** What the user wrote: `docker buildx build`. */
-  name: string;
+interface BuildxCall extends SubcommandCall {
   /** `--builder` before the command's name, else BUILDX_BUILDER. */
   builder: string | undefined;
-  runtime: Runtime;
   onGlobals(globals: GlobalOptions): void;
 }
 
@@ -53,10 +51,10 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: "Start a build",
     async run(words, call) {
       const { build } = await import("../builds/build.ts");
-      const asked = await read(build, words, call);
+      const asked = await parseCommand(build, words, call);
       const { values } = asked;
       if (!values.flag("help")) requireContext(values, call);
-      const own = { load: loads(values), ...defaultOptions(values, call.runtime) };
+      const own = { load: shouldLoad(values), ...defaultOptions(values, call.runtime) };
       return runAsPlugin(build, { ...asked, values: withOptions(values, own) }, call);
     },
   },
@@ -64,13 +62,13 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: "Build from a file",
     async run(words, call) {
       const { bake } = await import("../bake/bake.ts");
-      const asked = await read(bake, words, call);
+      const asked = await parseCommand(bake, words, call);
       const { values } = asked;
       const { progress } = defaultOptions(values, call.runtime);
       const defaultBuildArgs = dockerProxies(call.runtime.environment);
       return runAsPlugin(
         bake,
-        { ...asked, values: withOptions(values, { load: loads(values), progress }) },
+        { ...asked, values: withOptions(values, { load: shouldLoad(values), progress }) },
         { ...call, runtime: { ...call.runtime, defaultBuildArgs } },
       );
     },
@@ -94,8 +92,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const isKnown = command !== undefined && Object.hasOwn(historyCommands, command);
       const known = isKnown ? historyCommands[command] : undefined;
       if (known !== undefined) return known(words, { ...call, name: `${call.name} ${command}` });
-      const hasReason = command !== undefined && Object.hasOwn(historyReasons, command);
-      const reason = hasReason ? historyReasons[command] : undefined;
+      const hasReason = command !== undefined && Object.hasOwn(unsupportedHistoryCommands, command);
+      const reason = hasReason ? unsupportedHistoryCommands[command] : undefined;
       if (reason !== undefined) throw usageError(`docker buildx history ${command}: ${reason}`);
       if (command !== undefined) throw unknownCommand(command, Object.keys(historyCommands));
       call.runtime.stdout.write("Usage:  docker buildx history export|inspect|logs|ls|rm [OPTIONS]\n");
@@ -113,7 +111,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   du: {
     summary: "Disk usage",
     async run(words, call) {
-      const { readUsage } = await import("./builders.ts");
+      const { readDiskUsageOptions: readUsage } = await import("./builders.ts");
       const { df } = await import("../engine/df.ts");
       return runOnEngine(df, readUsage(words, call.name), call);
     },
@@ -121,20 +119,20 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   prune: {
     summary: "Remove build cache",
     async run(words, call) {
-      const { readPrune } = await import("./builders.ts");
+      const { readPruneOptions: readPrune } = await import("./builders.ts");
       const { prune } = await import("../engine/prune.ts");
       return runOnEngine(prune, readPrune(words, call.name), call);
     },
   },
   create: {
-    summary: "Taken, and makes nothing: bough has one builder",
+    summary: "Create a new builder instance (no effect: bough has one builder)",
     run: async (words, call) => (await import("./builders.ts")).create(words, call),
   },
-  use: { summary: "Taken, and changes nothing", run: leaveAsItIs },
-  rm: { summary: "Taken, and removes nothing", run: leaveAsItIs },
-  stop: { summary: "Taken, and stops nothing", run: leaveAsItIs },
+  use: { summary: "Set the current builder instance (no effect)", run: acceptWithoutEffect },
+  rm: { summary: "Remove one or more builder instances (no effect)", run: acceptWithoutEffect },
+  stop: { summary: "Stop builder instance (no effect)", run: acceptWithoutEffect },
   install: {
-    summary: "Taken, and changes nothing: docker build calls the plug-in, since docker 23",
+    summary: "Make docker build call the plug-in (no effect: it does since docker 23)",
     run: () => 0,
   },
   version: {
@@ -146,25 +144,25 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   },
 };
 
-async function leaveAsItIs(words: readonly string[], call: Call): Promise<number> {
-  return (await import("./builders.ts")).leaveAsItIs(words, call);
+async function acceptWithoutEffect(words: readonly string[], call: BuildxCall): Promise<number> {
+  return (await import("./builders.ts")).acceptWithoutEffect(words, call);
 }
 
-/** Other names that buildx has for its commands. */
-const synonyms = new Map([
+/** Short names that buildx has for its commands. */
+const aliases = new Map([
   ["b", "build"],
   ["f", "bake"],
 ]);
 
-/** Commands of `docker buildx history` that are about docker's desktop program, and what bough has. */
-const historyReasons: Readonly<Record<string, string>> = {
+/** Commands of `docker buildx history` that need Docker Desktop, with what bough offers instead. */
+const unsupportedHistoryCommands: Readonly<Record<string, string>> = {
   open: "`bough history report` writes a page about a build, for any browser",
   import: "records of other machines can't be added",
   trace: "`bough build --trace FILE` writes when each step ran",
 };
 
-/** Commands of buildx that bough has nothing for, and what it has. */
-const reasons: Readonly<Record<string, string>> = {
+/** Commands of buildx that bough lacks, with what it offers instead. */
+const unsupportedCommands: Readonly<Record<string, string>> = {
   "dial-stdio": "there is no BuildKit to talk to: builds run in bough's own process",
   debug: "`bough build --on-error shell` opens a shell at a step that fails",
   uninstall: "`bough plugin remove` removes the plug-in",
@@ -184,17 +182,17 @@ export async function runPlugin(
     runtime.stdout.write(`${JSON.stringify(metadata)}\n`);
     return 0;
   }
-  // Called after other commands, for hints about them.
+  // docker calls this after other commands to get hints about them.
   if (first === "docker-cli-plugin-hooks") return 0;
   if (first.startsWith("__complete")) {
     // No suggestions: the shell completes names of files.
     runtime.stdout.write(":0\n");
     return 0;
   }
-  const line = readPluginLine(words);
+  const line = parsePluginLine(words);
   const environment = withVariables(runtime.environment, dockerEnvironment(line.values));
   const called: Runtime = { ...runtime, environment, isPlugin: true, wordsOf: dockerWords };
-  const name = synonyms.get(line.command) ?? line.command;
+  const name = aliases.get(line.command) ?? line.command;
   const found = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
   if (found === undefined) {
     if (line.command !== "" && line.command !== "help") throw unknownCommand(line.command);
@@ -216,13 +214,13 @@ export async function runPlugin(
 }
 
 /**
- * Calls `cancel` when docker's command line, which does not pass signals on, closes the socket that it has for its plug-in: at
- * SIGTERM, and at its end.
+ * Calls `cancel` when docker's command line closes the socket for its plug-in, which it does at SIGTERM and at its end: it does not
+ * forward signals.
  */
 export function watchDocker({ environment }: Runtime, cancel: () => void): void {
   const { DOCKER_CLI_PLUGIN_SOCKET: address } = environment;
   if (address === undefined || address === "") return;
-  // As in Go, @ begins the name of a socket that is in no directory.
+  // As in Go, @ stands for the null byte of an abstract socket.
   const socket = createConnection({ path: address.replace(/^@/, "\0") });
   let isConnected = false;
   socket.on("connect", () => {
@@ -236,41 +234,45 @@ export function watchDocker({ environment }: Runtime, cancel: () => void): void 
   socket.unref();
 }
 
-/** What a command is asked to do in docker's words. */
-interface Asked {
+/** A parsed command line of a buildx command. */
+interface ParsedCommand {
   values: ParsedValues;
   /** `--builder`. */
   builder?: string | undefined;
   warnings?: readonly string[];
 }
 
-/** Parses a command's words as docker means them. */
-async function read(command: Command, words: readonly string[], { name }: Call): Promise<Asked> {
-  const { others, ...asked } = await readWords(words, command);
+/** Parses the arguments of a command as docker does. */
+async function parseCommand(
+  command: Command,
+  words: readonly string[],
+  { name }: BuildxCall,
+): Promise<ParsedCommand> {
+  const { remaining: others, ...asked } = await translateArguments(words, command);
   return { ...asked, values: await readArguments(others, definitionsOf(command), name, command, true) };
 }
 
-async function runAsPlugin(command: Command, asked: Asked, call: Call): Promise<number> {
+async function runAsPlugin(command: Command, asked: ParsedCommand, call: BuildxCall): Promise<number> {
   const { name, runtime, onGlobals } = call;
   const { values, builder = call.builder, warnings = [] } = asked;
   for (const warning of warnings) runtime.stderr.write(`WARNING: ${warning}\n`);
-  const { profileOf } = await import("./builders.ts");
+  const { builderProfile: profileOf } = await import("./builders.ts");
   const before = valuesOf({ profile: profileOf(builder, runtime) });
   return runRequest(
     command,
     values,
-    { name, before, isAsInDocker: true, helpsFully: true, commands: {} },
-    // The option and the variable mean the same. A build is named by it.
+    { name, before, usesDockerSyntax: true, showsFullHelp: true, commands: {} },
+    // The option is the same as the variable, from which a build gets its name.
     { ...runtime, environment: withVariables(runtime.environment, { BUILDX_BUILDER: builder ?? "" }) },
     onGlobals,
   );
 }
 
-/** Runs a command about the engine's disk. There is nothing on it before the first build, which is no error in docker. */
+/** Runs a command about the engine's disk. As in docker, it is not an error that there is nothing before the first build. */
 async function runOnEngine(
   command: Command,
   options: Parameters<typeof valuesOf>[0],
-  call: Call,
+  call: BuildxCall,
 ): Promise<number> {
   const { engineDirectory } = await import("../service/choice.ts");
   const values = { ...valuesOf(options), ignored: [] };
@@ -279,13 +281,13 @@ async function runOnEngine(
   return 0;
 }
 
-/** True if the image goes where docker's default builder puts it: where nothing says that it is written or sent elsewhere. */
-function loads(values: ParsedValues): boolean {
+/** True if the image is loaded into docker, as docker's default builder does unless an output is given. */
+function shouldLoad(values: ParsedValues): boolean {
   const builds = values.text("call") === undefined && !values.flag("check") && !values.flag("print");
   return builds && !values.names.some((name) => ["output", "push", "load", "help", "list"].includes(name));
 }
 
-function requireContext({ positionals }: ParsedValues, { name }: Call): void {
+function requireContext({ positionals }: ParsedValues, { name }: BuildxCall): void {
   if (positionals.length === 1) return;
   throw usageError(
     `docker: '${name}' requires 1 argument`,
@@ -294,7 +296,7 @@ function requireContext({ positionals }: ParsedValues, { name }: Call): void {
 }
 
 function unknownCommand(command: string, names = Object.keys(subcommands)): BoughError {
-  const known = reasons[command];
+  const known = unsupportedCommands[command];
   if (known !== undefined) return usageError(`docker buildx ${command}: ${known}`);
   const guess = nearest(command, names);
   return usageError(
@@ -320,10 +322,10 @@ function overview(): string {
   ].join("\n");
 }
 
-/** Returns an error as buildx prints it, so that what reads buildx's output finds it, and the exit code that buildx has for it. */
+/** Returns an error in the form and with the exit code of buildx, for programs that read its output. */
 export function describePluginFailure(error: unknown): { text: string; exitCode: number } {
   const { details, reason } = describeForDocker(error, dockerWords);
-  // docker's command line has a code of its own for options that are wrong, and for values that it parses itself.
+  // docker has an exit code of its own for invalid options, and for invalid values that it parses with the command line.
   if (error instanceof CommandLineError) return { text: details + reason, exitCode: 125 };
   return { text: details + reason, exitCode: exitCodeOfDocker(error) };
 }

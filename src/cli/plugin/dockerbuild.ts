@@ -1,6 +1,6 @@
 /**
- * Builds as an archive that Docker Desktop shows, and docker's action for GitHub keeps beside its summary: a compressed OCI layout with
- * a manifest for each build. https://docs.docker.com/reference/cli/docker/buildx/history/export/
+ * Writes builds as a `.dockerbuild` archive, which Docker Desktop can import and docker's action for GitHub uploads: a compressed OCI
+ * layout with a manifest for each build. https://docs.docker.com/reference/cli/docker/buildx/history/export/
  */
 import type { BuildRecord, BuildStep } from "../../history/build-record.ts";
 import { predicateAnnotation } from "../../image/attestation-manifest.ts";
@@ -10,11 +10,11 @@ import { machinePlatform, parsePlatform } from "../../image/platform.ts";
 import { endBytes, fileHeader, padding } from "../../image/tar-header.ts";
 import { predicateOf } from "../builds/metadata/slsa.ts";
 import { nameOfStep } from "./history-record.ts";
-import { statusLogOf } from "./status-log.ts";
+import { encodeStatusLog } from "./status-log.ts";
 
 interface ExportedBuild {
   record: BuildRecord;
-  /** Returns what a step has printed. */
+  /** Returns the output of a step. */
   read(step: number): string | undefined;
 }
 
@@ -22,7 +22,7 @@ const recordType = "application/vnd.buildkit.historyrecord.v0";
 const logType = "application/vnd.buildkit.status.v0";
 const predicateType = "https://slsa.dev/provenance/v0.2";
 
-export function dockerbuildOf(builds: readonly ExportedBuild[]): Uint8Array {
+export function createDockerbuildArchive(builds: readonly ExportedBuild[]): Uint8Array {
   const blobs = new Map<string, Uint8Array>();
   const put = (mediaType: string, content: Uint8Array | object): Descriptor => {
     const bytes =
@@ -61,18 +61,18 @@ function putBuild(
     ...{ dockerfile: origin.dockerfile, buildArgs: origin.buildArgs, target: origin.target ?? undefined },
     contextUrl: inputs.find(({ name }) => name === origin.context)?.name,
   };
-  const logs = put(logType, statusLogOf(record, read, nameOfStep));
+  const logs = put(logType, encodeStatusLog(record, read, nameOfStep));
   const provenance = {
     ...put(mediaTypes.statement, predicateOf(described, parsePlatform(platform), "max")),
     annotations: { [predicateAnnotation]: predicateType },
   };
-  const config = put(recordType, describeRecord(record, { logs, provenance, platform }));
+  const config = put(recordType, historyRecordOf(record, { logs, provenance, platform }));
   const { manifest: mediaType } = mediaTypes;
   return put(mediaType, { schemaVersion: 2, mediaType, config, layers: [logs, provenance] });
 }
 
 /** https://github.com/moby/buildkit/blob/master/api/services/control/control.proto, BuildHistoryRecord */
-function describeRecord(
+function historyRecordOf(
   { id, origin, startedAt, seconds, steps, result, error, status }: BuildRecord,
   { logs, provenance, platform }: { logs: Descriptor; provenance: Descriptor; platform: string },
 ): object {
@@ -96,9 +96,11 @@ function describeRecord(
     ...(error !== null && { error: { code: status === "interrupted" ? 1 : 2, message: error.message } }),
     CreatedAt: timestamp(startedAt),
     CompletedAt: timestamp(startedAt + seconds * 1000),
-    logs: inGo(logs),
+    logs: buildkitDescriptor(logs),
     Result: {
-      Attestations: [{ ...inGo(provenance), annotations: { [predicateAnnotation]: predicateType } }],
+      Attestations: [
+        { ...buildkitDescriptor(provenance), annotations: { [predicateAnnotation]: predicateType } },
+      ],
     },
     numTotalSteps: counted.length,
     numCompletedSteps: count(["cached", "made", "done"]),
@@ -112,8 +114,8 @@ function describeRecord(
   };
 }
 
-/** A descriptor of BuildKit's API, which has other names. */
-function inGo({ mediaType, digest, size }: Descriptor): object {
+/** Returns a descriptor with the field names of BuildKit's API. */
+function buildkitDescriptor({ mediaType, digest, size }: Descriptor): object {
   return { media_type: mediaType, digest, size };
 }
 

@@ -9,14 +9,14 @@ import { parseTemplate } from "../../templates/parse.ts";
 import { TemplateError } from "../../templates/template-error.ts";
 import { GoStruct, type GoValue } from "../../templates/values.ts";
 
-/** The fields of a row, with those that are shown otherwise in a table. */
+/** The fields of a row, and those that have another text in a table. */
 export interface FormattedRow {
   plain: Readonly<Record<string, string>>;
   inTable: Readonly<Record<string, string>>;
 }
 
 /** Formats rows by a template, or in a table by `table TEMPLATE`, as docker's lists are formatted. */
-export function formatted(
+export function formatRows(
   format: string,
   headers: Readonly<Record<string, string>>,
   rows: readonly FormattedRow[],
@@ -28,7 +28,7 @@ export function formatted(
     .replace(/^ +| +$/g, "")
     .replaceAll("\\t", "\t")
     .replaceAll("\\n", "\n");
-  const template = explained(() => readTemplate(text, listFunctions));
+  const template = withTemplateErrors(() => readTemplate(text, listFunctions));
   const line = (fields: Readonly<Record<string, string>>) => {
     const values = Object.entries(fields).map(([name, value]) => ({
       name,
@@ -37,7 +37,7 @@ export function formatted(
       value,
     }));
     let shown = "";
-    explained(() =>
+    withTemplateErrors(() =>
       writeTemplate(template, new GoStruct(type, values), listFunctions, (part) => {
         shown += part;
       }),
@@ -48,7 +48,7 @@ export function formatted(
   return isTable ? aligned([line(headers), ...lines].join("")) : lines.join("");
 }
 
-function explained<Result>(work: () => Result): Result {
+function withTemplateErrors<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (error) {
@@ -56,7 +56,7 @@ function explained<Result>(work: () => Result): Result {
   }
 }
 
-/** Aligns what tabs end, as docker does. */
+/** Replaces tabs by aligned columns, as docker does. */
 function aligned(text: string): string {
   const rows = text.split("\n").map((row) => row.split("\t"));
   const widths = rows.reduce<number[]>(
@@ -74,17 +74,17 @@ function aligned(text: string): string {
     .join("\n");
 }
 
-const lists = (value: GoValue): string[] => {
+const requireList = (value: GoValue): string[] => {
   if (Array.isArray(value)) return value.map(requireText);
   throw new CallError("wrong type for value; expected []string");
 };
 
-/** The functions that templates of docker's lists have. */
+/** Template functions of docker's lists. */
 const listFunctions: Functions = {
   ...builtinFunctions,
   json: { min: 1, call: ([value = null]) => plainJson(value) },
   split: ofTexts(2, (text, separator) => text.split(separator)),
-  join: { min: 2, call: ([list = null, separator = ""]) => lists(list).join(requireText(separator)) },
+  join: { min: 2, call: ([list = null, separator = ""]) => requireList(list).join(requireText(separator)) },
   title: ofTexts(1, (text) => text.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, (letter) => letter.toUpperCase())),
   lower: ofTexts(1, (text) => text.toLowerCase()),
   upper: ofTexts(1, (text) => text.toUpperCase()),
@@ -102,7 +102,7 @@ const listFunctions: Functions = {
   },
 };
 
-/** The functions that templates of `imagetools inspect` have. */
+/** Template functions of `imagetools inspect`. */
 export const imageFunctions: Functions = {
   ...builtinFunctions,
   json: { min: 1, call: ([value = null]) => indentedJson(value) },

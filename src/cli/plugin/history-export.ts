@@ -4,18 +4,19 @@ import { reasonOf } from "../../system-error.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import { findPlace } from "../command-line/result.ts";
 import { requireRecord, withHistory } from "../history/find-build.ts";
-import { dockerbuildOf } from "./dockerbuild.ts";
-import { common, type HistoryCall, reference, requireKnown } from "./history-words.ts";
+import { createDockerbuildArchive } from "./dockerbuild.ts";
+import { referenceArgument, requireReferencedBuild } from "./history-references.ts";
+import { commandOptions, type SubcommandCall } from "./subcommand.ts";
 
-/** Writes builds as an archive for Docker Desktop. They are complete as they are: `--finalize` makes no difference. */
+/** Writes builds as an archive for Docker Desktop. `--finalize` has no effect, since bough's records are always complete. */
 export async function exportRecords(
   words: readonly string[],
-  { name, runtime }: HistoryCall,
+  { name, runtime }: SubcommandCall,
 ): Promise<number> {
   const values = parseArguments(
     words,
     {
-      ...{ ...common, ...reference, output: { type: "string", alias: "o" } },
+      ...{ ...commandOptions, ...referenceArgument, output: { type: "string", alias: "o" } },
       ...{ all: { type: "boolean" }, finalize: { type: "boolean" } },
     },
     name,
@@ -28,9 +29,11 @@ export async function exportRecords(
   const archive = await withHistory(runtime, (all, history) => {
     const ended = all.filter(({ status }) => status !== "running");
     const one =
-      refs.length === 0 ? [requireKnown(undefined, ended)] : refs.map((ref) => requireKnown(ref, ended));
+      refs.length === 0
+        ? [requireReferencedBuild(undefined, ended)]
+        : refs.map((ref) => requireReferencedBuild(ref, ended));
     const chosen = values.flag("all") ? ended : one;
-    return dockerbuildOf(
+    return createDockerbuildArchive(
       chosen.map((build) => ({
         record: requireRecord(build, history),
         read: (step) => history.output(build.id, step),

@@ -7,7 +7,7 @@ import { statusAsInDocker } from "./history-record.ts";
 
 type Test = (build: BuildSummary) => boolean;
 
-/** Returns a test of builds that meet all filters: `KEY OPERATOR VALUE`. */
+/** Parses filters of the form `KEY OPERATOR VALUE`. Returns a predicate that is true for builds that match all of them. */
 export function readFilters(given: readonly string[], clock: Pick<Clock, "now">): Test {
   const tests = given.map((text) => readFilter(text, clock));
   return (build) => tests.every((test) => test(build));
@@ -41,7 +41,7 @@ const comparisons: Readonly<Record<string, (one: number, other: number) => boole
   "<=": (one, other) => one <= other,
 };
 
-/** Reads a date, or how long ago something was. */
+/** Parses a date or an age. Returns milliseconds since the epoch. */
 function readMoment(text: string, { now }: Pick<Clock, "now">): number | undefined {
   const ago = parseGoDuration(text);
   if (ago !== undefined) return now() - ago / 1e6;

@@ -1,4 +1,4 @@
-/** A build of the history, as `docker buildx history inspect` and `logs` print it. */
+/** Renders a build of the history as `docker buildx history inspect` and `logs` do. */
 import type { BuildOrigin, BuildRecord, BuildStatus, BuildStep } from "../../history/build-record.ts";
 import { countCached, identityOf, nameOfContext } from "../../history/build-record.ts";
 import { GoStruct } from "../../templates/values.ts";
@@ -8,7 +8,7 @@ import { imageFunctions, readTemplate, writeTemplate } from "./format.ts";
 
 type Named = Pick<BuildOrigin, "context" | "dockerfile" | "target" | "bakeTarget">;
 
-/** Names a build as buildx does: by its directory, its Dockerfile if that has another name, and its target. */
+/** Returns buildx's name of a build: its directory, its Dockerfile if that has not the default name, and its target. */
 export function nameAsInDocker({ target, bakeTarget, ...origin }: Named): string {
   const stage = bakeTarget ?? target;
   return `${nameOfContext(origin)}${stage === null ? "" : ` (${stage})`}`;
@@ -25,14 +25,14 @@ export function statusAsInDocker(status: BuildStatus): string {
   return statuses[status];
 }
 
-/** `0.5s`, `1m  1s` */
+/** Formats a duration as `0.5s` or `1m  1s`. */
 export function secondsAsInDocker(seconds: number): string {
   if (seconds < 60) return `${seconds.toFixed(1)}s`;
   const whole = Math.round(seconds);
   return `${Math.floor(whole / 60)}m ${String(whole % 60).padStart(2)}s`;
 }
 
-/** `3 seconds ago`, as docker says it (github.com/docker/go-units). */
+/** Formats an age as `3 seconds ago`, as github.com/docker/go-units does. */
 export function ageAsInDocker(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const [minutes, hours] = [Math.floor(seconds / 60), Math.round(seconds / 3600)];
@@ -50,7 +50,7 @@ export function ageAsInDocker(milliseconds: number): string {
   return count(Math.floor(days / 365), "year");
 }
 
-/** The fields of `--format json`. */
+/** Returns the fields of `--format json`. */
 export function describeRecord(record: BuildRecord): Record<string, unknown> {
   const { id, origin, startedAt, seconds, status, error, inputs } = record;
   const { layers, cached } = countCached(record.steps);
@@ -105,7 +105,7 @@ const fields = [
   ...["NumCompletedSteps", "NumTotalSteps", "NumCachedSteps"],
 ];
 
-/** `log`: the output of the failed step. */
+/** Renders a record as text. `log`: the output of the failed step. */
 export function renderRecord(record: BuildRecord, log: string | undefined): string {
   const { id, origin, startedAt, seconds, error, inputs, status } = record;
   const { layers, cached } = countCached(record.steps);
@@ -175,7 +175,7 @@ function digestOf(input: BuildRecord["inputs"][number]): string {
   return input.kind === "image" && input.digest === null ? "" : identityOf(input);
 }
 
-/** Renders what the build has printed, in the form of `--progress=plain`. */
+/** Renders the output of all steps as `--progress=plain` does. */
 export function renderLog({ steps }: BuildRecord, read: (step: number) => string | undefined): string {
   const inOrder = steps
     .filter(({ counted }) => counted !== null)
@@ -197,7 +197,7 @@ export function renderLog({ steps }: BuildRecord, read: (step: number) => string
     .join("");
 }
 
-/** `[2/5] RUN make` */
+/** Returns the name of a step, as in `[2/5] RUN make`. */
 export function nameOfStep(step: BuildStep): string {
   return `[${labelOf(step)}] ${visible(step.title)}`;
 }
@@ -208,7 +208,7 @@ function endOf({ outcome, start, end }: BuildStep): string {
   return outcome === "stopped" ? "CANCELED" : `DONE ${((end - start) / 1000).toFixed(1)}s`;
 }
 
-/** `2/5`, or with several stages `build 2/5`. */
+/** Returns the number of a step, as in `2/5`, or `build 2/5` with several stages. */
 function labelOf({ counted }: BuildStep): string {
   return counted === null ? "" : visible(`${counted.label} ${counted.step}/${counted.steps}`.trimStart());
 }

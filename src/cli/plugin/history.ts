@@ -1,12 +1,12 @@
-/** `docker buildx history`: bough's history of builds, in the words of buildx. */
+/** `docker buildx history`: bough's history of builds, in the form of buildx. */
 import { CommandLineError, usageError } from "../../errors.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import { buildRefOf, formatBuildRef } from "../builds/metadata/build-ref.ts";
 import { parseArguments } from "../command-line/arguments.ts";
-import { removeNotes } from "../history/docker-notes.ts";
+import { removeBuildRefs } from "../history/buildx-refs.ts";
 import { requireRecord, withHistory } from "../history/find-build.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { formatted } from "./format.ts";
+import { formatRows } from "./format.ts";
 import { readFilters } from "./history-filters.ts";
 import {
   ageAsInDocker,
@@ -18,9 +18,10 @@ import {
   secondsAsInDocker,
   statusAsInDocker,
 } from "./history-record.ts";
-import { common, findKnown, type HistoryCall, reference, requireKnown } from "./history-words.ts";
+import { findReferencedBuild, referenceArgument, requireReferencedBuild } from "./history-references.ts";
+import { commandOptions, type SubcommandCall } from "./subcommand.ts";
 
-type HistoryCommand = (words: readonly string[], call: HistoryCall) => Promise<number>;
+type HistoryCommand = (words: readonly string[], call: SubcommandCall) => Promise<number>;
 
 export const historyCommands: Readonly<Record<string, HistoryCommand>> = {
   ...{ inspect, logs, ls, rm },
@@ -28,11 +29,11 @@ export const historyCommands: Readonly<Record<string, HistoryCommand>> = {
 };
 
 /** Lists builds, the newest first. */
-async function ls(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+async function ls(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
   const values = parseArguments(
     words,
     {
-      ...{ ...common, filter: { type: "string", multiple: true }, format: { type: "string" } },
+      ...{ ...commandOptions, filter: { type: "string", multiple: true }, format: { type: "string" } },
       ...{ local: { type: "boolean" }, "no-trunc": { type: "boolean" } },
     },
     name,
@@ -44,7 +45,7 @@ async function ls(words: readonly string[], { name, runtime }: HistoryCall): Pro
   runtime.stdout.write(
     format === "json"
       ? builds.map((build) => `${JSON.stringify(jsonOf(build, runtime))}\n`).join("")
-      : formatted(
+      : formatRows(
           format === "table" ? defaultTable : format,
           headers,
           builds.map((build) => ({ plain: rowOf(build, runtime.clock.now()), inTable: {} })),
@@ -85,15 +86,22 @@ function jsonOf(build: BuildSummary, runtime: Runtime): object {
   };
 }
 
-async function inspect(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
+async function inspect(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
   if (words[0] === "attachment")
     throw usageError(
       "docker buildx history inspect attachment: bough keeps attestations with the image that was written",
     );
-  const values = parseArguments(words, { ...common, ...reference, format: { type: "string" } }, name);
+  const values = parseArguments(
+    words,
+    { ...commandOptions, ...referenceArgument, format: { type: "string" } },
+    name,
+  );
   const format = values.text("format") ?? "pretty";
   const { record, log } = await withHistory(runtime, (builds, history) => {
-    const record = requireRecord(requireKnown(one(values.positionals), builds), history);
+    const record = requireRecord(
+      requireReferencedBuild(singleReference(values.positionals), builds),
+      history,
+    );
     const failed = record.steps.find(({ outcome }) => outcome === "failed");
     return { record, log: failed && history.output(record.id, failed.step) };
   });
@@ -107,40 +115,51 @@ async function inspect(words: readonly string[], { name, runtime }: HistoryCall)
   return 0;
 }
 
-async function logs(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
-  const values = parseArguments(words, { ...common, ...reference, progress: { type: "string" } }, name);
+async function logs(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
+  const values = parseArguments(
+    words,
+    { ...commandOptions, ...referenceArgument, progress: { type: "string" } },
+    name,
+  );
   const progress = values.text("progress") ?? "plain";
   if (progress === "rawjson")
     throw usageError("--progress rawjson: the history has the output of a build, not its events");
   if (!["plain", "tty", "auto"].includes(progress))
     throw new CommandLineError(`invalid progress mode ${progress}`);
   const text = await withHistory(runtime, (builds, history) => {
-    const record = requireRecord(requireKnown(one(values.positionals), builds), history);
+    const record = requireRecord(
+      requireReferencedBuild(singleReference(values.positionals), builds),
+      history,
+    );
     return renderLog(record, (step) => history.output(record.id, step));
   });
   runtime.stderr.write(text);
   return 0;
 }
 
-async function rm(words: readonly string[], { name, runtime }: HistoryCall): Promise<number> {
-  const values = parseArguments(words, { ...common, ...reference, all: { type: "boolean" } }, name);
+async function rm(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
+  const values = parseArguments(
+    words,
+    { ...commandOptions, ...referenceArgument, all: { type: "boolean" } },
+    name,
+  );
   const all = values.flag("all");
   if (values.positionals.length === 0 && !all) throw usageError("rm requires at least one argument");
   if (values.positionals.length > 0 && all)
     throw usageError("rm requires either --all or at least one argument");
   const removed = await withHistory(runtime, (builds, history) => {
-    // As in buildx, one that is not there is no error.
-    const chosen = all ? builds : values.positionals.flatMap((ref) => findKnown(ref, builds) ?? []);
+    // As in buildx, a missing build is not an error.
+    const chosen = all ? builds : values.positionals.flatMap((ref) => findReferencedBuild(ref, builds) ?? []);
     const ids = chosen.map(({ id }) => id);
     history.remove(ids);
     history.compact();
     return ids;
   });
-  removeNotes(removed, runtime);
+  removeBuildRefs(removed, runtime);
   return 0;
 }
 
-function one(positionals: readonly string[]): string | undefined {
+function singleReference(positionals: readonly string[]): string | undefined {
   if (positionals.length > 1)
     throw new CommandLineError(`accepts at most 1 arg(s), received ${positionals.length}`);
   return positionals[0];

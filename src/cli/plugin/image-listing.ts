@@ -1,8 +1,8 @@
-/** What `docker buildx imagetools inspect` prints without `--format`. */
+/** Renders an image as `docker buildx imagetools inspect` does without `--format`. */
 import { asText } from "../../service/http/json.ts";
 import type { IndexEntry, ReadImage } from "../indexes/platform-index.ts";
 
-export function listing(
+export function renderImageListing(
   name: string,
   { manifest, isIndex, entries }: Pick<ReadImage, "manifest" | "isIndex" | "entries">,
 ): string {
@@ -25,7 +25,7 @@ export function listing(
     const annotations = Object.entries(entry.annotations ?? {});
     if (entry.platform === undefined || annotations.length === 0) continue;
     const sorted = annotations.toSorted(([one], [other]) => (one < other ? -1 : 1));
-    // Columns are aligned up to here.
+    // As in buildx, annotations end a block of aligned columns.
     text += aligned([...rows, ["  Annotations:", ""]]);
     text += aligned(sorted.map(([key, value]) => [`    ${key}:`, value]));
     rows = [];

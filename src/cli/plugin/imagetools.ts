@@ -1,5 +1,4 @@
-/** `docker buildx imagetools`: indexes of registries, as `bough index` makes and shows them. */
-
+/** `docker buildx imagetools`: creates and shows indexes of registries, as `bough index` does. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileError } from "../../context/file-system/file-error.ts";
@@ -10,9 +9,7 @@ import { type JsonRecord, parseRecord } from "../../service/http/json.ts";
 import { mentionedFields } from "../../templates/nodes.ts";
 import { createLog } from "../../terminal/log.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
-
 import { parseArguments } from "../command-line/arguments.ts";
-import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { parsePlatforms } from "../command-line/option-values.ts";
 import { type ImageName, parseImageName } from "../indexes/image-name.ts";
 import { parseSourceName, parseTag, readIndexAnnotation } from "../indexes/index-commands.ts";
@@ -21,27 +18,16 @@ import { MissingImageError, readEntries } from "../indexes/platform-index.ts";
 import { openDestination, openSource } from "../indexes/registries.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { imageFunctions, readTemplate, writeTemplate } from "./format.ts";
-import { listing } from "./image-listing.ts";
+import { renderImageListing } from "./image-listing.ts";
 import { inspectImage } from "./inspected-image.ts";
+import { commandOptions, type SubcommandCall } from "./subcommand.ts";
 
-const common: ArgumentDefinitions = {
-  builder: { type: "string", description: "Taken, and makes no difference" },
-  debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
-  help: { type: "boolean", alias: "h", description: "Print help and exit" },
-};
-
-interface ImagetoolsCall {
-  /** `docker buildx imagetools create` */
-  name: string;
-  runtime: Runtime;
-}
-
-/** Makes an image of others in registries, as buildx does, and writes it under each tag. */
-export async function create(words: readonly string[], { name, runtime }: ImagetoolsCall): Promise<number> {
+/** Creates an image of others in registries, as buildx does, and writes it under each tag. */
+export async function create(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
   const values = parseArguments(
     words,
     {
-      ...common,
+      ...commandOptions,
       source: { type: "positional", required: false, multiple: true },
       tag: { type: "string", alias: "t", multiple: true },
       file: { type: "string", alias: "f", multiple: true },
@@ -49,7 +35,7 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
       platform: { type: "string", alias: "p", multiple: true },
       append: { type: "boolean" },
       "dry-run": { type: "boolean" },
-      // Only `--prefer-index=false` has a value.
+      // A value is only taken after `=`, as in `--prefer-index=false`.
       "prefer-index": { type: "string", optional: /^(?!)/ },
       progress: { type: "string" },
     },
@@ -66,7 +52,7 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
   const base = values.flag("append") && firstTag !== undefined ? [{ name: firstTag }] : [];
   const { signal } = runtime;
   const destinations = tags.map((tag) => ({ tag, to: openDestination(tag.address, runtime) }));
-  const made = await asInBuildx(
+  const made = await withBuildxErrors(
     makeIndex(
       {
         sources: [...base, ...readSources(given, tags)],
@@ -92,8 +78,8 @@ export async function create(words: readonly string[], { name, runtime }: Imaget
   return 0;
 }
 
-/** Says what is missing in the words of buildx, which scripts look for. */
-async function asInBuildx<Result>(work: Promise<Result>): Promise<Result> {
+/** Replaces the error about a missing image by that of buildx, which scripts look for. */
+async function withBuildxErrors<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {
@@ -102,7 +88,7 @@ async function asInBuildx<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** A source as it is given: a digest, a reference or a descriptor in JSON. */
+/** Parses sources, each a digest, a reference or a descriptor in JSON. */
 function readSources(given: readonly string[], tags: readonly ImageName[]): IndexSource[] {
   const parsed = given.map((text) => {
     try {
@@ -152,14 +138,11 @@ function readSourceFile(path: string, { workingDirectory }: Runtime): string {
 }
 
 /** Prints an image of a registry in buildx's form. */
-export async function inspect(
-  words: readonly string[],
-  { name, runtime }: { name: string; runtime: Runtime },
-): Promise<number> {
+export async function inspect(words: readonly string[], { name, runtime }: SubcommandCall): Promise<number> {
   const values = parseArguments(
     words,
     {
-      ...common,
+      ...commandOptions,
       reference: { type: "positional", required: false },
       raw: { type: "boolean" },
       format: { type: "string" },
@@ -173,11 +156,11 @@ export async function inspect(
   if (values.flag("raw") && format !== undefined) throw usageError("format and raw cannot be used together");
   const { stdout, signal } = runtime;
   const { address, reference: wanted, full } = parseImageName(reference);
-  const read = await asInBuildx(readEntries(openSource(address, runtime), wanted, signal));
+  const read = await withBuildxErrors(readEntries(openSource(address, runtime), wanted, signal));
   if (values.flag("raw")) stdout.write(read.manifest.bytes);
-  // In buildx before 0.33, each format that begins so means the same, also {{.Manifest.Digest}}.
+  // As in buildx, this alone prints the listing. Before 0.33, so did each format that begins with it, such as {{.Manifest.Digest}}.
   else if (format === undefined || /^\s*\{\{\s*\.Manifest\s*\}\}\s*$/.test(format))
-    stdout.write(listing(full, read));
+    stdout.write(renderImageListing(full, read));
   else {
     const template = readTemplate(format, imageFunctions);
     const data = await inspectImage(reference, read, mentionedFields(template), signal);

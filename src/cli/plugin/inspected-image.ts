@@ -1,4 +1,4 @@
-/** What `docker buildx imagetools inspect --format` knows of an image: `.Name`, `.Manifest`, `.Image`, `.Provenance`, `.SBOM`. */
+/** The data of `docker buildx imagetools inspect --format`: `.Name`, `.Manifest`, `.Image`, `.Provenance` and `.SBOM` of an image. */
 import { platformIn } from "../../builder/bases/remote-base.ts";
 import { BoughError } from "../../errors.ts";
 import { predicateAnnotation } from "../../image/attestation-manifest.ts";
@@ -28,7 +28,7 @@ interface FoundImage {
 }
 
 /**
- * Reads what a template may name. `mentioned`: the names in it, since provenance and packages are read only where they are asked for.
+ * Reads the data of a template. `mentioned`: the names in it, since provenance and SBOM are read only if the template uses them.
  */
 export async function inspectImage(
   name: string,
@@ -39,29 +39,32 @@ export async function inspectImage(
   const { from } = read;
   const { images, attestations } = await findImages(read, signal);
   const configs: [string, JsonRecord][] = [];
-  const attested: [string, Attestations][] = [];
+  const attestationsByPlatform: [string, Attestations][] = [];
   const isAttestationWanted = mentioned.has("Provenance") || mentioned.has("SBOM");
   for (const [platform, found] of images) {
     configs.push([platform, await readBlob(from, found.manifest.config, signal)]);
     if (isAttestationWanted)
-      attested.push([platform, await readAttestations(from, attestations.get(found.digest) ?? [], signal)]);
+      attestationsByPlatform.push([
+        platform,
+        await readAttestations(from, attestations.get(found.digest) ?? [], signal),
+      ]);
   }
-  const isForSeveral = images.size > 1;
+  const hasSeveralPlatforms = images.size > 1;
   const [config] = configs;
   const of = (part: keyof Attestations, none: GoValue): GoValue => {
-    const known = attested.flatMap(([platform, each]): [string, GoValue][] =>
+    const known = attestationsByPlatform.flatMap(([platform, each]): [string, GoValue][] =>
       each[part] === undefined ? [] : [[platform, each[part]]],
     );
-    return isForSeveral ? new GoMap(known, none) : (known[0]?.[1] ?? none);
+    return hasSeveralPlatforms ? new GoMap(known, none) : (known[0]?.[1] ?? none);
   };
   return new GoStruct(
-    `imagetools.tplInput${isForSeveral ? "s" : ""}`,
+    `imagetools.tplInput${hasSeveralPlatforms ? "s" : ""}`,
     [
       { name: "Name", key: "name", omitsEmpty: true, value: name },
       { name: "Manifest", key: "manifest", omitsEmpty: true, value: manifestOf(read) },
       {
         ...{ name: "Image", key: "image", omitsEmpty: true },
-        value: isForSeveral
+        value: hasSeveralPlatforms
           ? new GoMap(
               configs.map(([platform, each]) => [platform, image(each)]),
               new GoNil("pointer", "*v1.Image"),
@@ -86,7 +89,7 @@ function manifestOf({ manifest, isIndex }: ReadImage): GoValue {
   return index({ ...record, ...described, mediaType: record.mediaType });
 }
 
-/** Returns images by platform, also those of indexes in the index, and the manifests about each, by its digest. */
+/** Returns images by platform, including those of nested indexes, and attestation manifests by the digest of their image. */
 async function findImages(read: ReadImage, signal: AbortSignal) {
   const images = new Map<string, FoundImage>();
   const attestations = new Map<string, JsonRecord[]>();
@@ -96,7 +99,7 @@ async function findImages(read: ReadImage, signal: AbortSignal) {
     depth: number,
   ): Promise<void> => {
     if (Array.isArray(manifest.manifests)) {
-      if (depth > 4) throw new BoughError(`${read.from.address}@${digest}: indexes in indexes in indexes`);
+      if (depth > 4) throw new BoughError(`${read.from.address}@${digest}: indexes are nested too deeply`);
       for (const each of manifest.manifests) await visitEntry(each, depth + 1);
       return;
     }
@@ -139,12 +142,11 @@ async function readBlob(from: BlobSource, value: unknown, signal: AbortSignal): 
   if (described === undefined) throw new BoughError(`${from.address} has a damaged descriptor`);
   const { bytes, isWhole } = await readAtMost(maxBytes, await from.openBlob(described, signal));
   const record = isWhole ? parseRecord(bytes) : undefined;
-  if (record === undefined)
-    throw new BoughError(`${from.address}@${described.digest} is no JSON that can be read`);
+  if (record === undefined) throw new BoughError(`${from.address}@${described.digest} is not valid JSON`);
   return record;
 }
 
-/** Reads a statement of in-toto, which may be signed; `undefined` if the layer is none. */
+/** Reads an in-toto statement, which may be signed; `undefined` for a layer of another media type. */
 async function readStatement(
   from: BlobSource,
   layer: unknown,

@@ -1,4 +1,4 @@
-/** The types that docker buildx has for images: templates name their fields. */
+/** The Go types of docker buildx for images, whose fields templates name. */
 import {
   anything,
   boolean,

@@ -1,12 +1,12 @@
 /**
- * What a build has printed, in the form in which BuildKit stores it: a length of 4 bytes, and a message of its API.
+ * Encodes the output of a build as BuildKit stores it: a length of 4 bytes, and a message of its API.
  * https://github.com/moby/buildkit/blob/master/api/services/control/control.proto
  */
 import type { BuildRecord, BuildStep } from "../../history/build-record.ts";
 import { digestOf } from "../../image/digest.ts";
 
-/** @param read returns what a step has printed */
-export function statusLogOf(
+/** @param read returns the output of a step */
+export function encodeStatusLog(
   record: BuildRecord,
   read: (step: number) => string | undefined,
   nameOf: (step: BuildStep) => string,

@@ -34,7 +34,7 @@ function statsOf(descriptor: number): Stats {
     return fstatSync(descriptor);
   } catch (error) {
     if (errorCode(error) !== "EBADF") throw error;
-    throw usageError("there is no such descriptor");
+    throw usageError("no such descriptor");
   }
 }
 

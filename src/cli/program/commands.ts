@@ -189,11 +189,11 @@ export const commands: CommandTable = {
     summary: "Maintain the embedded engine",
     commands: {
       check: {
-        summary: "Read everything it stores, and report damage",
+        summary: "Read everything that the engine stores, and report damage",
         load: async () => (await import("../engine/check.ts")).check,
       },
       df: {
-        summary: "Show what it stores, and what uses it",
+        summary: "Show what the engine stores, and what uses it",
         load: async () => (await import("../engine/df.ts")).df,
       },
       prune: {
@@ -230,18 +230,21 @@ export const commands: CommandTable = {
     summary: "Install the manual's short form for a coding agent",
     commands: {
       install: {
-        summary: "Write it where an agent looks for skills",
+        summary: "Install the skill where an agent looks for skills",
         load: async () => (await import("../skill/commands.ts")).install,
       },
       list: {
-        summary: "List the agents, and which have it",
+        summary: "List the agents, and which have the skill",
         load: async () => (await import("../skill/commands.ts")).list,
       },
       upgrade: {
-        summary: "Write it again as this version has it",
+        summary: "Replace installed skills by those of this version",
         load: async () => (await import("../skill/commands.ts")).upgrade,
       },
-      remove: { summary: "Remove it", load: async () => (await import("../skill/commands.ts")).remove },
+      remove: {
+        summary: "Remove installed skills",
+        load: async () => (await import("../skill/commands.ts")).remove,
+      },
     },
   },
   plugin: {
@@ -253,11 +256,11 @@ export const commands: CommandTable = {
         load: async () => (await import("../about/plugin.ts")).install,
       },
       status: {
-        summary: "Show whether it is (what `bough plugin` alone does)",
+        summary: "Show whether bough is docker's builder (what `bough plugin` alone does)",
         load: async () => (await import("../about/plugin.ts")).status,
       },
       remove: {
-        summary: "Undo that",
+        summary: "Remove the plug-in, so that docker uses its own builder again",
         load: async () => (await import("../about/plugin.ts")).remove,
       },
     },

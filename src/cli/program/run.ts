@@ -48,9 +48,9 @@ export async function runCommandLine(
   if (start >= raw.length) {
     throw usageError("bough: no command given", "`bough -h` lists the commands.");
   }
-  const found = descend(raw.slice(start));
+  const found = findEntry(raw.slice(start));
   if (found === undefined) throw await unknownCommand(raw[start] ?? "", raw.slice(start), commands);
-  const { entry, path, rest } = (await namedInGroup(found)) ?? found;
+  const { entry, path, rest } = (await fallbackWithName(found)) ?? found;
   const name = `bough ${path.join(" ")}`;
 
   if ("commands" in entry) {
@@ -72,13 +72,13 @@ export async function runCommandLine(
   return runCommand(
     await entry.load(),
     rest,
-    { name, before, isAsInDocker, helpsFully, commands },
+    { name, before, usesDockerSyntax: isAsInDocker, showsFullHelp: helpsFully, commands },
     runtime,
     onGlobals,
   );
 }
 
-/** Returns the format of errors, even for an invalid command line. */
+/** Returns the requested format of errors, even for an invalid command line. */
 export function requestedFormat(raw: readonly string[]): GlobalOptions["format"] {
   const isJson = readTokens(raw, globalDefinitions).some(
     (token) => token.kind === "option" && token.name === "format" && token.value === "json",
@@ -90,14 +90,14 @@ function summaries(table: CommandTable): (readonly [string, string])[] {
   return Object.entries(table).map(([name, { summary }]) => [name, summary]);
 }
 
-interface Found {
+interface FoundEntry {
   entry: Entry;
   path: string[];
   rest: readonly string[];
 }
 
-/** Walks down the table along the words of the command line. */
-function descend(words: readonly string[]): Found | undefined {
+/** Finds the command or group that the words of the command line name. */
+function findEntry(words: readonly string[]): FoundEntry | undefined {
   const [first = "", ...others] = words;
   const entry = Object.hasOwn(commands, first) ? commands[first] : undefined;
   if (entry === undefined) return undefined;
@@ -111,8 +111,8 @@ function descend(words: readonly string[]): Found | undefined {
   return { entry, path: [first], rest: others };
 }
 
-/** Returns the group's fallback if what follows the group's name is an argument of it, as in `docker images NAME`. */
-async function namedInGroup({ entry, path, rest }: Found): Promise<Found | undefined> {
+/** Returns the fallback of a group if the word after the group's name is an argument of the fallback, as in `docker images NAME`. */
+async function fallbackWithName({ entry, path, rest }: FoundEntry): Promise<FoundEntry | undefined> {
   if (!("commands" in entry) || entry.fallbackTakesName !== true) return undefined;
   const [name = ""] = rest;
   if (name === "" || name.startsWith("-") || name === path[0]) return undefined;
@@ -123,7 +123,7 @@ async function namedInGroup({ entry, path, rest }: Found): Promise<Found | undef
   return fallback && { entry: fallback, path, rest };
 }
 
-/** `words`: the command line, from the command on. */
+/** Returns the error about an unknown command. `words`: the command line from the command on. */
 async function unknownCommand(
   shown: string,
   words: readonly string[],
@@ -141,13 +141,13 @@ async function unknownCommand(
   return usageError(`unknown command ${JSON.stringify(shown)}`, dockerHint ?? guessed);
 }
 
-/** The help text of bough itself, which fits a screen of 80 by 24. `bough help commands` has the rest. */
+/** The beginning of bough's own help, which fits a screen of 80 by 24. `bough help commands` describes all commands. */
 const summary = "bough builds container images from Dockerfiles, and runs commands in images.";
 
-const common = ["build", "run", "shell", "images", "inspect", "push", "rmi", "doctor"];
+const commonCommands = ["build", "run", "shell", "images", "inspect", "push", "rmi", "doctor"];
 
-/** The other commands, whose names say enough beside these titles. */
-const more: readonly (readonly [title: string, names: readonly string[]])[] = [
+/** The other commands, which are listed by name under these titles. */
+const moreCommands: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["images", ["bake", "tag", "untag", "layers", "index", "verify", "ls", "cat", "cp"]],
   ["sessions", ["use", "cd", "env", "session"]],
   ["operations", ["history", "ps", "show", "logs", "kill", "wait"]],
@@ -167,12 +167,12 @@ function renderOverview(commands: CommandTable, columns: number): string {
     [
       renderRows(
         "Common commands",
-        common.map((name) => [name, commands[name]?.summary ?? ""]),
+        commonCommands.map((name) => [name, commands[name]?.summary ?? ""]),
         columns,
       ),
       renderRows(
         "More commands",
-        more.map(([title, names]) => [title, names.join(", ")]),
+        moreCommands.map(([title, names]) => [title, names.join(", ")]),
         columns,
       ),
       wrapWords("Options: ", [...usualOptions.map(describeOption), "..."], { indent: 2, columns }),

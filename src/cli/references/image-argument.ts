@@ -22,50 +22,50 @@ import type { Connection } from "../service/connection.ts";
 /** The argument's help. */
 export const imageDescription = "A UUID or its first 8 digits, tag:NAME, or a tag";
 
-type Known = Pick<Connection, "service" | "store">;
+type ImageLookup = Pick<Connection, "service" | "store">;
 
 /**
  * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag, which may be written as Docker's full or
- * short name of it. Returns what the service's calls take. `otherwise` is the hint if there is neither such an image nor a
+ * short name of it. Returns what the service's calls take. `fallbackHint` is the hint if there is neither such an image nor a
  * similar tag.
  */
 export async function resolveImageArgument(
-  connection: Known,
+  connection: ImageLookup,
   reference: string,
-  otherwise?: Message,
+  fallbackHint?: Message,
 ): Promise<string> {
-  return resolve(connection, reference, { takesEqualNames: true, otherwise });
+  return resolve(connection, reference, { takesEqualNames: true, fallbackHint });
 }
 
 /**
  * Finds an image as `resolveImageArgument` does, to remove it or its tag, and so only by the tag itself: a second removal by one
  * name must not remove an image that another tag names.
  */
-export async function resolveRemovedImage(connection: Known, reference: string): Promise<string> {
+export async function resolveRemovedImage(connection: ImageLookup, reference: string): Promise<string> {
   return resolve(connection, reference, { takesEqualNames: false });
 }
 
 async function resolve(
-  connection: Known,
+  connection: ImageLookup,
   reference: string,
-  { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: Message | undefined },
+  { takesEqualNames, fallbackHint }: { takesEqualNames: boolean; fallbackHint?: Message | undefined },
 ): Promise<string> {
-  const found = await find(connection, reference, takesEqualNames);
+  const found = await findReferenced(connection, reference, takesEqualNames);
   if (found !== undefined) return found;
-  throw await noSuchImage(connection, reference, otherwise);
+  throw await noSuchImage(connection, reference, fallbackHint);
 }
 
 /** Finds an image as `resolveImageArgument` does; returns `undefined` if there is none. */
 export function findImageArgument(
-  connection: Known,
+  connection: ImageLookup,
   reference: string,
   platform?: string,
 ): Promise<string | undefined> {
-  return find(connection, reference, true, platform);
+  return findReferenced(connection, reference, true, platform);
 }
 
-async function find(
-  connection: Known,
+async function findReferenced(
+  connection: ImageLookup,
   reference: string,
   takesEqualNames: boolean,
   platform?: string,
@@ -85,39 +85,39 @@ export function readPlatform(text: string | undefined): string | undefined {
   return text === undefined ? undefined : formatPlatform(parsePlatform(text));
 }
 
-/** `otherwise`: the hint if there is no similar tag. */
+/** `fallbackHint`: the hint if there is no similar tag. */
 export async function noSuchImage(
-  { service }: Pick<Known, "service">,
+  { service }: Pick<ImageLookup, "service">,
   reference: string,
-  otherwise?: Message,
+  fallbackHint?: Message,
 ): Promise<BoughError> {
   return new BoughError(`${service.address} has no image ${reference}`, {
-    hint: await hintFor(service, reference, otherwise),
+    hint: await hintFor(service, reference, fallbackHint),
   });
 }
 
 /** Finds an image with its configuration and origin, and the tag that it was named by. */
 export async function resolveDescribedImage(
-  connection: Known,
+  connection: ImageLookup,
   reference: string,
-): Promise<Description & { uuid: string; tag: string | undefined }> {
+): Promise<ImageDescription & { uuid: string; tag: string | undefined }> {
   const found = await findNamedImage(connection, reference, true);
   const known = found === "unsupported" ? undefined : found;
   const uuid = known?.uuid ?? (await resolveImageArgument(connection, reference));
-  const tag = isBeginningOf(uuid, reference) ? undefined : withLatest(reference.replace(/^tag:/, ""));
-  return { uuid, tag, ...descriptionOf(uuid, known, connection) };
+  const tag = isIdPrefix(uuid, reference) ? undefined : withLatest(reference.replace(/^tag:/, ""));
+  return { uuid, tag, ...describeImage(uuid, known, connection) };
 }
 
 /** True if an image was named by its id or the beginning of it. */
-export function isBeginningOf(uuid: string, reference: string): boolean {
-  return uuid === reference || (idBeginning.test(reference) && startsAlike(uuid, reference));
+export function isIdPrefix(uuid: string, reference: string): boolean {
+  return uuid === reference || (idPrefix.test(reference) && startsAlike(uuid, reference));
 }
 
-const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;
+const idPrefix = /^[0-9a-f]{8}[0-9a-f-]*$/i;
 
 /** A tag that looks like such digits comes first. Some services list no untagged images, so images of sessions count, too. */
 async function findNamedImage(
-  { service, store }: Known,
+  { service, store }: ImageLookup,
   reference: string,
   takesEqualNames: boolean,
   platform?: string,
@@ -129,7 +129,7 @@ async function findNamedImage(
   const listed = await service.listImages();
   const matches = new Set(
     [...listed.map(({ uuid }) => uuid), ...store.sessions.images()].filter((uuid) =>
-      isBeginningOf(uuid, reference),
+      isIdPrefix(uuid, reference),
     ),
   );
   const [uuid, ...others] = matches;
@@ -191,18 +191,18 @@ export function requireSessionImage(store: Store, key: string): string {
 async function hintFor(
   service: Service,
   reference: string,
-  otherwise: Message = wording`${{ command: "images" }} lists its images${wording`; ${{ command: "images import", words: ["REFERENCE"] }} imports one from a registry`}.`,
+  fallbackHint: Message = wording`${{ command: "images" }} lists its images${wording`; ${{ command: "images import", words: ["REFERENCE"] }} imports one from a registry`}.`,
 ): Promise<Message> {
   const images = await service.listImages({ tagged: true });
   const tags = images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const guess =
     equalTag(name, images) ?? tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
-  return guess === undefined ? otherwise : `Did you mean ${guess}?`;
+  return guess === undefined ? fallbackHint : `Did you mean ${guess}?`;
 }
 
 /** An image's configuration and origin: from bough's own records, else from the service, else empty. */
-export interface Description {
+export interface ImageDescription {
   config: ImageConfig;
   origin: ImageOrigin;
 }
@@ -210,16 +210,16 @@ export interface Description {
 export async function findDescription(
   image: string,
   connection: Pick<Connection, "service" | "store">,
-): Promise<Description> {
+): Promise<ImageDescription> {
   const found = await connection.service.findImage(image);
-  return descriptionOf(image, found === "unsupported" ? undefined : found, connection);
+  return describeImage(image, found === "unsupported" ? undefined : found, connection);
 }
 
-function descriptionOf(
+function describeImage(
   image: string,
   found: FoundImage | undefined,
   { store }: Pick<Connection, "store">,
-): Description {
+): ImageDescription {
   return {
     config: recordedConfiguration(image, store) ?? found?.config ?? {},
     origin: { ...found?.origin, ...recordedOrigin(image, store) },

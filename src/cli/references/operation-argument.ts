@@ -14,7 +14,7 @@ import type { Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import type { Connection } from "../service/connection.ts";
-import { parseHistoryReference, requireReferred, sessionKey } from "./session-argument.ts";
+import { parseHistoryReference, requireHistoryEntry, sessionKey } from "./session-argument.ts";
 
 /** The argument of a command that takes one operation. */
 export const operationArgument: ArgumentDefinition = {
@@ -85,7 +85,7 @@ async function readOperation(service: Service, uuid: string): Promise<OperationD
 function findInHistory(store: Store, given: string, key: string): string | undefined {
   const reference = parseHistoryReference(given);
   if (reference === undefined) return undefined;
-  const { operation, title } = requireReferred(store, key, given, reference);
+  const { operation, title } = requireHistoryEntry(store, key, given, reference);
   if (operation !== null) return operation;
   throw new BoughError(`${given} of session ${key} (${title}) has no operation`, {
     hint: wording`${{ command: "session show", words: [key] }} lists its history; entries of kind run have one.`,

@@ -58,7 +58,7 @@ export function requireEntry(store: Store, key: string, given: string): HistoryE
 
 /** Returns the name of a new branch if it is valid, else throws. */
 export function checkBranchName(name: string): string {
-  const fault = faultOf(name);
+  const fault = branchNameProblem(name);
   if (fault === undefined) return name;
   throw usageError(
     `invalid branch name ${JSON.stringify(name)}: ${fault}`,
@@ -66,7 +66,7 @@ export function checkBranchName(name: string): string {
   );
 }
 
-function faultOf(name: string): string | undefined {
+function branchNameProblem(name: string): string | undefined {
   if (isLayerPrefix(name)) return "names of this form are for the layers of builds";
   if (/^\d+$/.test(name)) return "a number is a history entry";
   if (name === "HEAD") return "HEAD is the current history entry";
@@ -100,7 +100,7 @@ export function parseHistoryReference(text: string): HistoryReference | undefine
 }
 
 /** Finds the entry, or throws. Going forward, the latest of several next entries counts. */
-export function requireReferred(
+export function requireHistoryEntry(
   store: Store,
   key: string,
   text: string,

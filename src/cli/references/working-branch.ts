@@ -49,7 +49,7 @@ export function appendEntries(
   entries: readonly Omit<NewEntry, "parent">[],
 ): AppendResult {
   const { key } = from;
-  const branch = isLayerBranch(from.branch) ? freeName(store, from) : from.branch;
+  const branch = isLayerBranch(from.branch) ? unusedBranchName(store, from) : from.branch;
   const isNew = branch !== from.branch;
   const hasMoved = !isNew && store.sessions.findBranch(key, branch)?.id !== from.head?.id;
   let head = from.head;
@@ -60,7 +60,7 @@ export function appendEntries(
 }
 
 /** Returns `debug:<first digits of the layer's hash>`, with a number if that is taken. */
-function freeName(store: Store, { key, branch }: WorkingBranch): string {
+function unusedBranchName(store: Store, { key, branch }: WorkingBranch): string {
   const name = `debug:${branch.slice(layerBranch("").length).slice(0, 12)}`;
   for (let number = 1; ; number++) {
     const candidate = number === 1 ? name : `${name}-${number}`;

@@ -5,37 +5,41 @@ import { commandLine } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { type AskedRun, withCommand, withStored } from "./image-command.ts";
-import { startImage, withInstance } from "./request.ts";
-import { secretsByEnvironment } from "./surroundings-options.ts";
+import { secretsByEnvironment } from "./execution-options.ts";
+import { type UnresolvedRun, withCommand, withSessionState } from "./image-command.ts";
+import { resolveStartImage, withInstance } from "./request.ts";
 
 /** Set for the background process that contains the engine. */
-const marker = "BOUGH_BACKGROUND";
+const backgroundVariable = "BOUGH_BACKGROUND";
 
 /** True if the command line has to run again in the background, since the embedded engine ends with its process. */
 export function needsBackground({ runtime, globals }: Surroundings): boolean {
-  return runtime.environment[marker] === undefined && isEmbedded(runtime, globals);
+  return runtime.environment[backgroundVariable] === undefined && isEmbedded(runtime, globals);
 }
 
 /** Starts the command and returns without waiting for it, except in the background, where the engine has to stay. */
-export async function runDetached(asked: AskedRun, invocation: Invocation): Promise<number> {
-  if (invocation.runtime.environment[marker] !== undefined)
+export async function runDetached(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
+  if (invocation.runtime.environment[backgroundVariable] !== undefined)
     return await runInBackgroundProcess(asked, invocation);
   await using connection = await connectQuietly(invocation);
   report(await start(asked, invocation, connection), asked, invocation);
   return 0;
 }
 
-async function start(given: AskedRun, invocation: Surroundings, connection: Connection): Promise<string> {
-  const asked = withStored(given, connection.store);
-  const image = await startImage(asked, invocation, connection);
+async function start(
+  given: UnresolvedRun,
+  invocation: Surroundings,
+  connection: Connection,
+): Promise<string> {
+  const asked = withSessionState(given, connection.store);
+  const image = await resolveStartImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   return await withInstance(request, image, invocation, connection, (instance) =>
     connection.service.spawn(instance),
   );
 }
 
-function report(operation: string, { isDisposable }: AskedRun, invocation: Surroundings): void {
+function report(operation: string, { isDisposable }: UnresolvedRun, invocation: Surroundings): void {
   const { globals, log, runtime } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
   const id = runtime.stderr.isTerminal ? shortId(operation) : operation;
@@ -47,7 +51,7 @@ function report(operation: string, { isDisposable }: AskedRun, invocation: Surro
 }
 
 /** Runs in the background. Its parent stops reading after the id. */
-async function runInBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
+async function runInBackgroundProcess(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
   await using connection = await connectQuietly(invocation);
   const operation = await start(asked, invocation, connection);
   invocation.runtime.stdout.write(`${operation}\n`);
@@ -60,7 +64,7 @@ async function runInBackgroundProcess(asked: AskedRun, invocation: Invocation): 
  * Runs the command line again in the background, which prints the operation's id and stays until the operation has ended. It reads what
  * the command line names: a pipe can be read only once. Returns the exit code of the background process if that starts no operation.
  */
-export async function startBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
+export async function startBackgroundProcess(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
   const { environment, rewrite } = secretsByEnvironment(
     values.list("env"),
@@ -68,11 +72,11 @@ export async function startBackgroundProcess(asked: AskedRun, invocation: Invoca
     values.rest?.length ?? 0,
   );
   const child = runtime.runInBackground(
-    { ...environment, [marker]: "1" },
+    { ...environment, [backgroundVariable]: "1" },
     // The command's own variables may be those that choose a service, such as CONTREE_TOKEN.
     (words) => ["--local", ...rewrite(words)],
   );
-  const warnings = passOn(child.stderr, runtime.stderr.write);
+  const warnings = forward(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);
   if (operation === undefined) {
     await warnings;
@@ -82,7 +86,10 @@ export async function startBackgroundProcess(asked: AskedRun, invocation: Invoca
   return 0;
 }
 
-async function passOn(source: ReadableStream<Uint8Array>, write: (bytes: Uint8Array) => void): Promise<void> {
+async function forward(
+  source: ReadableStream<Uint8Array>,
+  write: (bytes: Uint8Array) => void,
+): Promise<void> {
   for await (const chunk of source) write(chunk);
 }
 

@@ -56,13 +56,13 @@ function withListedFiles(mount: InstanceMount): InstanceMount {
 }
 
 /** Saves the step without its secrets. Returns descriptions of what is left out. */
-export function keepFailedStep(
+export function saveFailedStep(
   session: string,
   error: FailedStepError,
-  place: StepEnvironment,
+  environment: StepEnvironment,
   store: Store,
 ): string[] {
-  const step = failedStepOf(error, place);
+  const step = failedStepOf(error, environment);
   const { env = {}, mounts = [] } = step.fields;
   const secrets = secretsAmong(Object.entries(env));
   const isSecret = ([name, value]: [string, string]) => secrets.has(name) || secrets.mask(value) !== value;
@@ -77,7 +77,7 @@ export function keepFailedStep(
   return [
     ...hidden.map(([name]) => name),
     ...(kept.length < mounts.length ? ["what --secret and --ssh provide"] : []),
-    ...(place.lacksMounts ? ["its --mount"] : []),
+    ...(environment.lacksMounts ? ["its --mount"] : []),
   ];
 }
 

@@ -9,14 +9,14 @@ import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import { findTimeout, type Timeout } from "../service/timeout.ts";
 import { requireFailedStep } from "./failed-step.ts";
-import type { RunPlace, RunRequest } from "./request.ts";
+import type { RunRequest, RunSource } from "./request.ts";
 
 /** A run as the command line asks for it. */
-export interface AskedRun extends Omit<RunRequest, "command" | "title" | "place" | "timeoutSeconds"> {
+export interface UnresolvedRun extends Omit<RunRequest, "command" | "title" | "source" | "timeoutSeconds"> {
   /** `"shell"` for a shell of the image. */
   command: ExpandedCommand | ImageCommand | "shell";
   timeout: Timeout;
-  place: RunPlace | LatestStep;
+  source: RunSource | LatestFailedStep;
   /** The user's words, if the command was made from them and differs: a script and its arguments. */
   originalWords?: readonly string[] | undefined;
 }
@@ -30,8 +30,8 @@ interface ImageCommand {
   args: readonly string[];
 }
 
-/** A run of which nothing is asked but a command in a place. */
-export const plainRun: Omit<AskedRun, "key" | "place" | "command"> = {
+/** The defaults of a run: all but its session, its source and its command. */
+export const runDefaults: Omit<UnresolvedRun, "key" | "source" | "command"> = {
   ...{ env: {}, cwd: undefined, user: undefined, ignoresConfig: false, hostname: undefined },
   ...{ limits: undefined, timeout: undefined, network: "default", hosts: [] },
   ...{ files: [], excludes: [], volumes: [], input: undefined },
@@ -39,26 +39,26 @@ export const plainRun: Omit<AskedRun, "key" | "place" | "command"> = {
 };
 
 /** The failed step of the session's latest build. */
-export interface LatestStep {
+export interface LatestFailedStep {
   kind: "latest step";
 }
 
 /** A run whose step is resolved, with what its session keeps. */
-export type ReadyRun = AskedRun & Pick<RunRequest, "place">;
+export type ResolvedRun = UnresolvedRun & Pick<RunRequest, "source">;
 
 /** Adds what the store has: the failed step, or the directory and the variables of the session whose image the run begins with. */
-export function withStored(asked: AskedRun, store: Connection["store"]): ReadyRun {
-  const { place, key } = asked;
-  if (place.kind === "latest step")
-    return { ...asked, place: { kind: "step", step: requireFailedStep(key, store) } };
-  if (place.kind !== "session") return { ...asked, place };
+export function withSessionState(asked: UnresolvedRun, store: Connection["store"]): ResolvedRun {
+  const { source, key } = asked;
+  if (source.kind === "latest step")
+    return { ...asked, source: { kind: "step", step: requireFailedStep(key, store) } };
+  if (source.kind !== "session") return { ...asked, source };
   const { directory, variables } = store.surroundings.get(key);
-  return { ...asked, place, cwd: asked.cwd ?? directory, env: { ...variables, ...asked.env } };
+  return { ...asked, source, cwd: asked.cwd ?? directory, env: { ...variables, ...asked.env } };
 }
 
 /** Returns the request with its command, which may be made from the image's ENTRYPOINT and CMD, and its timeout. */
 export async function withCommand(
-  asked: ReadyRun,
+  asked: ResolvedRun,
   image: string,
   invocation: Surroundings,
   connection: Connection,
@@ -70,7 +70,7 @@ export async function withCommand(
 }
 
 async function findCommand(
-  { command, hasTerminal }: AskedRun,
+  { command, hasTerminal }: UnresolvedRun,
   image: string,
   isTerminal: boolean,
   connection: Connection,
@@ -82,7 +82,7 @@ async function findCommand(
 }
 
 /** @param why a sentence: why no command is known */
-export function whichCommand(why: Message): BoughError {
+export function missingCommandError(why: Message): BoughError {
   return usageError(
     wording`${{ command: "run", isLine: true }}: no command given. ${why}`,
     wording`Give it after IMAGE or --, as in: ${{ command: "run", words: ["app:dev", "ls", "-l", "/"], isLine: true }}`,
@@ -104,14 +104,14 @@ async function findImageCommand(
   const [first] = words;
   if (first === undefined)
     throw entrypoint === undefined
-      ? whichCommand(
+      ? missingCommandError(
           wording`The image has neither ENTRYPOINT nor CMD: ${{ command: "build", options: [{ option: "docker" }] }} keeps those of a Dockerfile.`,
         )
-      : whichCommand(
+      : missingCommandError(
           wording`An empty ${{ option: "entrypoint" }} leaves the image without its ENTRYPOINT and CMD.`,
         );
   if (first === "")
-    throw whichCommand(
+    throw missingCommandError(
       `${args[0] === "" ? "The given command" : "The image's own command"} begins with an empty word.`,
     );
   if (first === args[0] && first.startsWith("-"))
@@ -146,7 +146,7 @@ function titleOf(command: ExpandedCommand): string {
 
 const shells: readonly string[] = ["sh", "ash", "bash", "dash", "fish", "ksh", "zsh"];
 /** Options of shells that don't name anything to run. */
-const idleOptions = /^(-[il]+|--login|--interactive)$/;
+const optionsWithoutCommand = /^(-[il]+|--login|--interactive)$/;
 
 /**
  * Throws if the command is a shell at a terminal with nothing to run: without a terminal of its own it would end immediately with
@@ -154,7 +154,7 @@ const idleOptions = /^(-[il]+|--login|--interactive)$/;
  */
 export function refuseInteractiveShell(words: readonly string[], isTerminal: boolean): void {
   const [program = "", ...args] = words;
-  const isIdle = args.every((arg) => idleOptions.test(arg));
+  const isIdle = args.every((arg) => optionsWithoutCommand.test(arg));
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
   throw usageError(
     `without -it ${program} has no terminal, and would end immediately`,

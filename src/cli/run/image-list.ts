@@ -42,7 +42,7 @@ export async function readImageList(
  * BoughError for a line that is none of them.
  */
 function parseImageList(text: string, file: string): ListedImage[] {
-  const printed = targetsIn(text);
+  const printed = printedTargets(text);
   if (printed !== undefined)
     return Object.entries(printed).map(([target, fields]) => {
       const tags = asRecord(fields)?.tags;
@@ -53,7 +53,7 @@ function parseImageList(text: string, file: string): ListedImage[] {
     if (line === "" || line.startsWith("#")) return [];
     if (!line.startsWith("{")) return [{ image: line, target: undefined }];
     const record = parseRecord(line);
-    const [image, target] = [imageIn(record), asText(record?.target)];
+    const [image, target] = [imageOfLine(record), asText(record?.target)];
     if (image !== undefined || target !== undefined) return [{ image, target }];
     throw new BoughError(`${file}:${at + 1}: the line has no image`, {
       kind: "usage",
@@ -63,12 +63,12 @@ function parseImageList(text: string, file: string): ListedImage[] {
 }
 
 /** Returns the targets of what `bake --print` prints. */
-function targetsIn(text: string): Record<string, unknown> | undefined {
+function printedTargets(text: string): Record<string, unknown> | undefined {
   return text.trimStart().startsWith("{") ? asRecord(parseRecord(text)?.target) : undefined;
 }
 
 /** Returns what a line names. An image that only its registry has is found by its tag. */
-function imageIn(record: JsonRecord | undefined): string | undefined {
+function imageOfLine(record: JsonRecord | undefined): string | undefined {
   const image = asText(record?.image);
   if (image !== undefined || !["built", "skipped"].includes(asText(record?.status) ?? "")) return image;
   const tags = record?.tags;

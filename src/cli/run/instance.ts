@@ -23,20 +23,20 @@ export async function runInstance(
   request: InstanceRequest,
   { service, signal, log, onStart }: RunOptions,
   listener?: EventListener,
-  attend?: (operation: string, ended: Promise<unknown>) => Promise<void>,
+  whileRunning?: (operation: string, ended: Promise<unknown>) => Promise<void>,
 ): Promise<OperationOutcome> {
   const operation = await service.spawn(request);
   log.debug(`operation ${operation}`);
   onStart?.(operation);
   const ended = service.follow(operation, undefined, { onProgress: log.info, ...listener });
-  const attended = attend?.(operation, ended);
+  const interaction = whileRunning?.(operation, ended);
   try {
-    const [outcome] = await Promise.all([ended, attended]);
+    const [outcome] = await Promise.all([ended, interaction]);
     return outcome;
   } catch (error) {
     // Waits until the terminal is restored, before anything is logged.
-    await attended?.catch(() => {});
-    if (!signal.aborted && attend === undefined) throw error;
+    await interaction?.catch(() => {});
+    if (!signal.aborted && whileRunning === undefined) throw error;
     log.warn(`interrupted: cancelling operation ${operation}`);
     if (await service.cancel(operation)) log.warn(`operation ${operation} is cancelled`);
     else log.error(`the end of operation ${operation} is not confirmed: it may still run`);
@@ -70,11 +70,11 @@ export function createOutputRelay(
   service: Pick<Service, "recordedOutput">,
   log: Log,
 ): OutputRelay {
-  const passed = { stdout: startCount(), stderr: startCount() };
+  const passed = { stdout: createPassedOutput(), stderr: createPassedOutput() };
 
   return {
     onBytes(stream, bytes) {
-      count(passed[stream], bytes);
+      recordPassed(passed[stream], bytes);
       runtime[stream].write(bytes);
     },
 
@@ -104,14 +104,14 @@ export function createOutputRelay(
 }
 
 /** The output of a stream that was passed on, as counts and a hash: enough to check that a record continues it. */
-interface Count {
+interface PassedOutput {
   bytes: number;
   characters: number;
   decoder: TextDecoder;
   hasher: Bun.CryptoHasher;
 }
 
-function startCount(): Count {
+function createPassedOutput(): PassedOutput {
   return {
     bytes: 0,
     characters: 0,
@@ -120,12 +120,12 @@ function startCount(): Count {
   };
 }
 
-function count(counted: Count, bytes: Uint8Array): void {
-  counted.bytes += bytes.byteLength;
-  counted.characters += counted.decoder.decode(bytes, { stream: true }).length;
-  counted.hasher.update(bytes);
+function recordPassed(passedOutput: PassedOutput, bytes: Uint8Array): void {
+  passedOutput.bytes += bytes.byteLength;
+  passedOutput.characters += passedOutput.decoder.decode(bytes, { stream: true }).length;
+  passedOutput.hasher.update(bytes);
 }
 
-function textLength(counted: Count): number {
-  return counted.characters + counted.decoder.decode().length;
+function textLength(passedOutput: PassedOutput): number {
+  return passedOutput.characters + passedOutput.decoder.decode().length;
 }

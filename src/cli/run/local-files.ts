@@ -41,13 +41,13 @@ export async function stageLocalFiles(
       { signal: options.signal },
     );
     const name = basename(resolve(options.workingDirectory, file.host));
-    const place = (entry: ContextEntry) =>
+    const targetPath = (entry: ContextEntry) =>
       isDirectory
         ? posix.resolve(options.cwd, file.path ?? name, entry.relativePath)
         : posix.resolve(options.cwd, file.path?.replace(/\/$/, `/${name}`) ?? name);
     staged = addStaged(
       staged,
-      entries.map((entry): [string, StagedEntry] => [place(entry), stagedEntry(entry, file, hashes)]),
+      entries.map((entry): [string, StagedEntry] => [targetPath(entry), stagedEntry(entry, file, hashes)]),
     );
   }
   return staged;
@@ -82,7 +82,7 @@ function realPath(host: string, workingDirectory: string): string {
   try {
     return localPath(realpathSync(path));
   } catch (error) {
-    const reason = isMissing(error) ? "there is no such file or directory" : reasonOf(error);
+    const reason = isMissing(error) ? "no such file or directory" : reasonOf(error);
     throw new BoughError(wording`cannot read ${{ option: "file" }} ${host}: ${reason}`, {
       kind: "usage",
       cause: error,
@@ -116,10 +116,10 @@ function stagedFile(
   return { type: "file", sha256, size, content: { kind: "local", absolutePath }, ...owned };
 }
 
-const shownFiles = 5;
+const maxListedFiles = 5;
 
 /** Returns a failed step's mounts with their files of this machine as they are now. */
-export async function mountsOfStep(
+export async function currentMounts(
   { fields: { mounts = [] } }: FailedStep,
   { runtime, log }: Pick<Surroundings, "runtime" | "log">,
 ): Promise<InstanceMount[]> {
@@ -148,7 +148,7 @@ async function findMountedFiles(
   const changed: string[] = [];
   for (const file of files) {
     signal.throwIfAborted();
-    const now = "uuid" in file ? file : await describeNow(file);
+    const now = "uuid" in file ? file : await describeCurrentFile(file);
     if (now !== undefined) found.push(now);
     if (now?.sha256 !== file.sha256 && "path" in file) changed.push(file.path);
   }
@@ -158,7 +158,9 @@ async function findMountedFiles(
 }
 
 /** Returns `undefined` for a file that is gone or can't be read. */
-async function describeNow<File extends HostFile & { path: string }>(file: File): Promise<File | undefined> {
+async function describeCurrentFile<File extends HostFile & { path: string }>(
+  file: File,
+): Promise<File | undefined> {
   try {
     const stats = statSync(file.path);
     if (!stats.isFile()) return undefined;
@@ -173,6 +175,6 @@ async function describeNow<File extends HostFile & { path: string }>(file: File)
 
 /** Lists the first few paths. */
 function list(paths: readonly string[]): string {
-  const others = paths.length - shownFiles;
-  return [...paths.slice(0, shownFiles), ...(others > 0 ? [`${others} more`] : [])].join(", ");
+  const others = paths.length - maxListedFiles;
+  return [...paths.slice(0, maxListedFiles), ...(others > 0 ? [`${others} more`] : [])].join(", ");
 }

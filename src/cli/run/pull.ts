@@ -24,7 +24,7 @@ const importTimeoutSeconds = 1800;
 
 interface PulledImage {
   image: string;
-  otherwise?: Message;
+  fallbackHint?: Message;
   pull?: PullPolicy;
   /** By default the service's own. */
   platform?: string | undefined;
@@ -32,7 +32,7 @@ interface PulledImage {
 
 /** Finds the image that a command starts from. Like docker, imports one that is not stored. */
 export async function findOrPull(
-  { image, otherwise, pull = "never", platform: wanted }: PulledImage,
+  { image, fallbackHint, pull = "never", platform: wanted }: PulledImage,
   invocation: Surroundings,
   connection: Connection,
 ): Promise<string> {
@@ -40,24 +40,26 @@ export async function findOrPull(
   // Other services have images for one platform, which this one is, and know no such field.
   const platform = (await supportOf(connection.service).platforms()) ? wanted : undefined;
   const stored = await findImageArgument(connection, image, platform);
-  const source = pull === "never" ? undefined : sourceOf(image);
+  const source = pull === "never" ? undefined : registrySource(image);
   if (stored !== undefined && (pull !== "always" || source === undefined)) return stored;
   if (source === undefined) {
-    const missing = await describeOthers(connection, image, platform);
+    const missing = await describeOtherPlatforms(connection, image, platform);
     if (missing !== undefined)
       throw new BoughError(
         missing,
-        sourceOf(image) && { hint: wording`${{ option: "pull" }} missing asks its registry for one.` },
+        registrySource(image) && { hint: wording`${{ option: "pull" }} missing asks its registry for one.` },
       );
-    const canImport = otherwise !== undefined && sourceOf(image) !== undefined;
-    const hint = canImport ? wording`${{ option: "pull" }} missing imports it. ${otherwise}` : otherwise;
+    const canImport = fallbackHint !== undefined && registrySource(image) !== undefined;
+    const hint = canImport
+      ? wording`${{ option: "pull" }} missing imports it. ${fallbackHint}`
+      : fallbackHint;
     throw await noSuchImage(connection, image, hint);
   }
   const { service, store } = connection;
   const { url } = source;
   const isTaken = source.tag !== undefined && (await takesTag(source.tag, service.capabilities));
   const tag = isTaken ? source.tag : undefined;
-  const { importOne } = await import("../images/import-references.ts");
+  const { importWithProgress: importOne } = await import("../images/import-references.ts");
   try {
     const imported = await importOne(
       { url, tag, platform, timeoutSeconds: importTimeoutSeconds, credentials: undefined },
@@ -69,8 +71,9 @@ export async function findOrPull(
     return imported;
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;
-    const missing = await describeOthers(connection, image, platform);
-    const hint = missing === undefined ? (await noSuchImage(connection, image, otherwise)).hint : undefined;
+    const missing = await describeOtherPlatforms(connection, image, platform);
+    const hint =
+      missing === undefined ? (await noSuchImage(connection, image, fallbackHint)).hint : undefined;
     throw new BoughError(missing === undefined ? error.message : `${missing}; ${error.message}`, {
       hint: lines([hint, error.hint]),
       cause: error,
@@ -79,7 +82,7 @@ export async function findOrPull(
 }
 
 /** Returns what is wrong if a name's images are for other platforms only. */
-async function describeOthers(
+async function describeOtherPlatforms(
   connection: Connection,
   image: string,
   platform: string | undefined,
@@ -89,7 +92,7 @@ async function describeOthers(
 }
 
 /** Returns what to import for a name; `undefined` if it can only mean an image that is stored, or is no name. */
-function sourceOf(reference: string): { url: string; tag: string | undefined } | undefined {
+function registrySource(reference: string): { url: string; tag: string | undefined } | undefined {
   if (isDigest(reference) || /^[0-9a-f]{8}[0-9a-f-]*$/i.test(reference)) return undefined;
   try {
     const parsed = parseReference(reference);

@@ -19,21 +19,22 @@ import { describeGone } from "../../terminal/quantity.ts";
 import type { Surroundings } from "../command-line/command.ts";
 import { requireSessionImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
+import { type PipedInput, readFirstInput, readPipedInput } from "./command-input.ts";
 import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
-import { beginPipedInput, type PipedInput, readPipedInput } from "./input.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
-import { mountsOfStep, stageLocalFiles } from "./local-files.ts";
+import { currentMounts, stageLocalFiles } from "./local-files.ts";
+import { type ProcessOptions, type ProcessSettings, resolveProcessSettings } from "./process-settings.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
-import { type CommandSurroundings, findSurroundings, type GivenSurroundings } from "./surroundings.ts";
+
 import { terminalFields } from "./terminal.ts";
 
 /** A resolved request of `bough run`. */
-export interface RunRequest extends GivenSurroundings, SandboxOptions {
+export interface RunRequest extends ProcessOptions, SandboxOptions {
   /** The key of the session. */
   key: string;
-  place: RunPlace;
+  source: RunSource;
   /** The title in the session's history. */
   title: string;
   timeoutSeconds: number;
@@ -49,11 +50,11 @@ export interface RunRequest extends GivenSurroundings, SandboxOptions {
 }
 
 /** What a command starts from. */
-export type RunPlace =
+export type RunSource =
   /** The session's image. */
   | { kind: "session" }
-  /** An image as the user named it. `otherwise`: the hint of the error if there is none. `pull`: `never` by default. `platform`: the service's by default. */
-  | { kind: "image"; image: string; otherwise?: Message; pull?: PullPolicy; platform?: string | undefined }
+  /** An image as the user named it. `fallbackHint`: the hint of the error if there is none. `pull`: `never` by default. `platform`: the service's by default. */
+  | { kind: "image"; image: string; fallbackHint?: Message; pull?: PullPolicy; platform?: string | undefined }
   /** A build's failed step, which the command replaces. */
   | { kind: "step"; step: FailedStep };
 
@@ -61,25 +62,25 @@ export type RunPlace =
 const outputLimit = 16 * 1024 * 1024;
 
 /** Returns the image that the command starts from. */
-export async function startImage(
-  { key, place, ...options }: SandboxOptions & Pick<RunRequest, "key" | "place">,
+export async function resolveStartImage(
+  { key, source, ...options }: SandboxOptions & Pick<RunRequest, "key" | "source">,
   invocation: Surroundings,
   connection: Connection,
 ): Promise<string> {
   await requireSupport(options, connection.service);
-  switch (place.kind) {
+  switch (source.kind) {
     case "session":
       return requireSessionImage(connection.store, key);
     case "image":
-      return await findOrPull(place, invocation, connection);
+      return await findOrPull(source, invocation, connection);
     case "step":
-      return place.step.fields.image;
+      return source.step.fields.image;
   }
 }
 
 /** Returns the failed step that the command replaces, if it replaces one. */
-export function stepOf(place: RunPlace): FailedStep | undefined {
-  return place.kind === "step" ? place.step : undefined;
+export function sourceStep(source: RunSource): FailedStep | undefined {
+  return source.kind === "step" ? source.step : undefined;
 }
 
 /**
@@ -96,8 +97,8 @@ export async function withInstance<Result>(
   { takesLaterInput = false }: { takesLaterInput?: boolean } = {},
 ): Promise<Result> {
   const { runtime, log } = invocation;
-  const step = stepOf(request.place);
-  const surroundings = await findSurroundings({ ...request, step }, image, connection);
+  const step = sourceStep(request.source);
+  const surroundings = await resolveProcessSettings({ ...request, step }, image, connection);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
     cwd: surroundings.cwd,
@@ -106,7 +107,7 @@ export async function withInstance<Result>(
     warn: log.warn,
   });
   const input = await findInput(request, takesLaterInput, invocation);
-  const mounts = step === undefined ? [] : await mountsOfStep(step, invocation);
+  const mounts = step === undefined ? [] : await currentMounts(step, invocation);
   const whole = { ...request, surroundings, mounts };
   const attempt = async () =>
     action(await makeInstance(whole, image, staged, input, invocation, connection), input?.rest);
@@ -125,20 +126,20 @@ async function findInput(
   takesLaterInput: boolean,
   { runtime, log }: Surroundings,
 ): Promise<PipedInput | undefined> {
-  if (input === undefined && takesLaterInput) return await beginPipedInput(runtime);
+  if (input === undefined && takesLaterInput) return await readFirstInput(runtime);
   const first = input ?? (await readPipedInput(runtime, log));
   return first && { first, rest: undefined };
 }
 
 async function makeInstance(
-  request: RunRequest & { surroundings: CommandSurroundings; mounts: readonly InstanceMount[] },
+  request: RunRequest & { surroundings: ProcessSettings; mounts: readonly InstanceMount[] },
   image: string,
   staged: Staged,
   input: PipedInput | undefined,
   { runtime, log }: Surroundings,
   { service }: Connection,
 ): Promise<InstanceRequest> {
-  const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};
+  const fields: Partial<FailedStep["fields"]> = sourceStep(request.source)?.fields ?? {};
   const { entries, copies } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
   const files = {

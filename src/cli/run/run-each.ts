@@ -12,16 +12,16 @@ import { formatCount } from "../../terminal/quantity.ts";
 import type { Invocation, Surroundings } from "../command-line/command.ts";
 import { defaultJobs } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import type { AskedRun } from "./image-command.ts";
+import type { UnresolvedRun } from "./image-command.ts";
 import { type ListedImage, readImageList } from "./image-list.ts";
-import type { RunPlace } from "./request.ts";
-import { performRun } from "./to-end.ts";
+import type { RunSource } from "./request.ts";
+import { performRun } from "./run-to-end.ts";
 
 /** A run whose image is the list's. */
-type RunOfEach = AskedRun & { place: Extract<RunPlace, { kind: "image" }> };
+type RunForEach = UnresolvedRun & { source: Extract<RunSource, { kind: "image" }> };
 
 /** How the command ended in one image. */
-type EachEnd =
+type EachOutcome =
   | { status: "exited"; exitCode: number; outcome: OperationOutcome }
   | { status: "failed" | "cancelled"; error: unknown; outcome: OperationOutcome | undefined };
 
@@ -33,7 +33,7 @@ type EachEnd =
  */
 export async function runEach(
   list: string,
-  asked: RunOfEach,
+  asked: RunForEach,
   given: number | undefined,
   surroundings: Surroundings,
 ): Promise<number> {
@@ -64,10 +64,10 @@ export async function runEach(
 
 async function runIn(
   { image, target }: ListedImage,
-  asked: RunOfEach,
+  asked: RunForEach,
   surroundings: Surroundings,
   connection: Connection,
-): Promise<EachEnd> {
+): Promise<EachOutcome> {
   const { globals, log, runtime } = surroundings;
   try {
     if (image === undefined)
@@ -78,7 +78,7 @@ async function runIn(
       globals: { ...globals, format: "json" as const },
       log: prefixLog(log, target ?? image),
     };
-    const run = { ...asked, place: { ...asked.place, image } };
+    const run = { ...asked, source: { ...asked.source, image } };
     const { exitCode, outcome } = await performRun(run, own, connection);
     return { status: "exited", exitCode, outcome };
   } catch (error) {
@@ -91,7 +91,7 @@ async function runIn(
 /** Returns a line of the results. The keys are always the same. */
 function describe(
   { image, target }: ListedImage,
-  end: EachEnd,
+  end: EachOutcome,
   seconds: number,
   endedAt: number,
 ): Record<string, unknown> {
@@ -114,20 +114,20 @@ function describe(
 }
 
 /** Options that are about one image, or about what a session keeps. */
-const others = ["tty", "keep", "use", "failed-step", "detach"];
+const incompatibleOptions = ["tty", "keep", "use", "failed-step", "detach"];
 
 /** Throws for an option that can't be used with `--each`. */
-export function requireEachFits({ values, globals }: Pick<Invocation, "values" | "globals">): void {
-  const other = others.find((name) => values.flag(name) || values.text(name) !== undefined);
-  const isOf = { option: "each" };
+export function requireEachOptions({ values, globals }: Pick<Invocation, "values" | "globals">): void {
+  const other = incompatibleOptions.find((name) => values.flag(name) || values.text(name) !== undefined);
+  const each = { option: "each" };
   if (other !== undefined)
-    throw usageError(wording`${isOf} and ${{ option: other }} cannot be used together`);
+    throw usageError(wording`${each} and ${{ option: other }} cannot be used together`);
   if (globals.session !== undefined)
-    throw usageError(wording`${isOf} changes no session`, "Leave out what names one.");
+    throw usageError(wording`${each} changes no session`, "Leave out what names one.");
   const [image] = values.positionals;
   if (image === undefined) return;
   throw usageError(
-    wording`${isOf} has the images, and ${image} is one more`,
+    wording`${each} has the images, and ${image} is one more`,
     wording`The command goes after --, as in: ${{ command: "run", options: [{ option: "each", value: "images.txt" }], words: ["--", "ls", "/"], isLine: true }}`,
   );
 }

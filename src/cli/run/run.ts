@@ -6,20 +6,22 @@ import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
+
 import { parseTimeout } from "../service/timeout.ts";
+import { readScript } from "./command-input.ts";
+
 import { needsBackground, runDetached, startBackgroundProcess } from "./detached.ts";
-import { type AskedRun, refuseInteractiveShell, whichCommand } from "./image-command.ts";
-import { readScript } from "./input.ts";
-import { pullPolicies, readPullPolicy } from "./pull.ts";
 import {
+  executionDefinitions,
   platformDefinition,
+  readExecutionOptions,
   readFailedStep,
   readImagePlatform,
-  readSurroundings,
-  surroundingsDefinitions,
-} from "./surroundings-options.ts";
+} from "./execution-options.ts";
+import { missingCommandError, refuseInteractiveShell, type UnresolvedRun } from "./image-command.ts";
+import { pullPolicies, readPullPolicy } from "./pull.ts";
+import { runToEnd } from "./run-to-end.ts";
 import { requireTerminal } from "./terminal.ts";
-import { runToItsEnd } from "./to-end.ts";
 
 export const run = command({
   name: "run",
@@ -64,7 +66,7 @@ export const run = command({
         "Run a local script, or the one piped in, by sh or the interpreter in its first line; COMMAND is its arguments",
     },
     shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
-    ...surroundingsDefinitions,
+    ...executionDefinitions,
     timeout: timeoutOption(
       "Seconds that the command may take; 0: as long as it likes (default on the engine; else 600)",
     ),
@@ -136,32 +138,32 @@ async function runCommand(invocation: Invocation): Promise<number> {
     throw usageError(wording`${{ option: "jobs" }} needs ${{ option: "each" }}`);
   const isDetached = invocation.values.flag("detach");
   if (isDetached && needsBackground(invocation))
-    return await startBackgroundProcess(await readRequest(invocation, { readsInputs: false }), invocation);
-  const request = await readRequest(invocation, { readsInputs: true });
+    return await startBackgroundProcess(await readRunRequest(invocation, { readsInputs: false }), invocation);
+  const request = await readRunRequest(invocation, { readsInputs: true });
   if (isDetached) return await runDetached(request, invocation);
   // Quiet, because the command's output is the result: the service's name would be in the middle of it.
   await using connection = await connectQuietly(invocation);
-  return await runToItsEnd(request, invocation, connection);
+  return await runToEnd(request, invocation, connection);
 }
 
 /** Runs the command in each image of a list, with no input but that of a script. */
 async function runList(list: string, invocation: Invocation): Promise<number> {
-  const { requireEachFits, runEach } = await import("./run-each.ts");
+  const { requireEachOptions: requireEachFits, runEach } = await import("./run-each.ts");
   requireEachFits(invocation);
   const { values } = invocation;
-  const request = await readRequest(invocation, { readsInputs: true });
+  const request = await readRunRequest(invocation, { readsInputs: true });
   const pull = readPullPolicy(values.text("pull")) ?? "missing";
-  const place = { kind: "image", image: "", pull, platform: readImagePlatform(values, list) } as const;
+  const source = { kind: "image", image: "", pull, platform: readImagePlatform(values, list) } as const;
   const input = request.input ?? new Uint8Array();
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of commands, as in --jobs 4.");
-  return await runEach(list, { ...request, place, input, isDisposable: true }, jobs, invocation);
+  return await runEach(list, { ...request, source, input, isDisposable: true }, jobs, invocation);
 }
 
 /** `readsInputs`: false to leave files and pipes alone, which another process reads. */
-export async function readRequest(
+export async function readRunRequest(
   invocation: Invocation,
   { readsInputs }: { readsInputs: boolean },
-): Promise<AskedRun> {
+): Promise<UnresolvedRun> {
   const { values, runtime } = invocation;
   const hasTerminal = values.flag("tty");
   if (hasTerminal) checkTerminal(invocation);
@@ -171,19 +173,19 @@ export async function readRequest(
   }
   const script =
     file === undefined || !readsInputs ? undefined : await readScript(file, runtime, invocation.log);
-  const place = readFailedStep(values) ?? readPlace(values);
+  const source = readFailedStep(values) ?? readSource(values);
   return {
     key: sessionKey(invocation),
-    place,
+    source,
     command:
       file === undefined
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
         : { form: "exec", words: [...(script?.words ?? []), ...argumentsOfScript(values)] },
     input: script?.text,
     originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
-    ...(await readSurroundings(invocation, { readsFiles: readsInputs })),
+    ...(await readExecutionOptions(invocation, { readsFiles: readsInputs })),
     timeout: parseTimeout(values.text("timeout"), "It takes seconds. For a terminal, write -it in one word."),
-    isDisposable: isDisposable(invocation, place),
+    isDisposable: isDisposable(invocation, source),
     hasTerminal,
   };
 }
@@ -198,37 +200,37 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
 }
 
 /** A run of an image keeps nothing, as with docker, unless a session is named. */
-function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun["place"]): boolean {
+function isDisposable({ values, globals, runtime }: Invocation, source: UnresolvedRun["source"]): boolean {
   const [isThrown, isKept] = [values.flag("disposable"), values.flag("keep")];
   if (isThrown && isKept)
     throw usageError(wording`${{ option: "keep" }} and -D cannot be used together`, "Leave one of them out.");
-  const isOwn = place.kind === "image" && values.text("use") === undefined;
+  const isOwn = source.kind === "image" && values.text("use") === undefined;
   const session = globals.session ?? (runtime.environment.BOUGH_SESSION || undefined);
   return isThrown || (isOwn && !isKept && session === undefined);
 }
 
-function readPlace(values: Values): AskedRun["place"] {
+function readSource(values: Values): UnresolvedRun["source"] {
   const use = values.text("use");
   const asked = readPullPolicy(values.text("pull"));
-  const [place] = values.positionals;
-  const platform = readImagePlatform(values, use ?? place ?? values.text("each"));
+  const [first] = values.positionals;
+  const platform = readImagePlatform(values, use ?? first ?? values.text("each"));
   // With --use and --script, the positional words are the script's arguments.
-  if (use !== undefined && (place === undefined || values.text("script") !== undefined))
+  if (use !== undefined && (first === undefined || values.text("script") !== undefined))
     return { kind: "image", image: use, pull: asked ?? "never", platform };
-  if (place === undefined) return { kind: "session" };
+  if (first === undefined) return { kind: "session" };
   if (use !== undefined) {
     throw usageError(
-      `bough run: two images are given, ${place} and ${use}`,
-      wording`A command for the image of ${{ option: "use" }} goes after --: ${{ command: "run", options: [{ option: "use", value: use }], words: ["--", place, "..."], isLine: true }}`,
+      `bough run: two images are given, ${first} and ${use}`,
+      wording`A command for the image of ${{ option: "use" }} goes after --: ${{ command: "run", options: [{ option: "use", value: use }], words: ["--", first, "..."], isLine: true }}`,
     );
   }
-  const words = ["--", place, ...(values.rest ?? [])];
+  const words = ["--", first, ...(values.rest ?? [])];
   return {
     kind: "image",
-    image: place,
+    image: first,
     pull: asked ?? "missing",
     platform,
-    otherwise: wording`A command for the session's image goes after --: ${{ command: "run", words, isLine: true }}`,
+    fallbackHint: wording`A command for the session's image goes after --: ${{ command: "run", words, isLine: true }}`,
   };
 }
 
@@ -237,7 +239,7 @@ function argumentsOfScript(values: Values): readonly string[] {
   return values.text("use") === undefined ? rest : [...positionals, ...rest];
 }
 
-function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
+function readCommand(values: Values, isTerminal: boolean): UnresolvedRun["command"] {
   const words = values.rest ?? [];
   const isShell = values.flag("shell");
   const entrypoint = values.text("entrypoint");
@@ -246,13 +248,13 @@ function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
       wording`${{ option: "entrypoint" }} and ${{ option: "shell" }} cannot be used together`,
       "Leave one of them out.",
     );
-  const isOfImage = entrypoint !== undefined || (values.positionals.length > 0 && !isShell);
-  if (isOfImage && words.length > 0) return { form: "image", entrypoint, args: words };
+  const usesImageCommand = entrypoint !== undefined || (values.positionals.length > 0 && !isShell);
+  if (usesImageCommand && words.length > 0) return { form: "image", entrypoint, args: words };
   refuseInteractiveShell(words, isTerminal);
   if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
-  if (values.flag("failed-step")) throw whichCommand(wording`${{ option: "failed-step" }} needs one.`);
-  if (isShell) throw whichCommand(wording`${{ option: "shell" }} needs one.`);
+  if (values.flag("failed-step")) throw missingCommandError(wording`${{ option: "failed-step" }} needs one.`);
+  if (isShell) throw missingCommandError(wording`${{ option: "shell" }} needs one.`);
   if (values.flag("no-config") && !entrypoint)
-    throw whichCommand(wording`${{ option: "no-config" }} ignores the image's own.`);
+    throw missingCommandError(wording`${{ option: "no-config" }} ignores the image's own.`);
   return { form: "image", entrypoint, args: [] };
 }

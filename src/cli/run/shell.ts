@@ -3,17 +3,17 @@ import { wording } from "../../messages/wording.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { type AskedRun, withStored } from "./image-command.ts";
-import { startImage } from "./request.ts";
 import {
+  executionDefinitions,
   platformDefinition,
+  readExecutionOptions,
   readFailedStep,
   readImagePlatform,
-  readSurroundings,
-  surroundingsDefinitions,
-} from "./surroundings-options.ts";
+} from "./execution-options.ts";
+import { type UnresolvedRun, withSessionState } from "./image-command.ts";
+import { resolveStartImage } from "./request.ts";
+import { runToEnd } from "./run-to-end.ts";
 import { requireTerminal } from "./terminal.ts";
-import { runToItsEnd } from "./to-end.ts";
 
 export const shell = command({
   name: "shell",
@@ -31,7 +31,7 @@ export const shell = command({
       description: "Keep the changes: the result is the session's new image, as with `run`",
     },
     platform: platformDefinition,
-    ...surroundingsDefinitions,
+    ...executionDefinitions,
   },
   needs: "service",
   run: openShell,
@@ -59,13 +59,13 @@ async function openShell(invocation: Invocation): Promise<number> {
     );
   }
   const step = readFailedStep(values);
-  const surroundings = await readSurroundings(invocation);
+  const surroundings = await readExecutionOptions(invocation);
   const isDisposable = !values.flag("keep");
   await using connection = await connectQuietly(invocation);
-  const asked: AskedRun = {
+  const asked: UnresolvedRun = {
     ...(step === undefined
-      ? await findPlace(invocation, connection)
-      : { key: sessionKey(invocation), place: step }),
+      ? await findSource(invocation, connection)
+      : { key: sessionKey(invocation), source: step }),
     ...surroundings,
     command: "shell",
     input: undefined,
@@ -75,25 +75,25 @@ async function openShell(invocation: Invocation): Promise<number> {
   };
   if (isDisposable) {
     // Checks first that the image exists.
-    await startImage(withStored(asked, connection.store), invocation, connection);
+    await resolveStartImage(withSessionState(asked, connection.store), invocation, connection);
     log.info("changes are thrown away when you leave; --keep keeps them");
   }
-  return await runToItsEnd(asked, invocation, connection);
+  return await runToEnd(asked, invocation, connection);
 }
 
 /** Resolves the argument. A name that is not an image's may be a session's. */
-async function findPlace(
+async function findSource(
   invocation: Invocation,
   { service, store }: Connection,
-): Promise<Pick<AskedRun, "key" | "place">> {
+): Promise<Pick<UnresolvedRun, "key" | "source">> {
   const { values } = invocation;
   const [given] = values.positionals;
   const key = sessionKey(invocation);
   const platform = readImagePlatform(values, given);
-  if (given === undefined) return { key, place: { kind: "session" } };
+  if (given === undefined) return { key, source: { kind: "session" } };
   if (platform === undefined && store.sessions.history(given) !== undefined) {
     const image = await service.findImage(given);
-    if (image === undefined || image === "unsupported") return { key: given, place: { kind: "session" } };
+    if (image === undefined || image === "unsupported") return { key: given, source: { kind: "session" } };
   }
-  return { key, place: { kind: "image", image: given, platform } };
+  return { key, source: { kind: "image", image: given, platform } };
 }

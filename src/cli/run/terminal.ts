@@ -42,7 +42,7 @@ function terminalName(environment: Runtime["environment"]): string {
  * Passes input and output on, byte for byte, until the command ends: the command itself handles keys that interrupt or stop.
  * Restores the terminal in any case. Ends immediately if `ended` rejects.
  */
-export async function passTerminal(
+export async function connectTerminal(
   operation: string,
   ended: Promise<unknown>,
   { runtime, service }: { runtime: Runtime; service: Service },
@@ -73,7 +73,7 @@ export async function passTerminal(
   const stopWatching = stdout.onResize(resize);
   // The size may have changed before the listener was added.
   resize();
-  typeInto(operation, service, stdin.stream()).catch(stop);
+  forwardInput(operation, service, stdin.stream()).catch(stop);
   ended.catch(stop);
   try {
     for (let part = await shown.read(); !part.done; part = await shown.read()) {
@@ -91,7 +91,7 @@ export async function passTerminal(
 }
 
 /** Sends one request at a time, each with all input since the one before. */
-async function typeInto(
+async function forwardInput(
   operation: string,
   service: Pick<Service, "writeInput">,
   typed: AsyncIterable<Uint8Array>,

@@ -12,8 +12,8 @@ import type { Surroundings } from "../command-line/command.ts";
 import type { ScanImage } from "../export/attest.ts";
 import { findDescription } from "../references/image-argument.ts";
 import { requireExitCode, runInstance } from "../run/instance.ts";
+import { resolveProcessSettings } from "../run/process-settings.ts";
 import { findOrPull } from "../run/pull.ts";
-import { findSurroundings } from "../run/surroundings.ts";
 import type { Connection } from "../service/connection.ts";
 import { buildTimeout, type Timeout } from "../service/timeout.ts";
 import { readScanResults } from "./scan-results.ts";
@@ -88,7 +88,7 @@ async function runScanner(
     `BUILDKIT_SCAN_${name}`,
     value,
   ]);
-  const found = await findSurroundings(
+  const found = await resolveProcessSettings(
     {
       command: { form: "exec", words },
       env: {

@@ -11,7 +11,7 @@ import {
   requireBranch,
   requireEntry,
   requireHistory,
-  requireReferred,
+  requireHistoryEntry,
   sessionKey,
 } from "../references/session-argument.ts";
 import { shortLayer } from "../references/working-branch.ts";
@@ -97,7 +97,9 @@ function make(
   const start = from ?? store.branches.active(key);
   const reference = parseHistoryReference(start);
   const { id, image } =
-    reference === undefined ? requireEntry(store, key, start) : requireReferred(store, key, start, reference);
+    reference === undefined
+      ? requireEntry(store, key, start)
+      : requireHistoryEntry(store, key, start, reference);
   store.branches.set(key, name, id);
   printResult(invocation, {
     id: name,

@@ -12,7 +12,7 @@ import {
   type HistoryReference,
   parseHistoryReference,
   requireHistory,
-  requireReferred,
+  requireHistoryEntry,
   sessionKey,
 } from "../references/session-argument.ts";
 import { isLayerBranch, shortLayer, workingBranch } from "../references/working-branch.ts";
@@ -118,7 +118,7 @@ export function rollBack(
   const { branch, entry } =
     typeof to === "number"
       ? goBack(store, key, to)
-      : goTo(store, key, requireReferred(store, key, to.given, to.reference));
+      : goTo(store, key, requireHistoryEntry(store, key, to.given, to.reference));
   const { image } = entry;
   return branchResult({ session: key, branch, image });
 }

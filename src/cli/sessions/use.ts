@@ -5,7 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { imageDescription, requireSessionImage, resolveImageArgument } from "../references/image-argument.ts";
-import { parseHistoryReference, requireReferred, sessionKey } from "../references/session-argument.ts";
+import { parseHistoryReference, requireHistoryEntry, sessionKey } from "../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../references/working-branch.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
 import { branchResult } from "./branch.ts";
@@ -57,7 +57,7 @@ async function useImage(invocation: Invocation): Promise<void> {
   const image =
     place === undefined
       ? await resolveImageArgument(connection, reference)
-      : requireReferred(store, key, reference, place).image;
+      : requireHistoryEntry(store, key, reference, place).image;
   note(store, key, reference, image);
   show(invocation, store, key);
 }

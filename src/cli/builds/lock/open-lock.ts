@@ -34,7 +34,7 @@ export function openLock(place: ResultPlace, options: LockChoice): OpenedLock {
   const updates = readUpdates(options, entries ?? [], place);
   if (isFrozen && entries === undefined)
     throw usageError(
-      wording`${{ option: "lock" }} ${place.given}: there is no such file`,
+      wording`${{ option: "lock" }} ${place.given}: no such file`,
       wording`${{ option: "locked" }} writes none. ${withoutLocked}`,
     );
   return createLock(place, new Map(entries?.map((entry) => [keyOf(entry), entry])), {

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
 import type { Log } from "../../../terminal/log.ts";
-import { notesDirectory } from "../../history/docker-notes.ts";
+import { buildRefsDirectory } from "../../history/buildx-refs.ts";
 import type { BuildInputs } from "../inputs.ts";
 import type { BuildInvocation } from "../request.ts";
 import { buildRefOf } from "./build-ref.ts";
@@ -20,7 +20,7 @@ export function noteForDocker(
 ): void {
   if (!readMetadataOptions(runtime).hasWarnings) return;
   const { builder, node, id } = buildRefOf(build.id, runtime);
-  const directory = join(notesDirectory(runtime), builder, node);
+  const directory = join(buildRefsDirectory(runtime), builder, node);
   const path = fetched === undefined ? dockerfile.absolutePath : dockerfile.path;
   const state = {
     ...{ Target: target ?? "default", LocalPath: place },

@@ -12,8 +12,9 @@ import { runBuildCommand } from "../../builds/run-build.ts";
 import { parseSecret } from "../../entries/secret.ts";
 import { limitParsers } from "../../run/limit-options.ts";
 import { extraHost } from "../../run/network-option.ts";
-import { type Call, logTo, surroundingsFor } from "../call.ts";
-import { additive, inTurn, type Tool } from "../tool.ts";
+import { createTail, type Tail } from "../output-tail.ts";
+import { additive, serializeByContext, type Tool } from "../tool.ts";
+import { surroundingsFor, type ToolCall, warningLog } from "../tool-call.ts";
 import { buildInputs, buildRequest, network, timeoutSeconds, toolInput } from "./fields.ts";
 
 const input = toolInput({
@@ -94,7 +95,7 @@ export const build: Tool<typeof input, typeof output> = {
     const invocation = { ...surroundingsFor(call), ...request, options };
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
-    return inTurn(given.context, call, async () => {
+    return serializeByContext(given.context, call, async () => {
       const result = await report.finish(runBuildCommand(invocation, async () => report.progress));
       return {
         image: result.image,
@@ -115,23 +116,23 @@ export const build: Tool<typeof input, typeof output> = {
 /** Collects a build's events for an agent. */
 interface BuildReport {
   progress: Progress;
-  /** Waits for the build. Its rejection includes the output of the failed step. */
+  /** Waits for the build. The error of a failed build includes the output of the failed step. */
   finish(build: Promise<unknown>): Promise<BuildResult>;
 }
 
-/** Only the end of a failed step's output is reported: the error is there. */
+/** The maximum size of a failed step's output in its error: the end, where the reason usually is. */
 const maxOutputBytes = 32 * 1024;
 
-export function createBuildReport({ report, warnings }: Pick<Call, "report" | "warnings">): BuildReport {
+export function createBuildReport({ report, warnings }: Pick<ToolCall, "report" | "warnings">): BuildReport {
   /** Output of each running step, by number. */
   const outputs = new Map<number, Tail>();
   let failedOutput: Tail | undefined;
   let result: BuildResult | undefined;
   let ended = 0;
   let total = 0;
-  const log = logTo(warnings);
+  const log = warningLog(warnings);
 
-  function note(event: BuildEvent): void {
+  function handleEvent(event: BuildEvent): void {
     switch (event.type) {
       case "step":
         total = event.steps;
@@ -162,7 +163,7 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
   return {
     progress: {
       log,
-      emit: note,
+      emit: handleEvent,
       fail: () => false,
       close() {},
     },
@@ -188,45 +189,4 @@ function withOutput(error: unknown, output: Tail | undefined): unknown {
     cause: error,
     hint,
   });
-}
-
-/** The end of a text that comes in parts. */
-interface Tail {
-  add(text: string): void;
-  text(): string;
-  readonly isWhole: boolean;
-}
-
-/** Keeps the last `maxBytes`. Holds about twice as many, to copy rarely. */
-function createTail(maxBytes: number): Tail {
-  let held = "";
-  let isWhole = true;
-  const cut = () => {
-    const end = endOf(held, maxBytes);
-    held = end.text;
-    isWhole &&= !end.isCut;
-  };
-  return {
-    add(text) {
-      held += text;
-      if (held.length > 2 * maxBytes) cut();
-    },
-    text() {
-      cut();
-      return held;
-    },
-    get isWhole() {
-      cut();
-      return isWhole;
-    },
-  };
-}
-
-/** Returns the end of a text, from the beginning of a character. `isCut` is true if the beginning of the text is missing. */
-export function endOf(text: string, maxBytes: number): { text: string; isCut: boolean } {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= maxBytes) return { text, isCut: false };
-  let start = bytes.length - maxBytes;
-  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
-  return { text: bytes.toString("utf8", start), isCut: true };
 }

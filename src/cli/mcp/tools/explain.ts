@@ -5,9 +5,9 @@ import { BoughError, withHint } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
 import { checkBuild } from "../../builds/check.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { surroundingsFor } from "../call.ts";
-import { additive, inTurn, readOnly, type Tool } from "../tool.ts";
-import { messageForAgent } from "../words.ts";
+import { messageForAgent } from "../agent-wording.ts";
+import { additive, readOnly, serializeByContext, type Tool } from "../tool.ts";
+import { surroundingsFor } from "../tool-call.ts";
 import { createBuildReport } from "./build.ts";
 import { buildInputs, buildRequest, toolInput } from "./fields.ts";
 
@@ -33,7 +33,7 @@ export const explain: Tool<typeof explainInput, typeof explainOutput> = {
   async perform(given, call) {
     const request = buildRequest(given);
     const stop = new AbortController();
-    // One step at a time, so that no other step starts beside the explained one.
+    // One step at a time, so that no other step starts while one is explained.
     const options = { ...request.options, explain: true, jobs: 1 };
     const signal = AbortSignal.any([call.signal, stop.signal]);
     const invocation = { ...surroundingsFor({ ...call, signal }), ...request, options };
@@ -53,7 +53,7 @@ export const explain: Tool<typeof explainInput, typeof explainOutput> = {
         stop.abort(new BoughError("explained", { kind: "interrupted" }));
       },
     };
-    return inTurn(given.context, call, async () => {
+    return serializeByContext(given.context, call, async () => {
       try {
         await report.finish(runBuildCommand(invocation, async () => progress));
       } catch (error) {

@@ -4,17 +4,17 @@ import type { BuildRequest } from "../../builds/request.ts";
 import { contextOf } from "../../entries/context.ts";
 import { isStandardInput } from "../../process/same-file.ts";
 
-/** Makes the input of a tool. For an unknown name it says which one may be meant, or which ones there are. */
+/** Creates the input schema of a tool, whose errors about unknown keys suggest a known one, or list all of them. */
 export function toolInput<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const names = Object.keys(shape);
-  const advice = (key: string) => {
+  const suggestion = (key: string) => {
     const meant = nearest(key, names);
     return meant === undefined ? ` (its inputs are ${names.join(", ")})` : ` (did you mean ${meant}?)`;
   };
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? issue.keys.map((key) => `Unrecognized key: ${JSON.stringify(key)}${advice(key)}`).join("; ")
+        ? issue.keys.map((key) => `Unrecognized key: ${JSON.stringify(key)}${suggestion(key)}`).join("; ")
         : undefined,
   });
 }
@@ -44,12 +44,12 @@ export const network = z
   .describe(
     "Network of commands: default (the outside, but not this machine's loopback), none, or host (all that this machine can reach)",
   );
-export const maxBytes = (otherwise: number) =>
+export const maxBytes = (defaultBytes: number) =>
   z
     .int()
     .positive()
     .max(8 * 1024 * 1024)
-    .default(otherwise)
+    .default(defaultBytes)
     .describe("Maximum number of bytes; `truncated` says if some are left out");
 
 // Standard input belongs to the protocol.
@@ -101,7 +101,7 @@ export const buildInputs = {
     .describe("Also copy .git, node_modules, dist, build and similar files, if docker is not given"),
 };
 
-/** Turns the fields into the request of a build. `needsDocker`: another field implies docker. */
+/** Converts the inputs into a build request. `needsDocker`: true if an input of the tool itself implies docker. */
 export function buildRequest(
   input: z.infer<z.ZodObject<typeof buildInputs>>,
   needsDocker = false,

@@ -6,8 +6,8 @@ import { listImages } from "../../images/list.ts";
 import { requireSessionImage, resolveImageArgument } from "../../references/image-argument.ts";
 import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
-import { type Call, surroundingsFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
+import { surroundingsFor, type ToolCall } from "../tool-call.ts";
 import { image, maxBytes, pathInImage, session, toolInput } from "./fields.ts";
 
 const imagesInput = toolInput({
@@ -127,11 +127,11 @@ export const readFile: Tool<typeof readFileInput, typeof readFileOutput> = {
     }),
 };
 
-/** Reads at most `most` bytes from `offset`. The rest is not fetched. */
+/** Reads at most `maxBytes` from `offset`, and does not fetch the rest. */
 async function readPart(
   stream: ReadableStream<Uint8Array>,
   offset: number,
-  most: number,
+  maxBytes: number,
   signal: AbortSignal,
 ): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
   const chunks: Uint8Array[] = [];
@@ -139,23 +139,23 @@ async function readPart(
   for await (const chunk of stream) {
     signal.throwIfAborted();
     const from = Math.max(0, offset - passed);
-    const to = offset + most - passed;
+    const to = offset + maxBytes - passed;
     // A copy, because Bun may reuse the chunk's memory.
     if (from < chunk.byteLength) chunks.push(chunk.slice(from, Math.max(from, to)));
     passed += chunk.byteLength;
-    if (passed > offset + most) return { bytes: Buffer.concat(chunks), isWhole: false };
+    if (passed > offset + maxBytes) return { bytes: Buffer.concat(chunks), isWhole: false };
   }
   return { bytes: Buffer.concat(chunks), isWhole: true };
 }
 
-/** True if the bytes are UTF-8 text. Where they are cut out of the file, a character may be cut, too. */
+/** True if the bytes are UTF-8 text. A character may be incomplete where the bytes are cut out of the file. */
 function isText(bytes: Uint8Array, isCut: { start: boolean; end: boolean }): boolean {
   if (bytes.includes(0)) return false;
   const text = new TextDecoder("utf-8").decode(bytes);
   return !text.slice(isCut.start ? 3 : 0, isCut.end ? -3 : undefined).includes("\ufffd");
 }
 
-/** An image in a tool's input; by default it is the session's. */
+/** An image in a tool's input; the session's if it is absent. */
 interface GivenImage {
   image?: string | undefined;
   session?: string | undefined;
@@ -164,7 +164,7 @@ interface GivenImage {
 /** Connects to the service and calls `action` with the image's UUID. */
 export async function withImage<Result>(
   { image, session }: GivenImage,
-  call: Call,
+  call: ToolCall,
   action: (image: string, connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   const invocation = surroundingsFor(call, { session });

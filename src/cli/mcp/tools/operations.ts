@@ -4,9 +4,9 @@ import { parseTime } from "../../command-line/option-values.ts";
 import { listOperations } from "../../operations/ps.ts";
 import { describeOperation, printLogs } from "../../operations/show.ts";
 import { connectQuietly } from "../../service/connection.ts";
-import { collectStreams, surroundingsFor } from "../call.ts";
+import { lastBytes } from "../output-tail.ts";
 import { readOnly, type Tool } from "../tool.ts";
-import { endOf } from "./build.ts";
+import { collectStreams, surroundingsFor } from "../tool-call.ts";
 import { maxBytes, toolInput } from "./fields.ts";
 
 const operationsInput = toolInput({
@@ -77,7 +77,10 @@ export const logs: Tool<typeof logsInput, typeof logsOutput> = {
     const printed = collectStreams();
     const surroundings = surroundingsFor(call, {}, printed.streams);
     const { uuid, hasEnded, exitCode } = await printLogs(operation, { follows: false }, surroundings);
-    const [out, err] = [endOf(printed.text("stdout"), max_bytes), endOf(printed.text("stderr"), max_bytes)];
+    const [out, err] = [
+      lastBytes(printed.text("stdout"), max_bytes),
+      lastBytes(printed.text("stderr"), max_bytes),
+    ];
     const truncated = out.isCut || err.isCut;
     return { operation: uuid, stdout: out.text, stderr: err.text, truncated, hasEnded, exitCode };
   },

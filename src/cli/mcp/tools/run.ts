@@ -3,14 +3,14 @@ import { BoughError, usageError } from "../../../errors.ts";
 import { sentences, wording } from "../../../messages/wording.ts";
 import { StoppedCommandError } from "../../../service/operations/outcome.ts";
 import { sessionKey } from "../../references/session-argument.ts";
+import { latestStep } from "../../run/execution-options.ts";
 import { parseFileArgument } from "../../run/file-argument.ts";
-import { type AskedRun, plainRun, whichCommand } from "../../run/image-command.ts";
-import { latestStep } from "../../run/surroundings-options.ts";
-import { describeRun, performRun } from "../../run/to-end.ts";
+import { missingCommandError, runDefaults, type UnresolvedRun } from "../../run/image-command.ts";
+import { describeRun, performRun } from "../../run/run-to-end.ts";
 import { connectQuietly } from "../../service/connection.ts";
-import { surroundingsFor } from "../call.ts";
+import { lastBytes } from "../output-tail.ts";
 import { additive, type Tool } from "../tool.ts";
-import { endOf } from "./build.ts";
+import { surroundingsFor } from "../tool-call.ts";
 import { image, maxBytes, network, session, timeoutSeconds, toolInput } from "./fields.ts";
 
 const input = toolInput({
@@ -76,17 +76,17 @@ export const run: Tool<typeof input, typeof output> = {
     call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
     const surroundings = surroundingsFor(call, { session, stdin });
-    const place: AskedRun["place"] =
+    const source: UnresolvedRun["source"] =
       given.failed_step === true
         ? latestStep(image !== undefined)
         : image === undefined
           ? { kind: "session" }
           : { kind: "image", image, pull: "never" };
-    if (place.kind === "latest step" && (command ?? script) === undefined)
-      throw whichCommand(wording`${{ option: "failed-step" }} needs one.`);
-    const request: AskedRun = {
-      ...plainRun,
-      ...{ key: sessionKey(surroundings), place, env, cwd, user, network: given.network ?? "default" },
+    if (source.kind === "latest step" && (command ?? script) === undefined)
+      throw missingCommandError(wording`${{ option: "failed-step" }} needs one.`);
+    const request: UnresolvedRun = {
+      ...runDefaults,
+      ...{ key: sessionKey(surroundings), source, env, cwd, user, network: given.network ?? "default" },
       command: commandOf(given),
       files: local_files.map(parseFileArgument),
       timeout: given.timeout_seconds,
@@ -97,7 +97,7 @@ export const run: Tool<typeof input, typeof output> = {
       throw withOutput(error, given.max_output_bytes);
     });
     const { stdout, stderr, truncated, ...rest } = describeRun(ended);
-    const [out, err] = [endOf(stdout, given.max_output_bytes), endOf(stderr, given.max_output_bytes)];
+    const [out, err] = [lastBytes(stdout, given.max_output_bytes), lastBytes(stderr, given.max_output_bytes)];
     return {
       ...rest,
       exitCode: ended.exitCode,
@@ -108,19 +108,19 @@ export const run: Tool<typeof input, typeof output> = {
   },
 };
 
-function commandOf({ command, script }: z.infer<typeof input>): AskedRun["command"] {
+function commandOf({ command, script }: z.infer<typeof input>): UnresolvedRun["command"] {
   if (script !== undefined) return { form: "shell", line: script };
   return command === undefined
     ? { form: "image", entrypoint: undefined, args: [] }
     : { form: "exec", words: command };
 }
 
-/** Adds what a command has printed until it was stopped: it may say why the command did not end. */
+/** Adds the output of a command that was stopped, which may tell why it did not end. */
 function withOutput(error: unknown, maxBytes: number): unknown {
   if (!(error instanceof StoppedCommandError)) return error;
   const { wording: message, hint, outcome } = error;
   const parts = (["stdout", "stderr"] as const).flatMap((stream) => {
-    const { text, isCut } = endOf(outcome[stream].text, maxBytes);
+    const { text, isCut } = lastBytes(outcome[stream].text, maxBytes);
     const isPart = isCut || outcome[stream].truncated;
     return text === "" ? [] : [`${stream}${isPart ? ", its end" : ""}:`, text.trimEnd()];
   });

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { listSessions } from "../../sessions/list.ts";
 import { rollBack, showSession } from "../../sessions/show.ts";
-import { surroundingsFor } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
+import { surroundingsFor } from "../tool-call.ts";
 import { session, toolInput } from "./fields.ts";
 
 const sessionsInput = toolInput({

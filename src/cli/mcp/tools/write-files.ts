@@ -9,8 +9,8 @@ import { sessionKey } from "../../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../../references/working-branch.ts";
 import { requireExitCode, runInstance } from "../../run/instance.ts";
 import type { Connection } from "../../service/connection.ts";
-import { type Call, surroundingsFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
+import { surroundingsFor, type ToolCall } from "../tool-call.ts";
 import { image, pathInImage, session, toolInput } from "./fields.ts";
 import { withImage } from "./images.ts";
 
@@ -54,28 +54,28 @@ export const writeFiles: Tool<typeof input, typeof output> = {
       const contents = given.files.map((each) => ({ ...each, bytes: decode(each) }));
       const title = `write ${formatCount(contents.length, "file")}: ${contents.map(({ path }) => path).join(" ")}`;
       call.report(title);
-      const { operation, image: made } = await place(image, contents, call, connection);
+      const { operation, image: newImage } = await writeIntoImage(image, contents, call, connection);
       // The session stays as it is if the result is lost.
-      await connection.requireKept(made);
+      await connection.requireKept(newImage);
       const noted = recordedConfiguration(image, store);
-      if (noted !== undefined && made !== image) recordConfiguration(made, noted, store);
+      if (noted !== undefined && newImage !== image) recordConfiguration(newImage, noted, store);
       const { branch } = appendEntries(store, from, [
         ...(given.image === undefined
           ? []
           : [{ image, kind: "use" as const, title: `use ${given.image}`, operation: null }]),
-        { image: made, kind: "run" as const, title, operation },
+        { image: newImage, kind: "run" as const, title, operation },
       ]);
       const bytes = contents.reduce((sum, each) => sum + each.bytes.byteLength, 0);
-      return { image: made, session: key, branch, files: contents.length, bytes };
+      return { image: newImage, session: key, branch, files: contents.length, bytes };
     }),
 };
 
 type Content = z.infer<typeof file> & { bytes: Uint8Array<ArrayBuffer> };
 
-async function place(
+async function writeIntoImage(
   image: string,
   contents: readonly Content[],
-  call: Call,
+  call: ToolCall,
   { service }: Connection,
 ): Promise<{ operation: string; image: string }> {
   const files: Record<string, InstanceFile> = {};

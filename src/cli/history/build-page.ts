@@ -1,12 +1,14 @@
-/** The page about a build: gathers what it shows. */
+/** Collects the data of the page about a build, and renders it. */
 import { measure } from "../../builder/build.ts";
 import { messageOf } from "../../errors.ts";
 import { type BuildRecord, type BuildWithOutput, inOrder } from "../../history/build-record.ts";
 import { openExistingHistory } from "../../history/history-database.ts";
 import { renderReport } from "../../history/report/report.ts";
 import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
+
 import type { Surroundings } from "../command-line/command.ts";
-import { findLayers, sizeOf } from "../images/inspection.ts";
+import { findLayers, sizeOf } from "../images/render-inspection.ts";
+
 import { stateDirectory } from "../process/runtime.ts";
 import { findDescription } from "../references/image-argument.ts";
 import { chooseServiceFor, serviceName } from "../service/choice.ts";
@@ -14,8 +16,8 @@ import { type Connection, connectQuietly } from "../service/connection.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
 import { earlierBuild, requireRecord, withSizes } from "./find-build.ts";
 
-/** Renders the page. What can't be found any more, such as a removed image, is left out. */
-export async function reportOf(
+/** Renders the page. Data that is no longer available, such as a removed image, is left out. */
+export async function renderBuildPage(
   { record, outputs }: BuildWithOutput,
   invocation: Surroundings,
 ): Promise<string> {
@@ -28,7 +30,7 @@ export async function reportOf(
   return renderReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? sized });
 }
 
-/** Returns the build with the sizes that earlier builds have measured, and the one before it. */
+/** Returns the build with sizes from earlier builds, and the build before it. */
 function compareWithPast(
   record: BuildRecord,
   { runtime, log }: Surroundings,
@@ -49,7 +51,7 @@ function compareWithPast(
   }
 }
 
-/** The files of one layer that are counted by directory; smaller ones only in its size. */
+/** The maximum number of files of a layer that are counted by directory. Smaller files count only in the layer's size. */
 const maxFilesOfLayer = 50_000;
 
 /** Measures the image and the layers of steps, if the service of the build has them and reports sizes. */

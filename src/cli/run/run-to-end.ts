@@ -17,13 +17,13 @@ import { appendEntries, type WorkingBranch, workingBranch } from "../references/
 import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import { roomHint, withRoomHint } from "../service/make-room.ts";
-import { type AskedRun, type ReadyRun, withCommand, withStored } from "./image-command.ts";
+import { type ResolvedRun, type UnresolvedRun, withCommand, withSessionState } from "./image-command.ts";
 import { createOutputRelay, requireExitCode, runInstance } from "./instance.ts";
-import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";
-import { passTerminal } from "./terminal.ts";
+import { type RunRequest, resolveStartImage, sourceStep, withInstance } from "./request.ts";
+import { connectTerminal } from "./terminal.ts";
 
 /** A command that has run to its end. */
-interface EndedRun {
+interface CompletedRun {
   exitCode: number;
   outcome: OperationOutcome;
   /** The session, if it has a new image. */
@@ -31,8 +31,8 @@ interface EndedRun {
 }
 
 /** Runs the command, prints its result for programs, and returns its exit code. */
-export async function runToItsEnd(
-  asked: AskedRun,
+export async function runToEnd(
+  asked: UnresolvedRun,
   invocation: Surroundings,
   connection: Connection,
 ): Promise<number> {
@@ -55,10 +55,10 @@ export async function runToItsEnd(
 
 /** Runs the command. Its output goes to the invocation's streams, unless the format is JSON. */
 export async function performRun(
-  asked: AskedRun,
+  asked: UnresolvedRun,
   invocation: Surroundings,
   connection: Connection,
-): Promise<EndedRun> {
+): Promise<CompletedRun> {
   const { runtime, globals } = invocation;
   try {
     return await runAsked(asked, invocation, connection);
@@ -70,15 +70,15 @@ export async function performRun(
 }
 
 async function runAsked(
-  given: AskedRun,
+  given: UnresolvedRun,
   invocation: Surroundings,
   connection: Connection,
-): Promise<EndedRun> {
+): Promise<CompletedRun> {
   const { runtime, globals, log } = invocation;
   const { store } = connection;
-  const asked = withStored(given, store);
+  const asked = withSessionState(given, store);
   const from = startBranch(asked, store);
-  const image = await startImage(asked, invocation, connection);
+  const image = await resolveStartImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   const outcome = await runOnce(asked, request, image, invocation, connection);
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
@@ -86,7 +86,9 @@ async function runAsked(
   if (hint !== undefined) log.warn(hint);
   // The session stays as it is if the result is lost.
   if (!request.isDisposable && outcome.image !== undefined) await connection.requireKept(outcome.image);
-  const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
+  const kept = request.isDisposable
+    ? undefined
+    : keepResult(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && reportsDiskFull(outcome) && isEmbedded(runtime, globals))
     log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));
   return { exitCode, outcome, kept: kept && { session: request.key, ...kept } };
@@ -97,7 +99,7 @@ export function describeRun({
   outcome: { operation, stdout, stderr },
   exitCode,
   kept,
-}: Omit<EndedRun, "exitCode"> & { exitCode: number | null }) {
+}: Omit<CompletedRun, "exitCode"> & { exitCode: number | null }) {
   return {
     operation,
     exitCode,
@@ -122,7 +124,7 @@ function describeWritten(
 }
 
 async function runOnce(
-  asked: ReadyRun,
+  asked: ResolvedRun,
   request: RunRequest,
   image: string,
   invocation: Surroundings,
@@ -133,7 +135,7 @@ async function runOnce(
   const { hasTerminal, command } = asked;
   const takesInput = (await service.capabilities.extensions()).has("terminals");
   if (hasTerminal && !takesInput) {
-    const { runByLines } = await import("./lines.ts");
+    const { runWithLineInput: runByLines } = await import("./line-input.ts");
     return await runByLines(request, image, command === "shell", invocation, connection);
   }
   const relay =
@@ -142,8 +144,8 @@ async function runOnce(
     if (laterInput === undefined && !hasTerminal) return undefined;
     return (operation: string, ended: Promise<unknown>) =>
       laterInput === undefined
-        ? passTerminal(operation, ended, { runtime, service })
-        : passInput(operation, ended, laterInput, service);
+        ? connectTerminal(operation, ended, { runtime, service })
+        : forwardInput(operation, ended, laterInput, service);
   };
   const { signal } = runtime;
   // Who has pressed Ctrl-C needs no account of it.
@@ -162,7 +164,7 @@ async function runOnce(
 }
 
 /** Passes on what is piped in while the command runs, until that or the command ends. */
-async function passInput(
+async function forwardInput(
   operation: string,
   ended: Promise<unknown>,
   input: AsyncIterable<Uint8Array>,
@@ -176,14 +178,14 @@ async function passInput(
 }
 
 /** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
-function startBranch({ key, place }: ReadyRun, store: Connection["store"]): WorkingBranch {
-  const step = stepOf(place);
+function startBranch({ key, source }: ResolvedRun, store: Connection["store"]): WorkingBranch {
+  const step = sourceStep(source);
   if (step === undefined) return workingBranch(store, key);
   return { key, branch: step.branch, head: store.sessions.findBranch(key, step.branch) };
 }
 
 /** Makes the result the session's image, whatever the exit code. `session rollback` undoes that. */
-function keep(
+function keepResult(
   request: RunRequest,
   image: string,
   outcome: OperationOutcome,
@@ -196,11 +198,11 @@ function keep(
       `operation ${outcome.operation} succeeded, but the service reported no resulting image`,
     );
   }
-  const { place, key, title } = request;
+  const { source, key, title } = request;
   const result = outcome.image;
   const entries: Omit<NewEntry, "parent">[] = [
-    ...(place.kind === "image"
-      ? [{ image, kind: "use" as const, title: `use ${place.image}`, operation: null }]
+    ...(source.kind === "image"
+      ? [{ image, kind: "use" as const, title: `use ${source.image}`, operation: null }]
       : []),
     ...(result === image
       ? []

@@ -19,7 +19,7 @@ export async function readScript(given: string, runtime: Runtime, log: Log): Pro
   const { inputs, signal, workingDirectory } = runtime;
   if (given === "-") {
     const text = await readPipedInput(runtime, log);
-    if (text !== undefined) return { words: ["sh", ...fromInput], text };
+    if (text !== undefined) return { words: ["sh", ...scriptOnInput], text };
     throw usageError(
       wording`${{ option: "script" }} - reads standard input, and nothing is piped in`,
       wording`For example: ${{ command: "run", options: [{ option: "script", letter: "I", value: "-" }], isLine: true }} < script.sh`,
@@ -38,7 +38,7 @@ export async function readScript(given: string, runtime: Runtime, log: Log): Pro
 }
 
 /** Options of a shell that reads a script from standard input; the script's arguments follow. */
-const fromInput = ["-s", "--"];
+const scriptOnInput = ["-s", "--"];
 const shells = /^(sh|ash|bash|dash|ksh|zsh)$/;
 
 /**
@@ -51,17 +51,17 @@ function interpreterOf(text: Buffer): string[] {
   const isEnv = posix.basename(words[0] ?? "") === "env";
   const [program = "", ...flags] = isEnv ? words.slice(words[1] === "-S" ? 2 : 1) : words;
   const name = posix.basename(program);
-  if (name === "" || name === "bough") return ["sh", ...fromInput];
-  return [program, ...flags, ...(shells.test(name) ? fromInput : ["-"])];
+  if (name === "" || name === "bough") return ["sh", ...scriptOnInput];
+  return [program, ...flags, ...(shells.test(name) ? scriptOnInput : ["-"])];
 }
 
 /** It is sent in one request. */
 const maxBytes = 64 * 1024 * 1024;
-const noticedMilliseconds = 2000;
+const slowInputMilliseconds = 2000;
 const emptyInput = process.platform === "win32" ? "< NUL" : "</dev/null";
 
 /** Milliseconds in which most input ends: it is sent with the request. */
-const patienceMilliseconds = 100;
+const firstInputMilliseconds = 100;
 const maxFirstBytes = 1024 * 1024;
 
 /** The beginning of what is piped in, and what comes later, if it has not ended by then. */
@@ -74,12 +74,12 @@ export interface PipedInput {
  * Reads the beginning of standard input if it is piped: who starts bough may keep the pipe open without writing to it, and the
  * command may read only a part. Returns `undefined` if nothing is piped, or an option has named standard input.
  */
-export async function beginPipedInput(runtime: Runtime): Promise<PipedInput | undefined> {
+export async function readFirstInput(runtime: Runtime): Promise<PipedInput | undefined> {
   const { stdin, inputs, clock, signal } = runtime;
   if (!stdin.isPiped || inputs.hasReadStandardInput) return undefined;
   const chunks = inputs.takeStandardInput("the input of the command")[Symbol.asyncIterator]();
-  const over = new AbortController();
-  const late = clock.sleep(patienceMilliseconds, over.signal).then(
+  const timer = new AbortController();
+  const timeout = clock.sleep(firstInputMilliseconds, timer.signal).then(
     () => "late" as const,
     () => "late" as const,
   );
@@ -88,21 +88,22 @@ export async function beginPipedInput(runtime: Runtime): Promise<PipedInput | un
   let pending = chunks.next();
   try {
     for (;;) {
-      const next = size < maxFirstBytes ? await abandonable(signal, Promise.race([pending, late])) : "late";
-      if (next === "late") return { first: Buffer.concat(first), rest: following(pending, chunks) };
+      const next =
+        size < maxFirstBytes ? await abandonable(signal, Promise.race([pending, timeout])) : "late";
+      if (next === "late") return { first: Buffer.concat(first), rest: remainingChunks(pending, chunks) };
       if (next.done === true) return { first: Buffer.concat(first), rest: undefined };
       first.push(next.value.slice());
       size += next.value.byteLength;
       pending = chunks.next();
     }
   } finally {
-    over.abort();
+    timer.abort();
     // Nobody may wait for it any more.
     pending.catch(() => undefined);
   }
 }
 
-async function* following(
+async function* remainingChunks(
   pending: Promise<IteratorResult<Uint8Array>>,
   chunks: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
@@ -117,7 +118,7 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
   const { stdin, inputs, clock, signal } = runtime;
   if (!stdin.isPiped || inputs.hasReadStandardInput) return undefined;
   const done = new AbortController();
-  clock.sleep(noticedMilliseconds, done.signal).then(
+  clock.sleep(slowInputMilliseconds, done.signal).then(
     () => log.info(`reading standard input until it ends; use ${emptyInput} if the command reads none`),
     () => undefined,
   );

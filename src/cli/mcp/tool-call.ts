@@ -4,18 +4,18 @@ import type { Log } from "../../terminal/log.ts";
 import type { Invocation, Surroundings } from "../command-line/command.ts";
 import { createInputs } from "../process/inputs.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
+import { messageForAgent } from "./agent-wording.ts";
 import type { Root } from "./root.ts";
-import { messageForAgent } from "./words.ts";
 
 /** The context of one tool call. */
-export interface Call {
+export interface ToolCall {
   /** The server's own invocation; `globals` ask for JSON. */
   invocation: Invocation;
-  /** The directory that files of this machine have to be in. */
+  /** The directory that all files of this machine must be in. */
   root: Root;
-  /** Aborted when the client cancels the call, or leaves. */
+  /** Aborted when the client cancels the call or disconnects. */
   signal: AbortSignal;
-  /** Warnings of the commands it ran, in order. */
+  /** Warnings of the commands that the call has run. */
   warnings: string[];
   /** Sends progress to the client: `done` of `total`, if that can be counted. */
   report(message: string, done?: number, total?: number): void;
@@ -23,7 +23,7 @@ export interface Call {
 
 /** Returns what an operation needs beside its request, derived from what the server has. */
 export function surroundingsFor(
-  { invocation, signal, warnings }: Pick<Call, "invocation" | "signal" | "warnings">,
+  { invocation, signal, warnings }: Pick<ToolCall, "invocation" | "signal" | "warnings">,
   { session, stdin }: { session?: string | undefined; stdin?: string | undefined } = {},
   streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
 ): Surroundings {
@@ -34,20 +34,20 @@ export function surroundingsFor(
     isCalledByAgent: true,
     signal,
     stdin: input,
-    // A pipe in the agent's directory would hold up a thread of the server.
+    // Reading a pipe in the agent's directory would block a thread of the server.
     inputs: createInputs(input).withoutPipes(),
     ...collectStreams().streams,
     ...streams,
     views: new Set(),
-    // These would start the server's own command line again.
+    // These would run the server's own command line again.
     runInBackground: unavailable,
     prepareReplacement: unavailable,
   };
-  return { ...invocation, globals, runtime, log: logTo(warnings) };
+  return { ...invocation, globals, runtime, log: warningLog(warnings) };
 }
 
-/** Returns a log whose warnings and errors are collected. */
-export function logTo(warnings: string[]): Log {
+/** Returns a log that appends warnings and errors to `warnings`. */
+export function warningLog(warnings: string[]): Log {
   const warn = (message: Message) => void warnings.push(messageForAgent(message));
   return { debug() {}, info() {}, warn, error: warn };
 }

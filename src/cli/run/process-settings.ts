@@ -11,7 +11,7 @@ import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 
 /** The options of the command line. */
-export interface GivenSurroundings {
+export interface ProcessOptions {
   command: ExpandedCommand;
   env: Record<string, string>;
   /** Absolute; `undefined` for the image's, else `/`. */
@@ -23,7 +23,7 @@ export interface GivenSurroundings {
 }
 
 /** The command, user, working directory and variables of a request. */
-export type CommandSurroundings = Pick<
+export type ProcessSettings = Pick<
   InstanceRequest,
   "command" | "args" | "shell" | "uid" | "gid" | "env" | "ignore_config"
 > & { cwd: string };
@@ -32,36 +32,36 @@ export type CommandSurroundings = Pick<
  * Combines the command line with ENV, WORKDIR and USER of the failed step, or of the image (from bough's own records, else from
  * the service). The command line takes precedence.
  */
-export async function findSurroundings(
-  { command, env, cwd, user, ignoresConfig, step }: GivenSurroundings & { step: FailedStep | undefined },
+export async function resolveProcessSettings(
+  { command, env, cwd, user, ignoresConfig, step }: ProcessOptions & { step: FailedStep | undefined },
   image: string,
   { service, store }: Connection,
-): Promise<CommandSurroundings> {
+): Promise<ProcessSettings> {
   const inspection = createImageInspection(service, supportOf(service), store.facts);
   if (step !== undefined) {
-    const whose = user === undefined ? step.user : await findUser(user, image, inspection);
+    const resolvedUser = user === undefined ? step.user : await findUser(user, image, inspection);
     const { env: variables, cwd: directory } = step.fields;
-    return { ...processFields(command, whose), env: { ...variables, ...env }, cwd: cwd ?? directory };
+    return { ...processFields(command, resolvedUser), env: { ...variables, ...env }, cwd: cwd ?? directory };
   }
-  const place = cwd ?? "/";
+  const directory = cwd ?? "/";
   if (ignoresConfig) {
     // A service without `configure` has no image variables to ignore.
     const isKept = (await service.capabilities.extensions()).has("configure");
     const process = processFields(command, await findUser(user, image, inspection));
-    return { ...process, env, cwd: place, ...(isKept ? { ignore_config: true } : {}) };
+    return { ...process, env, cwd: directory, ...(isKept ? { ignore_config: true } : {}) };
   }
   const noted = recordedConfiguration(image, store);
-  const config = noted ?? (await askConfiguration(image, service));
-  const whose = await findUser(user ?? (config.User || undefined), image, inspection);
+  const config = noted ?? (await fetchConfiguration(image, service));
+  const resolvedUser = await findUser(user ?? (config.User || undefined), image, inspection);
   return {
-    ...processFields(command, whose),
+    ...processFields(command, resolvedUser),
     env: { ...(noted === undefined ? {} : Object.fromEntries(variablesIn(noted))), ...env },
-    cwd: cwd ?? (config.WorkingDir || place),
+    cwd: cwd ?? (config.WorkingDir || directory),
   };
 }
 
 /** Reads WORKDIR and USER only: the service sets the variables itself. */
-async function askConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
+async function fetchConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
   const found = await service.findImage(image);
   return found === undefined || found === "unsupported" ? {} : (found.config ?? {});
 }

@@ -14,7 +14,8 @@ import { readOptions } from "../command-line/options.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readPlatform } from "../references/image-argument.ts";
 import { parseFileArgument, parseVolume } from "./file-argument.ts";
-import type { AskedRun, LatestStep } from "./image-command.ts";
+
+import type { LatestFailedStep, UnresolvedRun } from "./image-command.ts";
 import { limitDefinitions, limitParsers, limitsOf } from "./limit-options.ts";
 import { hostsDefinition, networkDefinition, parseHosts, parseNetworkMode } from "./network-option.ts";
 
@@ -25,7 +26,7 @@ export const platformDefinition: ArgumentDefinition = {
   description: "IMAGE for this platform, such as linux/arm64 (default: the service's own)",
 };
 
-export const surroundingsDefinitions: ArgumentDefinitions = {
+export const executionDefinitions: ArgumentDefinitions = {
   env: {
     type: "string",
     refusesEmpty: true,
@@ -102,14 +103,14 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
 };
 
 /** Reads `--failed-step`. */
-export function readFailedStep(values: Values): LatestStep | undefined {
+export function readFailedStep(values: Values): LatestFailedStep | undefined {
   if (!values.flag("failed-step")) return undefined;
   const hasImage = ["use", "platform"].some((name) => values.text(name) !== undefined);
   return latestStep(hasImage || values.positionals.length > 0);
 }
 
 /** @param hasImage whether an image is given, too */
-export function latestStep(hasImage: boolean): LatestStep {
+export function latestStep(hasImage: boolean): LatestFailedStep {
   if (hasImage) {
     throw usageError(
       wording`${{ option: "failed-step" }} runs in that step's image: no other image can be given`,
@@ -130,8 +131,8 @@ export function readImagePlatform(values: Values, image: string | undefined): st
   return platform;
 }
 
-type AskedSurroundings = Pick<
-  AskedRun,
+type ExecutionOptions = Pick<
+  UnresolvedRun,
   | "env"
   | "cwd"
   | "user"
@@ -146,10 +147,10 @@ type AskedSurroundings = Pick<
 >;
 
 /** `readsFiles`: false to leave out the variables of `--env-file`. */
-export async function readSurroundings(
+export async function readExecutionOptions(
   { values, runtime }: Invocation,
   { readsFiles = true } = {},
-): Promise<AskedSurroundings> {
+): Promise<ExecutionOptions> {
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
     throw usageError(
@@ -236,8 +237,10 @@ async function readLines(
   { workingDirectory, inputs, signal }: Pick<Runtime, "workingDirectory" | "inputs" | "signal">,
 ): Promise<string[]> {
   try {
-    const place = resolve(workingDirectory, path);
-    const bytes = await inputs.read(place, { maxBytes: maxEnvironmentBytes, signal });
+    const bytes = await inputs.read(resolve(workingDirectory, path), {
+      maxBytes: maxEnvironmentBytes,
+      signal,
+    });
     return utf8Text(bytes)
       .replace(/^\uFEFF/, "")
       .split(/\r?\n/);

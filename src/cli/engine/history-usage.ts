@@ -1,18 +1,18 @@
-/** The space that the history of builds takes, for the commands about the disk. */
+/** Measures and prunes the history of builds, for `bough engine df` and `prune`. */
 import { messageOf } from "../../errors.ts";
 import { type History, historyFileBytes, openExistingHistory } from "../../history/history-database.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/runtime.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
 
-/** Builds of the history. */
-interface Builds {
+/** A number of builds, and their size. */
+interface HistoryAmount {
   count: number;
   bytes: number;
 }
 
-/** Measures the history. `reclaimableBytes`: what builds that are gone have left in its file. */
-export function historyUsage(invocation: Invocation): Builds & { reclaimableBytes: number } {
+/** Measures the history. `reclaimableBytes`: the space of removed builds in its file. */
+export function historyUsage(invocation: Invocation): HistoryAmount & { reclaimableBytes: number } {
   const usage = withHistory(invocation, (history, home) => ({
     count: history.count(),
     bytes: historyFileBytes(home),
@@ -23,23 +23,25 @@ export function historyUsage(invocation: Invocation): Builds & { reclaimableByte
 
 interface HistorySelection {
   all: boolean;
-  /** Builds that began before this moment go. */
+  /** Selects builds that started before this time. */
   before: number | undefined;
 }
 
-/** Removes builds, and gives their space back. Without `isDone` it only says what it would do. */
+/** Removes builds, and frees their space. With `removes` false it only measures what would be removed. */
 export function pruneHistory(
   { all, before }: HistorySelection,
-  isDone: boolean,
+  removes: boolean,
   invocation: Invocation,
-): Builds {
+): HistoryAmount {
   const pruned = withHistory(invocation, (history, home) => {
-    const isDoomed = ({ startedAt }: { startedAt: number }) =>
+    const isSelected = ({ startedAt }: { startedAt: number }) =>
       all || (before !== undefined && startedAt < before);
-    const doomed = listBuilds(history, home).filter((build) => build.status !== "running" && isDoomed(build));
-    const ids = doomed.map(({ id }) => id);
+    const selected = listBuilds(history, home).filter(
+      (build) => build.status !== "running" && isSelected(build),
+    );
+    const ids = selected.map(({ id }) => id);
     const planned = history.bytesOf(ids) + history.freeBytes();
-    if (!isDone) return { count: ids.length, bytes: planned };
+    if (!removes) return { count: ids.length, bytes: planned };
     const bytes = historyFileBytes(home);
     history.remove(ids);
     history.compact();
@@ -48,7 +50,7 @@ export function pruneHistory(
   return pruned ?? { count: 0, bytes: 0 };
 }
 
-/** Returns `undefined` if there is no history, or if it can't be used: the engine's own upkeep goes on. */
+/** Calls `work` with the history. Returns `undefined` if there is none or if it can't be used, which must not stop a prune. */
 function withHistory<Result>(
   { runtime, log }: Invocation,
   work: (history: History, home: string) => Result,

@@ -1,4 +1,4 @@
-/** The words of docker's command line: its own options, what its options mean for bough's commands, and what messages call those. */
+/** docker's command line: its own options, what they mean for bough's commands, and what messages call bough's options. */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { usageError } from "../../errors.ts";
@@ -9,9 +9,9 @@ import { findCommand, type ParsedValues, parseArguments } from "../command-line/
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { pairs } from "../command-line/request.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { commonOptions } from "./buildx-words.ts";
+import { commonOptions } from "./subcommand.ts";
 
-/** Options of docker's command line itself, which it passes on to a plug-in, and those before a command of buildx. */
+/** Options of docker itself, which it passes to its plug-ins, and options before a command of buildx. */
 const options: ArgumentDefinitions = {
   ...commonOptions,
   config: { type: "string" },
@@ -34,16 +34,16 @@ interface PluginLine {
   rest: readonly string[];
 }
 
-/** Takes apart a command line. `docker help buildx build` and `docker buildx help build` are `build --help`. */
-export function readPluginLine(words: readonly string[]): PluginLine {
-  const line = takeApart(words);
+/** Parses the command line of the plug-in. `docker help buildx build` and `docker buildx help build` mean `build --help`. */
+export function parsePluginLine(words: readonly string[]): PluginLine {
+  const line = splitPluginLine(words);
   const [command] = words[0] === "help" && line.rest[0] === "buildx" ? line.rest.slice(1) : line.rest;
   if (line.command !== "help" || command === undefined) return line;
   return { values: line.values, command, rest: ["--help"] };
 }
 
-/** Takes apart `[OPTIONS] buildx [OPTIONS] COMMAND ...`, or the same without `buildx`. */
-function takeApart(words: readonly string[]): PluginLine {
+/** Splits `[OPTIONS] buildx [OPTIONS] COMMAND ...`, or the same without `buildx`. */
+function splitPluginLine(words: readonly string[]): PluginLine {
   const start = findCommand(words, options);
   const values = [parseArguments(words.slice(0, start), options, "docker")];
   const { command, rest } = { command: words[start] ?? "", rest: words.slice(start + 1) };
@@ -53,7 +53,7 @@ function takeApart(words: readonly string[]): PluginLine {
   return { values, command: rest[next] ?? "", rest: rest.slice(next + 1) };
 }
 
-/** Returns what the options of docker's command line say, as the variables that say the same. */
+/** Returns docker's own options as the environment variables with the same meaning. */
 export function dockerEnvironment(given: readonly ParsedValues[]): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const values of given) {
@@ -82,7 +82,7 @@ const certificates = [
   ["tlskey", "key.pem"],
 ] as const;
 
-/** Returns the options of a command that the environment, or docker's configuration, gives where the command line does not. */
+/** Returns defaults of a command's options from the environment and from docker's configuration. */
 export function defaultOptions(given: ParsedValues, { environment }: Pick<Runtime, "environment">) {
   const { BUILDKIT_PROGRESS, DOCKER_DEFAULT_PLATFORM } = environment;
   const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
@@ -94,7 +94,7 @@ export function defaultOptions(given: ParsedValues, { environment }: Pick<Runtim
   };
 }
 
-/** Returns arguments of builds for the proxies of docker's `config.json`. */
+/** Returns the build arguments for the proxies in docker's `config.json`. */
 export function dockerProxies(environment: Runtime["environment"]): Record<string, string> {
   const { DOCKER_HOST } = environment;
   const path = join(dockerDirectory(environment), "config.json");
@@ -115,7 +115,7 @@ export function dockerProxies(environment: Runtime["environment"]): Record<strin
   return Object.fromEntries(pairs);
 }
 
-/** Returns what a term is called on docker's command line, in whose place bough builds. */
+/** Returns what a term is called on docker's command line. */
 export function dockerWords(term: Term): string {
   if ("option" in term)
     return commandLineWords(term.option === "dockerfile" ? { ...term, option: "file" } : term);

@@ -1,4 +1,4 @@
-/** The words of an agent: its tools and their arguments, in the place of commands and options. */
+/** Messages for an agent, with its tools and their arguments in the place of commands and options. */
 import type { BoughError } from "../../errors.ts";
 import {
   type CommandTerm,
@@ -14,7 +14,7 @@ export function failureForAgent({ wording, hint }: Pick<BoughError, "wording" | 
   return advice === undefined ? messageForAgent(wording) : `${messageForAgent(wording)}\n${advice}`;
 }
 
-/** Returns a message whole: what no tool does keeps the name that it has on the command line. */
+/** Renders a message completely: terms without a tool or argument keep their names of the command line. */
 export function messageForAgent(message: Message): string {
   return render(message, (term, before) => wordsForAgent(term, before) ?? commandLineWords(term)) ?? "";
 }
@@ -55,7 +55,7 @@ const argumentsByOption: Readonly<Record<string, string>> = {
   user: "user",
 };
 
-/** Returns the tool that does what a command does, with its arguments. */
+/** Returns the tool that corresponds to a command, with its arguments. */
 function toolFor({ command, options = [], words, session: chosen }: CommandTerm): string | undefined {
   const session = typeof chosen === "object" ? chosen.placeholder : chosen;
   const [place] = words ?? [];

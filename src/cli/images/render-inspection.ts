@@ -13,10 +13,10 @@ import { paintHeading } from "../../terminal/color.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { type Cell, formatTime, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
-import type { Description } from "../references/image-argument.ts";
+import type { ImageDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
-interface Inspection extends Description {
+interface Inspection extends ImageDescription {
   image: string;
   tags: readonly string[];
   createdAt: string | null;
@@ -26,21 +26,21 @@ interface Inspection extends Description {
 
 export function renderInspection(inspection: Inspection, style: TableStyle): string {
   const { layers } = inspection;
-  const facts = renderFacts(factsOf(inspection, style.now), style);
-  if (layers.length === 0) return facts;
+  const properties = renderProperties(propertiesOf(inspection, style.now), style);
+  if (layers.length === 0) return properties;
   const isMeasured = layers.some(({ changes }) => changes !== null);
   const table = isMeasured ? renderMeasured(layers, style) : renderRecorded(layers, style);
-  return `${facts}\n${table}${isMeasured ? describeHidden(layers) : ""}`;
+  return `${properties}\n${table}${isMeasured ? describeHidden(layers) : ""}`;
 }
 
-function factsOf(
+function propertiesOf(
   { image, tags, createdAt, platform, origin, config, layers }: Inspection,
   now: number | undefined,
-): Fact[] {
+): Property[] {
   const bytes = layers.reduce((sum, layer) => sum + sizeOf(layer), 0);
   const isMeasured = layers.some(({ changes }) => changes !== null);
   const words = (list: readonly string[] | undefined) => (list?.length ? JSON.stringify(list) : undefined);
-  const facts: [name: string, values: (string | undefined | null)[]][] = [
+  const properties: [name: string, values: (string | undefined | null)[]][] = [
     ["IMAGE", [image]],
     ["TAGS", [tags.join(" ")]],
     ["CREATED", [createdAt && now !== undefined ? formatTime(createdAt, now) : createdAt]],
@@ -60,20 +60,20 @@ function factsOf(
     ["SHELL", [words(config.Shell)]],
     ["ONBUILD", [...(config.OnBuild ?? [])]],
   ];
-  return facts.flatMap(([name, values]) =>
+  return properties.flatMap(([name, values]) =>
     values.flatMap((value, at) => (value ? { name: at === 0 ? name : "", value } : [])),
   );
 }
 
-interface Fact {
+interface Property {
   name: string;
   value: string;
 }
 
 /** The terminal wraps long values, which can so be copied whole. */
-function renderFacts(facts: readonly Fact[], { hasColor }: TableStyle): string {
-  const width = Math.max(...facts.map(({ name }) => name.length));
-  return facts
+function renderProperties(properties: readonly Property[], { hasColor }: TableStyle): string {
+  const width = Math.max(...properties.map(({ name }) => name.length));
+  return properties
     .map(({ name, value }) => {
       const title = name.padEnd(width);
       return `${hasColor === true ? paintHeading(title) : title}  ${visible(value)}\n`;

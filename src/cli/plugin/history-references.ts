@@ -1,34 +1,25 @@
-/** What the commands of `docker buildx history` have in common. */
+/** References to builds, as the commands of `docker buildx history` take them. */
 import { usageError } from "../../errors.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { findBuilds } from "../history/find-build.ts";
-import type { Runtime } from "../process/runtime.ts";
 
-export const common: ArgumentDefinitions = {
-  builder: { type: "string", description: "Taken, and makes no difference" },
-  debug: { type: "boolean", alias: "D", description: "Enable debug logging" },
-  help: { type: "boolean", alias: "h", description: "Print help and exit" },
-};
-export const reference: ArgumentDefinitions = {
+export const referenceArgument: ArgumentDefinitions = {
   ref: { type: "positional", required: false, multiple: true },
 };
 
-export interface HistoryCall {
-  /** `docker buildx history ls` */
-  name: string;
-  runtime: Runtime;
-}
-
-/** Returns the build that a reference names; the last one if it is not given. */
-export function requireKnown(ref: string | undefined, builds: readonly BuildSummary[]): BuildSummary {
-  const found = findKnown(ref, builds);
+/** Returns the build that a reference names; without a reference, the last one. */
+export function requireReferencedBuild(
+  ref: string | undefined,
+  builds: readonly BuildSummary[],
+): BuildSummary {
+  const found = findReferencedBuild(ref, builds);
   if (found !== undefined) return found;
   throw usageError(ref === undefined ? "no records found" : `no record found for ref ${JSON.stringify(ref)}`);
 }
 
 /** Finds a build by its ID, `^1` or `default/default/ID`. */
-export function findKnown(
+export function findReferencedBuild(
   ref: string | undefined,
   builds: readonly BuildSummary[],
 ): BuildSummary | undefined {

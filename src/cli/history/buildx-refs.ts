@@ -1,4 +1,4 @@
-/** Notes about builds for docker's action for GitHub, which a build makes and `history rm` removes. */
+/** The references to builds that docker buildx and docker's action for GitHub keep as files: a build writes one, `history rm` removes it. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
@@ -6,21 +6,21 @@ import { dockerDirectory } from "../../home-directory.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Returns the directory in which docker buildx notes builds, by builder and node. */
-export function notesDirectory({ environment }: Pick<Runtime, "environment">): string {
+/** Returns docker buildx's directory of references, with a directory for each builder and node. */
+export function buildRefsDirectory({ environment }: Pick<Runtime, "environment">): string {
   return join(environment.BUILDX_CONFIG || join(dockerDirectory(environment), "buildx"), "refs");
 }
 
-/** Removes the notes about builds, whatever builder they name. buildx's own are of other builds, and stay. */
-export function removeNotes(builds: readonly string[], runtime: Pick<Runtime, "environment">): void {
+/** Removes the references to builds, of any builder. Those of buildx itself have other IDs. */
+export function removeBuildRefs(builds: readonly string[], runtime: Pick<Runtime, "environment">): void {
   if (builds.length === 0) return;
-  const directory = notesDirectory(runtime);
+  const directory = buildRefsDirectory(runtime);
   try {
     for (const builder of directoriesIn(directory))
       for (const node of directoriesIn(builder))
         for (const id of builds) rmSync(join(node, id), { force: true });
   } catch (error) {
-    throw new BoughError(`the notes for docker in ${directory} can't be removed: ${reasonOf(error)}`, {
+    throw new BoughError(`cannot remove docker's references to builds in ${directory}: ${reasonOf(error)}`, {
       hint: "The builds are no longer in the history.",
       cause: error,
     });

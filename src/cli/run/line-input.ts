@@ -17,7 +17,7 @@ import { type RunRequest, withInstance } from "./request.ts";
  *
  * @throws BoughError if the service does not support that
  */
-export async function runByLines(
+export async function runWithLineInput(
   asked: RunRequest,
   image: string,
   isShell: boolean,
@@ -36,7 +36,7 @@ export async function runByLines(
     : "Ctrl-D ends it, Ctrl-C cancels it";
   log.warn(`${service.address} does not support terminals: what you type is sent line by line, ${keys}`);
   const outcome = await withInstance(request, image, invocation, connection, (instance) =>
-    typeTo(instance, isShell, invocation, connection),
+    runWithTypedLines(instance, isShell, invocation, connection),
   );
   if (outcome !== "unsupported") return outcome;
   throw new BoughError(`${service.address} does not support input to a running command`, {
@@ -50,7 +50,7 @@ class NoInputError extends Error {
   override readonly name = "NoInputError";
 }
 
-async function typeTo(
+async function runWithTypedLines(
   instance: InstanceRequest,
   isShell: boolean,
   { runtime, log }: Surroundings,
@@ -66,7 +66,7 @@ async function typeTo(
   );
   const open: InstanceRequest = { ...instance, stdin: { bytes: new Uint8Array(), close: false } };
   let hasTyped = false;
-  const attend = async (operation: string, ended: Promise<unknown>) => {
+  const whileRunning = async (operation: string, ended: Promise<unknown>) => {
     const send = async (bytes: Uint8Array, close = false) => {
       const answer = await service.writeInput(operation, bytes, close);
       if (answer === "unsupported") throw new NoInputError();
@@ -87,7 +87,7 @@ async function typeTo(
   };
   const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
   try {
-    const outcome = await runInstance(open, { service, signal, log: quiet }, relay, attend);
+    const outcome = await runInstance(open, { service, signal, log: quiet }, relay, whileRunning);
     // A shell that ends before it takes a line had no input: the service ignores that field of the request.
     if (isShell && !hasTyped) return "unsupported";
     await relay.finish(outcome);
