@@ -91,11 +91,11 @@ async function copyOut(invocation: Invocation): Promise<void> {
 interface LocalDestination {
   /** Absolute. */
   local: string;
-  /** It was given as a directory. */
+  /** True if the user wrote it as a directory. */
   endsWithSlash: boolean;
 }
 
-/** The result of a copy, with its destination. */
+/** The result of a copy with its destination. */
 interface CopyResult extends ExtractResult {
   path: string;
 }
@@ -130,7 +130,7 @@ async function copyFile(
   }
 }
 
-/** Returns the number of bytes. */
+/** Writes the content to an existing file. Returns the number of bytes. */
 async function writeTo(
   path: string,
   content: AsyncIterable<Uint8Array>,
@@ -146,7 +146,7 @@ async function writeTo(
   return bytes;
 }
 
-/** Does what `cp -r` does: copies into a directory that exists, else to the directory of that name. */
+/** Copies a directory as `cp -r` does: into the destination if that exists, else under the destination's name. */
 export async function copyDirectory(
   { image, path, meansContents }: ImagePath,
   { local }: LocalDestination,
@@ -171,7 +171,7 @@ export async function copyDirectory(
   return { path: to, ...extracted };
 }
 
-/** A path that the user gave may be a link. A link below it may come from an image, and is refused. */
+/** Creates the directory. The path that the user gave may be a link, but a link below it, which may come from an image, is refused. */
 function createRoot(path: string, mayBeLink: boolean): void {
   try {
     const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
@@ -190,7 +190,7 @@ function createRoot(path: string, mayBeLink: boolean): void {
   }
 }
 
-/** `undefined` if nothing is there, or a dangling link. */
+/** Returns `undefined` for a missing file and for a dangling link. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -21,9 +21,8 @@ export interface ExtractResult {
 }
 
 /**
- * Paths that are known to be directories and not links, so that the parents of an entry are not looked up again: in a deep tree
- * that would take minutes. Directories that extraction creates get the mode and time of their archive entry; existing ones stay
- * unchanged.
+ * The state of an extraction. `directories` has paths that are known to be directories and not links: looking up all parents of each
+ * entry would take minutes in a deep tree. Created directories get the mode and time of their archive entry, existing ones keep theirs.
  */
 interface Extraction extends ExtractOptions {
   root: string;
@@ -40,14 +39,14 @@ interface Directory {
 export interface ExtractOptions extends EntryOptions {
   /** The time of all entries, in seconds since the epoch; `undefined`: their own. */
   time?: number | undefined;
-  /** The images whose files are in the same place, by the paths of their files: none may replace another's. */
+  /** The owners, by path, of files that several images write into one directory: no image may replace a file of another. */
   shared?: { owner: string; owners: Map<string, string> } | undefined;
   warn: (message: string) => void;
 }
 
 /**
- * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`, neither one
- * of the archive nor an existing one. Owners are those of new files.
+ * Writes the entries of an archive below `root`, which exists. An image is not trusted: neither a name nor a link, of the archive or
+ * existing, leads out of `root`. Files belong to the user, as new files do.
  */
 export async function extractArchive(
   entries: AsyncIterable<TreeEntry>,
@@ -86,7 +85,7 @@ export async function extractArchive(
   return extracted;
 }
 
-/** Throws, in BuildKit's words, if another image has a file of that path. */
+/** Throws, with BuildKit's message, if another image has a file with this path. */
 function requireUniquePath(path: string, { owner, owners }: NonNullable<ExtractOptions["shared"]>): void {
   const other = owners.get(path);
   owners.set(path, owner);
@@ -97,7 +96,7 @@ function requireUniquePath(path: string, { owner, owners }: NonNullable<ExtractO
   );
 }
 
-/** Returns false for a special file that can't be made. */
+/** Writes an entry. Returns false for a special file that can't be created. */
 async function extract(entry: TreeEntry, names: readonly string[], extraction: Extraction): Promise<boolean> {
   const { style } = extraction;
   if (entry.type === "other" && style === "plain") return false;
@@ -153,7 +152,7 @@ function splitEntryName(name: string): string[] {
   return parts;
 }
 
-/** Returns the entry's path, after making its parents: real directories, not links to directories. */
+/** Returns the path of an entry, after creating its parents as real directories, not links to directories. */
 function makeParents(names: readonly string[], extraction: Extraction): string {
   const { root } = extraction;
   const above = names.slice(0, -1);
@@ -167,7 +166,7 @@ function makeParents(names: readonly string[], extraction: Extraction): string {
   return [root, ...names].join("/");
 }
 
-/** Makes a directory that its owner can write until it is filled. */
+/** Creates a directory, which its owner can write to until extraction is complete. */
 function makeDirectory(path: string, extraction: Extraction, mode: number): Directory {
   const known = extraction.directories.get(path);
   if (known !== undefined) return known;
@@ -186,7 +185,7 @@ function makeDirectory(path: string, extraction: Extraction, mode: number): Dire
 function notDirectory(path: string, stats: Stats): BoughError {
   const what = stats.isSymbolicLink() ? "a link, which is not followed" : "not a directory";
   return new BoughError(`${displayPath(path)} already exists and is ${what}`, {
-    hint: "Copy to a place that does not exist yet.",
+    hint: "Copy to a path that does not exist yet.",
   });
 }
 
@@ -199,11 +198,11 @@ function removeOld(path: string, { hasOtherSpelling, style }: Extraction): void 
   rmSync(path, { recursive: stats.isDirectory() });
 }
 
-/** Returns the file below the root that a hard link leads to. */
+/** Returns the target of a hard link, a file below the root. */
 function existingFile({ name, target }: TreeEntry, extraction: Extraction): string {
   const path = makeParents(splitEntryName(target), extraction);
   const stats = lstatSync(path, { throwIfNoEntry: false });
-  // A link to a link is followed on other systems, and leads anywhere.
+  // Systems other than Linux follow a link to a link, which may lead anywhere.
   const mayBeAny = extraction.style === "exact" && extraction.platform === "linux";
   if (stats?.isFile() === true || (mayBeAny && stats?.isDirectory() === false)) return path;
   throw new BoughError(
@@ -212,8 +211,8 @@ function existingFile({ name, target }: TreeEntry, extraction: Extraction): stri
 }
 
 /**
- * Restores modes and times at the end, the deepest directories first: files can't be created in a directory that is read-only or
- * can't be entered.
+ * Restores modes and times of directories at the end, the deepest first, since files can't be created in a directory that is read-only
+ * or can't be entered.
  */
 function restoreDirectories(extraction: Extraction): void {
   const deepestFirst = [...extraction.directories].sort(([one], [other]) => other.length - one.length);
@@ -232,12 +231,12 @@ function restoreDirectories(extraction: Extraction): void {
   }
 }
 
-/** What to do about a name of an image that this system has no file of. */
+/** The hint about a name that this system doesn't allow for files. */
 export const localNameAdvice =
   "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.";
 const archiveAdvice = "`bough cp PATH -` and `-o type=tar` write an archive instead.";
 
-/** Throws if a directory of an image is to be copied to what is a file here. */
+/** Throws if the destination of a directory is a file. */
 export function refuseFile(local: string, stats: Stats | undefined, path: string): void {
   if (stats?.isDirectory() !== false) return;
   throw usageError(`${local} is a file, but ${path} is a directory`);

@@ -71,7 +71,7 @@ export const ls = command({
   agentNote: "Cheaper than a `run -- ls`: no operation is started.",
 });
 
-/** Returns a file as programs get it. */
+/** Returns a file in the form for JSON. */
 export function describeFile(file: ImageFile) {
   const { mode, modified } = file;
   return {

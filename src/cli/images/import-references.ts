@@ -1,4 +1,4 @@
-/** The arguments of `bough images import`: which images to import, and the tags that they get. */
+/** Parses the arguments of `bough images import` into images to import and their tags. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { localPath } from "../../context/file-system/file-system.ts";
@@ -14,16 +14,16 @@ import type { Surroundings } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 
+/** An image to import. */
 export interface ImportReference {
   url: string;
-  /** What is shown for the URL, if that is a file of bough's own. */
+  /** The text to show instead of the URL of a temporary file. */
   shown?: string | undefined;
   tags: readonly string[];
   /** An archive or a layout, which may hold several images, each with its own names. */
   archive: { kind: NamingKind; path: string } | undefined;
   /**
-   * Where the tags come from. One of the path's last part is no name that somebody has given the image: it stays with another image that
-   * has it.
+   * The origin of the tags. A tag made of the last part of a path is not a name that a user chose, so it is not taken from another image.
    */
   tagsFrom: "option" | "name" | "path";
 }
@@ -59,7 +59,7 @@ export function readReferences(
   });
 }
 
-/** Throws for the path of a file or directory that exists, without the kind that says how to read it. */
+/** Throws for the path of an existing file or directory without a transport such as `oci:`. */
 function requireKind(text: string, workingDirectory: string): void {
   const path = resolve(workingDirectory, text);
   const isPath = isWrittenAsPath(text);
@@ -76,8 +76,8 @@ function requireKind(text: string, workingDirectory: string): void {
 }
 
 /**
- * Makes relative paths absolute. `oci:layout` means the directory of that name if it exists, as for skopeo; else the image `oci`
- * with that tag. `oci-archive:` and `docker-archive:` never start an image name, and no tag has a slash: both always mean paths.
+ * Makes relative paths absolute. As in skopeo, `oci:layout` means the directory of that name if it exists, else the image `oci` with
+ * that tag. A path always follows `oci-archive:` and `docker-archive:`, and also a transport before a text with a slash, as tags have none.
  */
 function resolveRelativePath(text: string, workingDirectory: string): string {
   const [, transport, rest = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:].*)/s.exec(text) ?? [];
@@ -95,8 +95,8 @@ function unnamedArchive({ transport, path }: LocalReference): ImportReference["a
 }
 
 /**
- * Returns a reference for each image of an archive or a layout without a given name, tagged with its own names, as `docker load`
- * does. A remote service can't read it, and says so.
+ * Replaces a reference to an archive or a layout without a name by a reference for each image in it, tagged with its own names, as
+ * `docker load` does. A remote service can't read local files, and reports that.
  */
 export async function expandArchive(
   reference: ImportReference,
@@ -106,7 +106,7 @@ export async function expandArchive(
   if (archive === undefined || !isEmbedded(runtime, globals)) return [reference];
   const path = resolve(runtime.workingDirectory, archive.path);
   const { readImageNames } = await import("../../engine/import/image-names.ts");
-  // If it can't be read, the import reports why.
+  // If the archive can't be read, the import reports the reason.
   const images = await readImageNames(archive.kind, path, runtime.signal).catch((error: unknown) => {
     runtime.signal.throwIfAborted();
     log.debug(`the names in ${path}: ${messageOf(error)}`);
@@ -126,12 +126,12 @@ export async function expandArchive(
   }));
 }
 
-/** Returns the reference of an archive that came from standard input. The name of its file is not a tag. */
+/** Returns the reference to an archive from standard input, whose temporary file's name must not become a tag. */
 export function asStandardInput(reference: ImportReference, shown: string): ImportReference {
   return { ...reference, shown, ...(reference.tagsFrom === "path" && { tags: [] }) };
 }
 
-/** Imports an image and shows how far it is. */
+/** Imports an image, and shows its progress. */
 export async function importWithProgress(
   request: ImageImport & Pick<ImportReference, "shown">,
   service: Service,

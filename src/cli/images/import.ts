@@ -110,7 +110,7 @@ async function importImages(invocation: Invocation): Promise<void> {
   if (platform !== undefined) await requirePlatforms([parsePlatform(platform)], supportOf(service));
   const references = (await Promise.all(given.map((each) => expandArchive(each, invocation)))).flat();
   const credentials = await askCredentials(invocation);
-  /** Imports an image, sets its tags, and says which of them another image had. */
+  /** Imports an image, sets its tags, and logs which tags another image had before. */
   const importTagged = async (reference: ImportReference): Promise<ImportedImage[]> => {
     const { url, shown } = reference;
     const chosen = await chooseTags(reference, service, platform);
@@ -160,8 +160,8 @@ async function importImages(invocation: Invocation): Promise<void> {
 }
 
 /**
- * A tag of the new image. It moves from its `holder`, as with `docker load` and `docker pull`. `stays`: it does not, since it is made of
- * a path.
+ * A tag for the new image. It moves from its `holder`, as with `docker load` and `docker pull`, unless it is made of a path: then it
+ * stays with the holder.
  */
 interface ChosenTag {
   tag: string;
@@ -169,7 +169,7 @@ interface ChosenTag {
   staysWithHolder: boolean;
 }
 
-/** Chooses the tags of an image: those that the service takes, or the one that was asked for. */
+/** Chooses the tags of an image: those that the service accepts, or the one of `--tag`. */
 async function chooseTags(
   { tags, tagsFrom }: Pick<ImportReference, "tags" | "tagsFrom">,
   service: Service,
@@ -184,7 +184,7 @@ async function chooseTags(
   return chosen;
 }
 
-/** Returns the image that loses the tag. A tag may name an image for each platform. */
+/** Returns the image that would lose the tag. A tag may name an image for each platform. */
 async function findHolder(
   tag: string,
   service: Service,
@@ -198,7 +198,7 @@ async function findHolder(
   return isOther ? undefined : found.uuid;
 }
 
-/** A service fetches images itself, and checks certificates as it likes. */
+/** Throws for options that only the engine supports: a service fetches images and checks certificates by itself. */
 function requireEngine({ values, runtime, globals }: Invocation): void {
   if (isEmbedded(runtime, globals)) return;
   const archive = values.positionals.find(isStandardInputArchive);
@@ -217,7 +217,7 @@ function requireEngine({ values, runtime, globals }: Invocation): void {
   );
 }
 
-/** Credentials never come from an argument, which every process of the machine can read. */
+/** Checks that the password can be read: it is never an argument, which every process of the machine could read. */
 function checkCredentials({ values, runtime }: Invocation): void {
   const username = values.text("username");
   const isPiped = values.flag("password-stdin");

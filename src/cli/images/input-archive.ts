@@ -1,4 +1,4 @@
-/** An archive on standard input, as `docker load` reads one: an import reads parts of a file, some of them twice. */
+/** Stores an archive from standard input in a file, since an import reads parts of it in any order. */
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -6,7 +6,7 @@ import { usageError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 
-/** True for `docker-archive:-`, with the name of an image in it or without. */
+/** True for `docker-archive:-` and `oci-archive:-`, with or without the name of an image in it. */
 export function isStandardInputArchive(reference: string): boolean {
   return standardInputArchive.test(reference);
 }

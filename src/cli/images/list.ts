@@ -118,17 +118,17 @@ export async function listImages(
   };
 }
 
-/** Returns what the tags of a name begin with. */
+/** Returns the common prefix of a name's tags. */
 function tagPrefix(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1).includes(":") ? name : `${name}:`;
 }
 
-/** UUIDs in one request: its address must not be too long. */
+/** The maximum number of UUIDs in a request, whose URL must not be too long. */
 const maxUuids = 100;
 
 /**
- * Lists the images that have a tag, and those of sessions. Most of the stored images are those of steps: the
- * engine would size them and nothing would show it.
+ * Lists the images that have a tag, and those of sessions. Most stored images belong to steps: the engine would compute their sizes for
+ * nothing.
  */
 async function listDefaultImages(
   service: Service,
@@ -143,13 +143,13 @@ async function listDefaultImages(
   return [...new Map(listed.map((image) => [`${image.uuid} ${image.tag}`, image])).values()];
 }
 
-/** Leaves out images that hold the index of a cache scope: `bough cache list` shows those. */
+/** True for images that are listed by default: not for those with the index of a cache scope, which `bough cache list` shows. */
 function isListedByDefault({ tag, sessions }: ImageWithSessions): boolean {
   return tag === null ? sessions.length > 0 : scopeOfTag(tag) === undefined;
 }
 
 /**
- * Maps images to the sessions that use them: a session's image is the head of its active branch, else the newest of its build.
+ * Returns the sessions that use an image, by image. A session uses the head of its active branch, else the newest image of its build.
  */
 function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   const keys = new Map<string, string[]>();
@@ -160,7 +160,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   return keys;
 }
 
-/** Columns that are empty for all images are left out for people: a service may not know sizes, and no session may use the images. */
+/** Returns the table. Empty columns are left out for people, as a service may not report sizes, and sessions may not use the images. */
 function tableOf(images: readonly ImageWithSessions[], { wide, format }: Invocation["globals"]): Table {
   const isMixed = new Set(images.map(({ platform }) => platform)).size > 1;
   const isForPeople = format === "table";

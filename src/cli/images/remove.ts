@@ -48,7 +48,7 @@ interface Removal {
   untagged: string[];
   removed: boolean;
   freedBytes: number;
-  /** Bytes of layers that only builds still find. */
+  /** The size of layers that are kept as a cache for builds. */
   cachedBytes: number;
 }
 
@@ -85,11 +85,11 @@ async function removeImages(invocation: Invocation): Promise<void> {
   if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
-/** Removes what a user names. A tag may name an image for each platform. */
+/** Removes the images of a reference: a tag may name an image for each platform. */
 async function removeNamed(reference: string, isForced: boolean, connection: Connection): Promise<Removal[]> {
   const { service } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {
-    // A service without a list of images has only the calls that a build needs, and removing tags is not one of them.
+    // A service without a list of images has only the calls that a build needs, which don't include the removal of tags.
     await service.findImage(reference);
     const canUntag = !service.capabilities.lacks("imageList");
     throw new BoughError(`${service.address} does not support removing images`, {
@@ -107,7 +107,7 @@ async function removeNamed(reference: string, isForced: boolean, connection: Con
   return removals;
 }
 
-/** Removes as `docker rmi` does: a tag, and the image with its last tag. */
+/** Removes a tag, as `docker rmi` does, and the image with its last tag. */
 async function removeOne(
   { image, reference, named }: { image: string; reference: string; named: string | undefined },
   isForced: boolean,

@@ -1,5 +1,4 @@
-/** The text that `bough inspect` shows of an image. */
-
+/** Renders an image as text for `bough inspect`. */
 import {
   completeHistory,
   type HistoryLine,
@@ -70,7 +69,7 @@ interface Property {
   value: string;
 }
 
-/** The terminal wraps long values, which can so be copied whole. */
+/** Renders a line for each property. Long values are left to the terminal to wrap, so that they can be copied. */
 function renderProperties(properties: readonly Property[], { hasColor }: TableStyle): string {
   const width = Math.max(...properties.map(({ name }) => name.length));
   return properties
@@ -81,11 +80,11 @@ function renderProperties(properties: readonly Property[], { hasColor }: TableSt
     .join("");
 }
 
-/** Columns. */
+/** The width of the bar of a layer's size, in columns. */
 const barWidth = 10;
-/** Maximum lines for the other instructions of a layer. */
+/** The maximum number of lines for the other instructions of a layer. */
 const maxOthers = 4;
-/** Minimum columns to show counts of files, and their sizes. */
+/** The minimum widths of the terminal, in columns, for counts of files and for their sizes. */
 const minColumnsForCounts = 64;
 const minColumnsForBytes = 120;
 
@@ -101,7 +100,7 @@ function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): s
     const bar = formatBar(sizeOf(layer), largest);
     const more = others.length - maxOthers;
     const shown = more > 1 ? [...others.slice(0, maxOthers), `(and ${more} more)`] : others;
-    // In the order of the Dockerfile: the other changes of the layer came before its own instruction.
+    // As in the Dockerfile, the other changes of the layer precede its own instruction.
     const [first = "", ...rest] = [...shown, instruction || "-"];
     return [
       [String(index + 1), formatBytes(sizeOf(layer)), bar, ...counts, first],
@@ -121,7 +120,7 @@ function renderRecorded(layers: readonly InspectedLayer[], style: TableStyle): s
   return renderTable({ header: ["LAYER", "CREATED", "INSTRUCTION"], rows }, style);
 }
 
-/** Describes space taken by files that later layers hide, for layers where it is over 1% of the image. */
+/** Describes the space of files that later layers hide, for layers in which it exceeds 1% of the image. */
 function describeHidden(layers: readonly InspectedLayer[]): string {
   const size = layers.reduce((sum, layer) => sum + sizeOf(layer), 0);
   const hidden = layers
@@ -143,10 +142,10 @@ function formatBar(value: number, largest: number): string {
 
 /** A layer as `bough inspect` shows it. */
 export interface InspectedLayer {
-  /** The service's id of the layer; `undefined` if the service keeps no layers. */
+  /** The service's id of the layer; `undefined` if the service does not report layers. */
   id: string | undefined;
   instruction: string;
-  /** Instructions of other changes in it: files copied before, or layers merged into it. */
+  /** Instructions of other changes in the layer: of files copied before, or of layers merged into it. */
   others: readonly string[];
   createdAt: string;
   /** `null` if unknown. */
@@ -181,8 +180,8 @@ export async function findLayers(
 }
 
 /**
- * Returns the steps to the image in the first session that has it in its history. Sessions that have made it come before those that
- * only use it.
+ * Returns the steps to the image in the first session whose history has it. Sessions that made the image come before those that only
+ * use it.
  */
 function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): InspectedLayer[] {
   let used: InspectedLayer[] = [];
@@ -207,7 +206,7 @@ function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): I
   return used;
 }
 
-/** Bytes of its files. */
+/** Returns the size of a layer's files in bytes. */
 export function sizeOf({ changes }: Pick<InspectedLayer, "changes">): number {
   return changes === null ? 0 : changes.added.bytes + changes.changed.bytes;
 }

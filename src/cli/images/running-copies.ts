@@ -1,6 +1,6 @@
 import { cannotWrite } from "../process/write-error.ts";
 
-/** As many as keep a disk busy. */
+/** The maximum number of concurrent copies, which is enough to keep a disk busy. */
 const maxCopies = 4;
 
 /** Large files that are being copied, a few at a time. */
@@ -8,7 +8,7 @@ export class RunningCopies implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>();
   #failure: { path: string; error: unknown } | undefined;
 
-  /** Resolves when there is room for another one. Rejects with the error of an earlier one. */
+  /** Adds a copy. Resolves when another one may start. Rejects with the error of an earlier copy. */
   async add(path: string, copy: Promise<void>): Promise<void> {
     const running = copy
       .catch((error: unknown) => {

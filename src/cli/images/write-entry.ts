@@ -1,4 +1,4 @@
-/** How a single entry of an archive becomes a file of this machine. */
+/** Writes a single entry of an archive as a file of this machine. */
 import {
   chmodSync,
   closeSync,
@@ -20,9 +20,9 @@ import { numericCalls } from "../../programs/libc.ts";
 import { errorCode } from "../../system-error.ts";
 
 /**
- * How entries are written. `plain`: as with `cp -r`, and with tar for an ordinary user: the umask cuts modes, setuid, setgid and sticky
- * bits and special files are left out, and what exists stays a directory or is replaced by a file, never the other way around. `exact`:
- * as docker writes a build's files: with all bits of their modes and, as root, devices, in place of whatever has their names.
+ * How entries are written. `plain`: as by `cp -r`, and by tar for an ordinary user. The umask applies to modes; setuid, setgid and sticky
+ * bits and special files are left out; a directory never replaces a file, nor a file a directory. `exact`: as docker writes the files of
+ * a build, with all mode bits and, as root, devices, in place of anything with the same name.
  */
 type Style = "plain" | "exact";
 
@@ -33,8 +33,8 @@ export interface EntryOptions {
 }
 
 /**
- * The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. A file that is not
- * complete does not stay: nothing would tell it from a complete one.
+ * Writes a new file. The flag `wx` prevents writing through a file or link that has appeared meanwhile. The umask applies to the mode.
+ * An incomplete file is removed, since it would look like a complete one.
  */
 export async function writeFile(path: string, entry: TreeEntry, options: EntryOptions): Promise<void> {
   const file = openSync(path, "wx", entry.mode & 0o777);
@@ -50,9 +50,9 @@ export async function writeFile(path: string, entry: TreeEntry, options: EntryOp
 }
 
 /**
- * Does the same with a file of this machine, whose bytes pass through the kernel only. Shares their blocks if the file system can do
- * that: a change to the copy does not change the file. From its beginning the copy has all bits of the file's mode, so a file that must
- * not have all of them is written instead: at no time may it run with another user's rights, or be open to others.
+ * Writes a new file with the content of a file of this machine, which the kernel copies, or shares as blocks if the file system can: a
+ * change to the copy never changes the original. The copy has all mode bits of the original from the start, so a file that must not have
+ * all of them is written by `writeFile`: it must never run with another user's rights, or be open to others.
  */
 export async function copyHostFile(
   path: string,
@@ -72,7 +72,7 @@ export async function copyHostFile(
       closeSync(file);
     }
   } catch (error) {
-    // What has appeared at that path since is not this copy.
+    // A file that has appeared at the path meanwhile is not this copy.
     if (errorCode(error) !== "EEXIST") rmSync(path, { force: true });
     throw error;
   }
@@ -113,7 +113,7 @@ function setFileMetadata(file: number, path: string, entry: TreeEntry, options: 
   if (isDate(modified)) futimesSync(file, fileTime(modified), fileTime(modified));
 }
 
-/** Makes a pipe or a device with the mode and time of its entry. Returns false if this system or user can't. */
+/** Creates a pipe or a device with the mode and time of its entry. Returns false if this system or user can't. */
 export function makeSpecial(path: string, entry: TreeEntry, { platform }: EntryOptions): boolean {
   const { flag, mode, major, minor } = entry;
   if (platform !== "linux") return false;
@@ -125,7 +125,7 @@ export function makeSpecial(path: string, entry: TreeEntry, { platform }: EntryO
   return true;
 }
 
-/** Gives a file the attributes that users set. As docker's change of owner does, this drops capabilities. */
+/** Sets the extended attributes in the `user` namespace only. Capabilities are dropped, as by docker's change of owner. */
 export function setAttributes(path: string, { attributes }: TreeEntry, { platform }: EntryOptions): void {
   if (platform === "linux")
     writeAttributes(

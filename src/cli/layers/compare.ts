@@ -1,4 +1,4 @@
-/** Reads the layers of a set of images, each once, and finds which files are in several of them. */
+/** Reads the layers of a set of images, each once, and finds files that are in several of them. */
 import { instructionOf, layerLine, linesWithLayers } from "../../image/history.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
 import { resolveDescribedImage } from "../references/image-argument.ts";
@@ -9,17 +9,17 @@ import type { LayerComparison } from "./report.ts";
 import { createFileTable, type SharedFiles } from "./shared-files.ts";
 
 interface ImageSetComparison extends LayerComparison {
-  /** The number of layers that are not here yet, which are not read. */
+  /** The number of layers that are not read, since they are still in a registry. */
   unread: number;
 }
 
-/** `image`: as the user names it. */
+/** An image as the user names it, and its name in the report. */
 export interface NamedImage {
   name: string;
   image: string;
 }
 
-/** Two names of one image count once. */
+/** Compares the layers of images. An image with two names counts once. */
 export async function compareImages(
   named: readonly NamedImage[],
   connection: Pick<Connection, "service" | "store">,
@@ -57,7 +57,7 @@ function stepsOf(
   }));
 }
 
-/** Numbers layers, and reads each once. */
+/** Returns a reader that numbers layers, and reads each once. */
 function createLayerReader(service: Pick<Connection["service"], "openLayer">) {
   const table = createFileTable();
   const numbers = new Map<string, number>();
@@ -76,7 +76,7 @@ function createLayerReader(service: Pick<Connection["service"], "openLayer">) {
     const number = next++;
     digests.set(number, digest);
     table.add(number, files);
-    // A file that another layer had before is listed already.
+    // Files of earlier layers are listed already.
     largest.push(...large.filter(table.isNew));
     counts.layers += 1;
     counts.size += bytes;

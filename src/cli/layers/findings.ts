@@ -1,4 +1,4 @@
-/** What is in several layers of a set of images, by the instructions that made them, and how the images would share it. */
+/** Groups files that are in several layers by the instructions that made them, and finds where their images begin to differ. */
 import type { LargeFile } from "./read-layer.ts";
 import type { SharedFiles } from "./shared-files.ts";
 
@@ -17,26 +17,26 @@ export interface ComparedImage {
 }
 
 /**
- * Why the files are in several layers: `moved` if one instruction made all of them after steps that differ, `changed` if only its own
- * result differs, `bases` if the images begin with different bases, `rewritten` if most images have them twice, `different` if
+ * The reason why the files are in several layers: `moved` if one instruction made all of them after steps that differ, `changed` if only
+ * its own result differs, `bases` if the images have different bases, `rewritten` if most images have the files twice, `different` if
  * several instructions made them.
  */
 type DuplicateKind = "moved" | "changed" | "bases" | "rewritten" | "different";
 
 export interface DuplicateFinding {
   kind: DuplicateKind;
-  /** Those of the layers, each once. */
+  /** The instructions of the layers, each once. */
   instructions: readonly string[];
-  /** The names of those that have one of the layers. */
+  /** The names of the images with one of the layers. */
   images: readonly string[];
   /** The number of layers that have the files. */
   layers: number;
   files: number;
-  /** Of one copy of all files. */
+  /** The size of one copy of all files. */
   bytes: number;
-  /** Of all copies but one, which take so much of the disk here. */
+  /** The size of all copies but one on this machine's disk. */
   diskBytes: number;
-  /** The same without copies in layers whose archives are the same, which a registry stores once. Before compression. */
+  /** The size of all copies but one in a registry, which stores identical archives once, before compression. */
   registryBytes: number;
   /** The first steps that differ between the images, each once. */
   before: readonly string[];
@@ -51,7 +51,7 @@ interface ComparedLayers {
   shared: readonly SharedFiles[];
   /** Returns the number of different archives of layers. */
   archivesOf(layers: readonly number[]): number;
-  /** Returns the large ones among these files. */
+  /** Returns the largest of these files. */
   largestOf(files: SharedFiles): readonly LargeFile[];
 }
 
@@ -87,7 +87,7 @@ export function findDuplicates({
   return findings.sort((one, other) => other.diskBytes - one.diskBytes);
 }
 
-/** Returns the instructions whose files each layer has, in their order. */
+/** Returns the instructions of each layer's files, in their order. */
 function instructionsByLayer(images: readonly ComparedImage[]): Map<number, readonly string[]> {
   const lines = new Map<number, readonly string[]>();
   for (const { steps } of images) {
@@ -103,8 +103,8 @@ function instructionsByLayer(images: readonly ComparedImage[]): Map<number, read
 }
 
 /**
- * Returns the instruction that all layers have, the last if there are several; else the last one of each layer. A layer has several if
- * files were copied before its RUN.
+ * Returns the last instruction that all layers have; without one, the last one of each layer. A layer has several instructions if files
+ * were copied before its RUN.
  */
 function commonInstructions(
   layers: readonly number[],
@@ -116,7 +116,7 @@ function commonInstructions(
   return [...new Set(all.map((lines) => lines.at(-1) ?? ""))];
 }
 
-/** The numbers of the images that have a layer, in ascending order. */
+/** Returns the numbers of the images that have a layer, in ascending order. */
 type ImagesOf = (layer: number) => ReadonlySet<number>;
 
 function imagesByLayer(images: readonly ComparedImage[]): ImagesOf {
@@ -128,8 +128,8 @@ function imagesByLayer(images: readonly ComparedImage[]): ImagesOf {
 }
 
 /**
- * True if at least half of the images with such a layer have several. A base may be in all images and in many sets of layers: of the
- * layer with the most images only the number counts.
+ * True if at least half of the images with one of the layers have several. The layer with the most images, which may be a base of all of
+ * them, is only counted, since it can be in many sets of layers.
  */
 function isRewritten(layers: readonly number[], usersOf: ImagesOf): boolean {
   const users = layers.map(usersOf);
@@ -169,12 +169,12 @@ function locateDuplicates(
   if (differing.some(({ isBase }) => isBase)) return { kind: "bases", ...shared, before: [] };
   const before = [...new Set(differing.map(({ instruction }) => instruction))];
   if (instructions.length > 1) return { kind: "different", ...shared, before };
-  // One of the images may have the instruction in the right place already.
+  // One of the images may have the instruction in the right position already.
   const others = before.filter((line) => line !== instructions[0]);
   return { kind: others.length === 0 ? "changed" : "moved", ...shared, before: others };
 }
 
-/** Returns the number of steps that all images begin with. */
+/** Returns the number of leading steps that all images have in common. */
 function commonSteps(all: readonly (readonly HistoryStep[])[]): number {
   const [first = [], ...others] = all;
   const at = first.findIndex((step, index) =>

@@ -9,7 +9,7 @@ import { connectQuietly } from "../service/connection.ts";
 import { compareImages } from "./compare.ts";
 import { adviceFor, renderComparison } from "./report.ts";
 
-/** Findings that people see without --limit. */
+/** The number of findings that a table has without `--limit`. */
 const defaultFindings = 20;
 
 export const layers = command({

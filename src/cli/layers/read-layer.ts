@@ -1,10 +1,11 @@
-/** Reads a layer's archive: a hash of it, and one of each file. */
+/** Hashes a layer's archive and each file in it. */
 import {
   type Compression,
   decompress,
   detectLayerCompression,
   peekBeginning,
 } from "../../image/compression.ts";
+
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
 import type { HashedFile } from "./shared-files.ts";
@@ -23,7 +24,7 @@ interface ReadLayer {
   largest: readonly LargeFile[];
 }
 
-/** Paths are kept for so many files of a layer. */
+/** The number of files of a layer whose paths are kept. */
 const maxLargeFiles = 16;
 
 export async function readLayer(content: AsyncIterable<Uint8Array>, name: string): Promise<ReadLayer> {
@@ -33,7 +34,7 @@ export async function readLayer(content: AsyncIterable<Uint8Array>, name: string
   let largest: LargeFile[] = [];
   const plain = tap(await decompressLayer(content, name), (chunk) => whole.update(chunk));
   for await (const entry of readLayerTar(plain, name)) {
-    // An empty file takes no space, and another name of a file (a hard link) none of its own.
+    // Empty files and hard links take no space of their own.
     if (entry.type !== "file" || entry.size === 0) continue;
     const path = Buffer.from(entry.name, "latin1")
       .toString()
@@ -51,7 +52,7 @@ function largestOf(files: readonly LargeFile[]): LargeFile[] {
   return files.toSorted((one, other) => other.size - one.size).slice(0, maxLargeFiles);
 }
 
-/** Files are the same with the same path, size and content; owner, mode and times may differ. */
+/** Hashes the path, size and content of a file, but not its owner, mode and times. */
 async function hashFile(entry: TarEntry): Promise<Pick<HashedFile, "high" | "low">> {
   const hasher = new Bun.CryptoHasher("sha256");
   hasher.update(`${entry.name.replace(/^\.?\/+/, "")}\0${entry.size}\0`);
@@ -74,7 +75,7 @@ async function decompressLayer(
   return decompress(bytes, compression, name);
 }
 
-/** The files of one layer, in 16 bytes each. */
+/** Stores the hashes and sizes of a layer's files, in 16 bytes each. */
 function createHashes() {
   let size = 0;
   let hashes = new Uint32Array(1024);

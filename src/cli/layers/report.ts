@@ -1,4 +1,4 @@
-/** The text that `bough layers` shows. */
+/** Renders a comparison as text for `bough layers`. */
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
@@ -10,15 +10,15 @@ export interface LayerComparison {
   images: number;
   /** The number of layers that were read. */
   layers: number;
-  /** Bytes of the files of these. */
+  /** The size of their files in bytes. */
   size: number;
-  /** Bytes of all copies but one of the files that are in several layers, on the disk here and, before compression, in a registry. */
+  /** The size of redundant copies in several layers, on this machine's disk and, before compression, in a registry. */
   diskBytes: number;
   registryBytes: number;
   findings: readonly DuplicateFinding[];
 }
 
-/** `limit`: findings to show. */
+/** `limit`: the maximum number of findings to show. */
 export function renderComparison(
   { images, layers, size, diskBytes, registryBytes, findings }: LayerComparison,
   limit: number,
@@ -51,7 +51,7 @@ export function renderComparison(
   return `${sum}\n\n${table}\n${advice.join("")}${rest}`;
 }
 
-/** Says why the files are in several layers, and what to change so that the images share them. */
+/** Returns why the files are in several layers, and what to change so that the images share them. */
 export function adviceFor(finding: DuplicateFinding): [cause: string, remedy: string] {
   const { kind, images, instructions, largest } = finding;
   const what = instructions.map((line) => `\`${shorten(line)}\``);
@@ -93,7 +93,7 @@ export function adviceFor(finding: DuplicateFinding): [cause: string, remedy: st
   }
 }
 
-/** `11 x 23 MB`; with sets of different sizes the sum. */
+/** Formats the redundant copies as `11 x 23 MB`, or as their sum if sets of layers have different sizes. */
 function amountOf({ layers, bytes, diskBytes }: DuplicateFinding): string {
   return diskBytes === bytes * (layers - 1)
     ? `${layers - 1} x ${formatBytes(bytes)}`
@@ -119,7 +119,7 @@ function joinFirst(items: readonly string[], word = "and"): string {
 
 const maxCharacters = 72;
 
-/** Instructions may be scripts. */
+/** Shortens an instruction, which may be a script, to one line. */
 function shorten(instruction: string): string {
   const line = instruction.replace(/\s+/g, " ");
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line || "(unknown)";

@@ -1,6 +1,6 @@
-/** Which files are the same in several layers: a table of hashes, which holds neither paths nor contents. */
+/** Finds files that are the same in several layers, by a table of hashes without paths or contents. */
 
-/** A file of a layer, by a hash of its path, size and content. */
+/** A file of a layer, identified by a hash of its path, size and content. */
 export interface HashedFile {
   high: number;
   low: number;
@@ -14,24 +14,24 @@ export interface SharedFiles {
   /** In ascending order. */
   layers: readonly number[];
   files: number;
-  /** Of one copy. */
+  /** The size of one copy. */
   bytes: number;
 }
 
 export interface FileTable {
-  /** Adds the files of a layer, whose number is higher than all before. */
+  /** Adds the files of a layer, whose number is higher than those of all layers before. */
   add(layer: number, files: Iterable<HashedFile>): void;
   /** Returns the number of the set of layers that have a file. */
   setOf(file: Pick<HashedFile, "high" | "low">): number;
   /** True if only the layer that was added last has a file. */
   isNew(file: Pick<HashedFile, "high" | "low">): boolean;
-  /** Returns what is in more than one layer. */
+  /** Returns the files that are in more than one layer. */
   shared(): SharedFiles[];
 }
 
 /**
- * Two million files take about 50 MB: a slot has a hash and the number of the set of layers that have the file. Files have few
- * such sets, however many layers there are.
+ * Creates a table in which two million files take about 50 MB: a slot has a hash and the number of the set of layers that have the file.
+ * There are few such sets, however many layers there are.
  */
 export function createFileTable(): FileTable {
   const sets = createLayerSets();
@@ -93,12 +93,12 @@ function createSemaphore(size: number): Slots {
   return { size, high: new Uint32Array(size), low: new Uint32Array(size), set: new Uint32Array(size) };
 }
 
-/** Sets of layers with the files that are in exactly these; set 0 is empty. A set is a smaller one and its last layer. */
+/** Creates the sets of layers. A set is a smaller set and its last layer, and counts the files that are in exactly its layers. Set 0 is empty. */
 function createLayerSets() {
   const sets: { smaller: number; layer: number; files: number; bytes: number }[] = [
     { smaller: 0, layer: -1, files: 0, bytes: 0 },
   ];
-  /** By the numbers of a set and of a layer. */
+  /** The next larger sets, by the numbers of a set and of the added layer. */
   const larger = new Map<number, Map<number, number>>();
 
   function layersOf(set: number): number[] {

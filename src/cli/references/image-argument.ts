@@ -19,15 +19,14 @@ import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 import type { Connection } from "../service/connection.ts";
 
-/** The argument's help. */
+/** The description of the argument in help texts. */
 export const imageDescription = "A UUID or its first 8 digits, tag:NAME, or a tag";
 
 type ImageLookup = Pick<Connection, "service" | "store">;
 
 /**
- * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag, which may be written as Docker's full or
- * short name of it. Returns what the service's calls take. `fallbackHint` is the hint if there is neither such an image nor a
- * similar tag.
+ * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag, in Docker's full or short form. Returns a
+ * reference for calls of the service. `fallbackHint`: the hint of the error if there is no similar tag either.
  */
 export async function resolveImageArgument(
   connection: ImageLookup,
@@ -38,8 +37,8 @@ export async function resolveImageArgument(
 }
 
 /**
- * Finds an image as `resolveImageArgument` does, to remove it or its tag, and so only by the tag itself: a second removal by one
- * name must not remove an image that another tag names.
+ * Finds an image as `resolveImageArgument` does, to remove it or its tag, but by the exact tag only: a second removal by the same name
+ * must not remove an image with another tag.
  */
 export async function resolveRemovedImage(connection: ImageLookup, reference: string): Promise<string> {
   return resolve(connection, reference, { takesEqualNames: false });
@@ -73,19 +72,19 @@ async function findReferenced(
   const found = await findNamedImage(connection, reference, takesEqualNames, platform);
   if (found !== "unsupported") requirePlatform(found?.platform, platform, reference);
   else {
-    // What this machine has tagged may have another image by now, which must not be removed by mistake.
+    // A tag that this machine has set may name another image by now, which must not be removed by mistake.
     const known = takesEqualNames ? lookUpNamedImage(reference, connection.store, platform) : undefined;
     return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   }
   return found?.uuid;
 }
 
-/** Reads `--platform`, in the spelling of images' records. */
+/** Parses `--platform` into the form of image records. */
 export function readPlatform(text: string | undefined): string | undefined {
   return text === undefined ? undefined : formatPlatform(parsePlatform(text));
 }
 
-/** `fallbackHint`: the hint if there is no similar tag. */
+/** Returns the error about a missing image. `fallbackHint`: the hint if there is no similar tag. */
 export async function noSuchImage(
   { service }: Pick<ImageLookup, "service">,
   reference: string,
@@ -108,14 +107,14 @@ export async function resolveDescribedImage(
   return { uuid, tag, ...describeImage(uuid, known, connection) };
 }
 
-/** True if an image was named by its id or the beginning of it. */
+/** True for the id of an image, or its first digits. */
 export function isIdPrefix(uuid: string, reference: string): boolean {
   return uuid === reference || (idPrefix.test(reference) && startsAlike(uuid, reference));
 }
 
 const idPrefix = /^[0-9a-f]{8}[0-9a-f-]*$/i;
 
-/** A tag that looks like such digits comes first. Some services list no untagged images, so images of sessions count, too. */
+/** Finds an image by tag or id. A tag that looks like an id wins. Images of sessions count as well, since some services list only tagged images. */
 async function findNamedImage(
   { service, store }: ImageLookup,
   reference: string,
@@ -144,7 +143,7 @@ async function findNamedImage(
   });
 }
 
-/** Returns an image that a tag names and the others with that tag, which may name one for each platform. */
+/** Returns an image with a tag, and all others with the same tag, which may name an image for each platform. */
 export async function imagesOfTag(
   tag: string,
   image: string,
@@ -159,7 +158,7 @@ export async function tagsOf(image: string, connection: Pick<Connection, "servic
   return (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
 }
 
-/** Returns the tag that is Docker's other name for the same image: the shortest, if several are. */
+/** Returns the shortest tag that is another spelling of the same name in Docker. */
 function equalTag(name: string, images: readonly ImageRecord[]): string | undefined {
   const tags = images.flatMap(({ tag }) => (tag !== null && areEqualNames(tag, name) ? tag : []));
   return tags.toSorted((one, other) => one.length - other.length)[0];
@@ -175,7 +174,7 @@ export async function recordsOf(
   return records.filter(({ uuid }) => uuid === image);
 }
 
-/** The session's own image. */
+/** Returns the image of a session; throws if it has none. */
 export function requireSessionImage(store: Store, key: string): string {
   const head = store.branches.head(key);
   if (head !== undefined) return head.image;
@@ -201,7 +200,7 @@ async function hintFor(
   return guess === undefined ? fallbackHint : `Did you mean ${guess}?`;
 }
 
-/** An image's configuration and origin: from bough's own records, else from the service, else empty. */
+/** The configuration and origin of an image, from bough's own records, else from the service, else empty. */
 export interface ImageDescription {
   config: ImageConfig;
   origin: ImageOrigin;

@@ -7,7 +7,7 @@ import type { Connection } from "../service/connection.ts";
 import { requireSessionImage, resolveImageArgument } from "./image-argument.ts";
 import { sessionKey } from "./session-argument.ts";
 
-/** A place in an image, as `ls`, `cat` and `cp` take it. */
+/** A path in an image, as `ls`, `cat` and `cp` take it. */
 export interface ImagePath {
   image: string;
   /** Absolute. */
@@ -16,7 +16,7 @@ export interface ImagePath {
   meansContents: boolean;
 }
 
-/** Resolves `IMAGE:/path`, or a path alone, which is in the session's image and directory. No tag contains `:/`. */
+/** Resolves `IMAGE:/path`, or a path alone in the session's image and directory. No tag contains `:/`. */
 export async function resolveImagePath(
   given: string,
   key: string,
@@ -41,18 +41,18 @@ export async function resolveImagePath(
   };
 }
 
-/** Returns the image that such an argument names; `undefined`: the session's. */
+/** Returns the image of such an argument; `undefined` for the session's. */
 function referenceIn(given: string): string | undefined {
   const colon = given.indexOf(":/");
   return colon < 0 ? undefined : given.slice(0, colon);
 }
 
-/** The help of such arguments. */
+/** The description of such arguments in help texts. */
 export const pathDescription = "IMAGE:/PATH, or a path in the session's image";
 
 /**
- * Runs `action` on the image of `given`, an argument with a path in an image. If the service can't show files of images, the
- * error's hint is that of `hintFor`, whose argument returns the line of a command that does the same in the image.
+ * Runs `action` on the image of `given`, an argument with a path in an image. If the service can't show files of images, the error has
+ * the hint of `hintFor`, whose argument returns the command line of a command in the image.
  */
 export async function withRunHint<Result>(
   given: string,

@@ -49,10 +49,10 @@ export async function readOperations(
   return operations;
 }
 
-/** Number of operations among which an id is looked up by its first digits. */
+/** The maximum number of operations among which an id is looked up by its first digits. */
 const maxOperations = 1000;
 
-/** Finds the operation that a user names by its id, its first digits, or its place in the history of the session `key`. */
+/** Finds the operation that a user names by its id, its first digits, or its position in the history of the session `key`. */
 export async function requireOperation(
   { service, store }: Connection,
   given: string,
@@ -71,7 +71,7 @@ export async function requireOperation(
   }
 }
 
-/** Tries a UUID in capitals as it is given, since some services write UUIDs so, and then in small letters. */
+/** Reads an operation. A UUID in upper case is tried as given, since some services write UUIDs so, and then in lower case. */
 async function readOperation(service: Service, uuid: string): Promise<OperationDetails> {
   try {
     return await service.getOperation(uuid);
@@ -112,7 +112,7 @@ export function withoutSecrets<Operation extends OperationSummary>(operation: Op
   };
 }
 
-/** Kinds of operations, as bough calls them. */
+/** bough's names for the kinds of operations. */
 export const kindNames = ["run", "import"] as const;
 
 export function kindOf({ kind }: OperationSummary): string {
@@ -121,8 +121,8 @@ export function kindOf({ kind }: OperationSummary): string {
 }
 
 /**
- * Returns the service's status. A command that ended with another exit code than 0 has the service's status SUCCESS, but is shown
- * as `EXIT <code>`. A cancelled command has an exit code as well on some services.
+ * Returns the status to show. A command that ended with an exit code other than 0 has the status SUCCESS on the service, and is shown as
+ * `EXIT <code>`. On some services a cancelled command has an exit code, too.
  */
 export function statusOf({ status, timedOut, exitCode }: OperationSummary): string {
   if (timedOut) return "TIMED OUT";
@@ -130,8 +130,8 @@ export function statusOf({ status, timedOut, exitCode }: OperationSummary): stri
 }
 
 /**
- * Returns operations, the newest first. Sends one request for each status, because a long list of ended operations may come
- * before one that still runs. `statuses`: all if not given.
+ * Returns operations, the newest first. Sends a request for each status, since many ended operations may precede one that still runs.
+ * `statuses`: `undefined` for all.
  */
 export async function findOperations(
   service: Service,
@@ -148,7 +148,7 @@ export async function findOperations(
     .slice(0, filter.limit);
 }
 
-/** Maximum of operations that run at once. */
+/** The maximum number of active operations that are listed. */
 const maxActive = 1000;
 
 /** Returns all operations that are under way. */

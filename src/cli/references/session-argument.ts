@@ -56,7 +56,7 @@ export function requireEntry(store: Store, key: string, given: string): HistoryE
   return entry;
 }
 
-/** Returns the name of a new branch if it is valid, else throws. */
+/** Returns the name of a new branch; throws if it is invalid. */
 export function checkBranchName(name: string): string {
   const fault = branchNameProblem(name);
   if (fault === undefined) return name;
@@ -85,8 +85,8 @@ export function sessionKey({ globals, runtime }: Pick<Surroundings, "globals" | 
 }
 
 /**
- * An entry of a session's history by its number, or by steps from the current one: negative steps go back. `@3` and `HEAD~2` are
- * those of the service's own client.
+ * An entry of a session's history by its number, or by steps from the current entry, negative ones backwards. `@3` and `HEAD~2` are the
+ * notation of the service's own client.
  */
 export type HistoryReference = { id: number } | { steps: number };
 
@@ -99,7 +99,7 @@ export function parseHistoryReference(text: string): HistoryReference | undefine
   return sign === "" ? { id: Number(digits) } : { steps: Number(`${sign}${digits}`) };
 }
 
-/** Finds the entry, or throws. Going forward, the latest of several next entries counts. */
+/** Finds the entry, or throws. Steps forward take the latest of several next entries. */
 export function requireHistoryEntry(
   store: Store,
   key: string,

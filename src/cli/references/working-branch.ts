@@ -14,19 +14,19 @@ export function workingBranch(store: Store, key: string): WorkingBranch {
   return { key, branch: store.branches.active(key), head: store.branches.head(key) };
 }
 
-/** True for a build's layer. Such branches must not move: builds use their images as the results of instructions. */
+/** True for the branch of a build's layer, which must not move: builds use its image as the result of an instruction. */
 export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
-/** Returns sessions' working branches at the image. Branches of builds don't count: a build can be repeated. */
+/** Returns the branches at an image, except those of builds, which can be repeated. */
 export function workingBranchesOf(image: string, store: Store): { session: string; branch: string }[] {
   return store.branches.ofImage(image).filter(({ branch }) => !isLayerBranch(branch));
 }
 
 /**
- * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` accepts. Elsewhere the name is
- * complete, even if ids are shortened: the specification has programs look for it.
+ * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` accepts. Elsewhere the name stays
+ * complete, since by the specification programs look for it.
  */
 export function shortLayer(branch: string, { columns }: TableStyle): string {
   return columns === undefined || !isLayerBranch(branch)
@@ -36,9 +36,9 @@ export function shortLayer(branch: string, { columns }: TableStyle): string {
 
 interface AppendResult {
   branch: string;
-  /** True if the branch was made for this entry, because the one that work began on is a layer. */
+  /** True if the branch was created for this entry, because the command started from the branch of a layer. */
   isNew: boolean;
-  /** True if another command has moved the branch meanwhile. Its entry stays in the history. */
+  /** True if another command has moved the branch meanwhile. That command's entry stays in the history. */
   hasMoved: boolean;
 }
 
@@ -59,7 +59,7 @@ export function appendEntries(
   return { branch, isNew, hasMoved };
 }
 
-/** Returns `debug:<first digits of the layer's hash>`, with a number if that is taken. */
+/** Returns `debug:<first digits of the layer's hash>`, with a number if the name is used. */
 function unusedBranchName(store: Store, { key, branch }: WorkingBranch): string {
   const name = `debug:${branch.slice(layerBranch("").length).slice(0, 12)}`;
   for (let number = 1; ; number++) {

@@ -1,4 +1,4 @@
-/** What a command reads: a `--script`, run by a shell or by the interpreter in its first line, or what is piped in. */
+/** The input of a command: a `--script`, run by a shell or by the interpreter in its first line, or piped standard input. */
 import { posix, resolve } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
@@ -55,24 +55,24 @@ function interpreterOf(text: Buffer): string[] {
   return [program, ...flags, ...(shells.test(name) ? scriptOnInput : ["-"])];
 }
 
-/** It is sent in one request. */
+/** The maximum size of input that is sent in one request. */
 const maxBytes = 64 * 1024 * 1024;
 const slowInputMilliseconds = 2000;
 const emptyInput = process.platform === "win32" ? "< NUL" : "</dev/null";
 
-/** Milliseconds in which most input ends: it is sent with the request. */
+/** The time within which most input ends, so that it can be sent with the request. */
 const firstInputMilliseconds = 100;
 const maxFirstBytes = 1024 * 1024;
 
-/** The beginning of what is piped in, and what comes later, if it has not ended by then. */
+/** The beginning of piped input, and the rest of it unless the input has ended. */
 export interface PipedInput {
   first: Uint8Array;
   rest: AsyncIterable<Uint8Array> | undefined;
 }
 
 /**
- * Reads the beginning of standard input if it is piped: who starts bough may keep the pipe open without writing to it, and the
- * command may read only a part. Returns `undefined` if nothing is piped, or an option has named standard input.
+ * Reads the beginning of standard input if it is piped. The writer may keep the pipe open without writing to it, and the command may read
+ * only a part. Returns `undefined` if nothing is piped in, or if an option has read standard input.
  */
 export async function readFirstInput(runtime: Runtime): Promise<PipedInput | undefined> {
   const { stdin, inputs, clock, signal } = runtime;
@@ -98,7 +98,7 @@ export async function readFirstInput(runtime: Runtime): Promise<PipedInput | und
     }
   } finally {
     timer.abort();
-    // Nobody may wait for it any more.
+    // The promise may have no handler any more.
     pending.catch(() => undefined);
   }
 }
@@ -111,8 +111,8 @@ async function* remainingChunks(
 }
 
 /**
- * Reads all of standard input if it is piped, else returns `undefined`, also if an option has named it. Logs a message if its end
- * takes long to come.
+ * Reads all of standard input if it is piped. Returns `undefined` if nothing is piped in, or if an option has read standard input. Logs a
+ * message if the input does not end soon.
  */
 export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8Array | undefined> {
   const { stdin, inputs, clock, signal } = runtime;

@@ -9,7 +9,7 @@ import { secretsByEnvironment } from "./execution-options.ts";
 import { type UnresolvedRun, withCommand, withSessionState } from "./image-command.ts";
 import { resolveStartImage, withInstance } from "./request.ts";
 
-/** Set for the background process that contains the engine. */
+/** The variable that marks the background process, which contains the engine. */
 const backgroundVariable = "BOUGH_BACKGROUND";
 
 /** True if the command line has to run again in the background, since the embedded engine ends with its process. */
@@ -17,7 +17,7 @@ export function needsBackground({ runtime, globals }: Surroundings): boolean {
   return runtime.environment[backgroundVariable] === undefined && isEmbedded(runtime, globals);
 }
 
-/** Starts the command and returns without waiting for it, except in the background, where the engine has to stay. */
+/** Starts the command and returns without waiting for it, except in the background process, in which the engine runs. */
 export async function runDetached(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
   if (invocation.runtime.environment[backgroundVariable] !== undefined)
     return await runInBackgroundProcess(asked, invocation);
@@ -50,7 +50,7 @@ function report(operation: string, { isDisposable }: UnresolvedRun, invocation: 
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }
 
-/** Runs in the background. Its parent stops reading after the id. */
+/** Runs the command in the background process, whose parent reads only the operation's id. */
 async function runInBackgroundProcess(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
   await using connection = await connectQuietly(invocation);
   const operation = await start(asked, invocation, connection);
@@ -61,8 +61,8 @@ async function runInBackgroundProcess(asked: UnresolvedRun, invocation: Invocati
 }
 
 /**
- * Runs the command line again in the background, which prints the operation's id and stays until the operation has ended. It reads what
- * the command line names: a pipe can be read only once. Returns the exit code of the background process if that starts no operation.
+ * Runs the command line again in a background process, which prints the operation's id and ends with the operation. That process reads
+ * the inputs, since a pipe can be read only once. Returns 0 or, if no operation was started, the exit code of the background process.
  */
 export async function startBackgroundProcess(asked: UnresolvedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
@@ -73,7 +73,7 @@ export async function startBackgroundProcess(asked: UnresolvedRun, invocation: I
   );
   const child = runtime.runInBackground(
     { ...environment, [backgroundVariable]: "1" },
-    // The command's own variables may be those that choose a service, such as CONTREE_TOKEN.
+    // Variables of the command, such as CONTREE_TOKEN, must not choose another service.
     (words) => ["--local", ...rewrite(words)],
   );
   const warnings = forward(child.stderr, runtime.stderr.write);

@@ -1,5 +1,4 @@
-/** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
-
+/** Options of commands that run something in an image: its environment, user, limits, files and network. */
 import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
@@ -120,7 +119,7 @@ export function latestStep(hasImage: boolean): LatestFailedStep {
   return { kind: "latest step" };
 }
 
-/** Reads `--platform`, which says which image of a name is meant. */
+/** Reads `--platform`, which chooses among the images of a name. */
 export function readImagePlatform(values: Values, image: string | undefined): string | undefined {
   const platform = readPlatform(values.text("platform"));
   if (platform !== undefined && image === undefined)
@@ -175,7 +174,7 @@ export async function readExecutionOptions(
   };
 }
 
-/** The engine's own rule. */
+/** Checks a host name by the engine's rule. */
 function readHostname(given: string | undefined): string | undefined {
   if (given === undefined || /^[A-Za-z0-9._-]{1,63}$/.test(given)) return given;
   throw usageError(
@@ -207,7 +206,7 @@ export function readEnvironment(
 }
 
 /**
- * Reads `--env-file` as docker does, one variable a line. `KEY` alone takes the value of this process's variable, or is left out
+ * Reads `--env-file` as docker does, with a variable on each line. `KEY` alone takes the value of this process's variable, or is left out
  * if there is none. Empty lines and lines that begin with `#` are skipped. Quotes are part of a value.
  */
 async function readEnvironmentFiles(
@@ -254,9 +253,8 @@ async function readLines(
 }
 
 /**
- * Rewrites a command line without the secrets of its `--env KEY=VALUE`, because all users of the machine can see it while it
- * runs: the new one has `--env KEY`, and the value in its environment. `given` has this command line's `--env` options.
- * `commandLength` is the number of words at its end that are the command.
+ * Replaces secrets in `--env KEY=VALUE` by `--env KEY` and a variable in the environment, since all users of the machine can see a command
+ * line while it runs. `given`: the values of `--env`. `commandLength`: the number of words at the end that are the command.
  */
 export function secretsByEnvironment(
   given: readonly string[],
@@ -274,7 +272,7 @@ export function secretsByEnvironment(
     environment: Object.fromEntries([...names.values()].map((name) => [name, env[name] ?? ""])),
     rewrite(words) {
       const own = words.slice(0, words.length - commandLength);
-      // The text follows its option, or is in one word with it: `--env=KEY=VALUE`, `-eKEY=VALUE`.
+      // The value follows its option, or is in one word with it: `--env=KEY=VALUE`, `-eKEY=VALUE`.
       const rewritten = own.map((word) => {
         const text = [...names.keys()].find((text) => word.endsWith(text));
         return text === undefined ? word : `${word.slice(0, -text.length)}${names.get(text)}`;

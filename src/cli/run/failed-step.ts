@@ -1,5 +1,4 @@
-/** The step that a build failed at, kept in the build's session so that other commands can run in its place. */
-
+/** The step at which a build failed, which is stored in the build's session so that other commands can run in its place. */
 import type { FailedStepError, StepEnvironment } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { usageError } from "../../errors.ts";
@@ -14,18 +13,18 @@ type StepFields = Pick<
   "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking" | "extra_hosts"
 >;
 
-/** The surroundings of a failed step, for running another command in its place. */
+/** A failed step, in whose place another command can run. */
 export interface FailedStep {
   fields: StepFields;
   /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The branch of the layer that the step began with. */
   branch: string;
-  /** The image with the changes of its command, if the service kept one. */
+  /** The image with the changes of the failed command, if the service kept one. */
   result: string | undefined;
 }
 
-/** Includes the step's secrets: the result must not leave this process. */
+/** Returns a failed step with its secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
   { request, user }: StepEnvironment,
@@ -48,14 +47,14 @@ export function failedStepOf(
   };
 }
 
-/** The files are listed now: the build that finds them again is over soon. */
+/** Returns a mount with its files listed now, since only the running build can list them. */
 function withListedFiles(mount: InstanceMount): InstanceMount {
   if (!("host_files" in mount)) return mount;
   const files = [...mount.host_files];
   return { ...mount, host_files: new HostFiles(() => files) };
 }
 
-/** Saves the step without its secrets. Returns descriptions of what is left out. */
+/** Stores the step without its secrets. Returns descriptions of what is left out. */
 export function saveFailedStep(
   session: string,
   error: FailedStepError,

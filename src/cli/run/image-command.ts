@@ -11,13 +11,13 @@ import { findTimeout, type Timeout } from "../service/timeout.ts";
 import { requireFailedStep } from "./failed-step.ts";
 import type { RunRequest, RunSource } from "./request.ts";
 
-/** A run as the command line asks for it. */
+/** A run as the command line requests it. */
 export interface UnresolvedRun extends Omit<RunRequest, "command" | "title" | "source" | "timeoutSeconds"> {
   /** `"shell"` for a shell of the image. */
   command: ExpandedCommand | ImageCommand | "shell";
   timeout: Timeout;
   source: RunSource | LatestFailedStep;
-  /** The user's words, if the command was made from them and differs: a script and its arguments. */
+  /** The user's words if the command differs from them: a script and its arguments. */
   originalWords?: readonly string[] | undefined;
 }
 
@@ -43,10 +43,10 @@ export interface LatestFailedStep {
   kind: "latest step";
 }
 
-/** A run whose step is resolved, with what its session keeps. */
+/** A run with its failed step resolved, or with the directory and variables of its session. */
 export type ResolvedRun = UnresolvedRun & Pick<RunRequest, "source">;
 
-/** Adds what the store has: the failed step, or the directory and the variables of the session whose image the run begins with. */
+/** Adds state of the session: the failed step, or the directory and variables if the run starts from the session's image. */
 export function withSessionState(asked: UnresolvedRun, store: Connection["store"]): ResolvedRun {
   const { source, key } = asked;
   if (source.kind === "latest step")
@@ -56,7 +56,7 @@ export function withSessionState(asked: UnresolvedRun, store: Connection["store"
   return { ...asked, source, cwd: asked.cwd ?? directory, env: { ...variables, ...asked.env } };
 }
 
-/** Returns the request with its command, which may be made from the image's ENTRYPOINT and CMD, and its timeout. */
+/** Resolves the command, which may be the image's ENTRYPOINT and CMD, and the timeout. */
 export async function withCommand(
   asked: ResolvedRun,
   image: string,
@@ -81,7 +81,7 @@ async function findCommand(
     : command;
 }
 
-/** @param why a sentence: why no command is known */
+/** @param why a sentence with the reason why there is no command */
 export function missingCommandError(why: Message): BoughError {
   return usageError(
     wording`${{ command: "run", isLine: true }}: no command given. ${why}`,
@@ -89,7 +89,7 @@ export function missingCommandError(why: Message): BoughError {
   );
 }
 
-/** Builds the command from ENTRYPOINT and CMD as Docker does. Docker ignores an ENTRYPOINT of one empty word. */
+/** Combines ENTRYPOINT and CMD as Docker does, which ignores an ENTRYPOINT of one empty word. */
 async function findImageCommand(
   { entrypoint, args }: ImageCommand,
   image: string,
@@ -123,7 +123,7 @@ async function findImageCommand(
   return { form: "exec", words };
 }
 
-/** People expect bash at a prompt. Other images have sh, or no shell at all. */
+/** Returns bash, which people expect at a prompt, if the image has it, else sh. */
 async function findShell(image: string, { service }: Connection): Promise<ExpandedCommand> {
   for (const path of ["/bin/bash", "/usr/bin/bash"]) {
     const type = await service.pathType(image, path);
@@ -145,12 +145,12 @@ function titleOf(command: ExpandedCommand): string {
 }
 
 const shells: readonly string[] = ["sh", "ash", "bash", "dash", "fish", "ksh", "zsh"];
-/** Options of shells that don't name anything to run. */
+/** Options of shells that name no command to run. */
 const optionsWithoutCommand = /^(-[il]+|--login|--interactive)$/;
 
 /**
- * Throws if the command is a shell at a terminal with nothing to run: without a terminal of its own it would end immediately with
- * exit code 0, which is not what the user expects.
+ * Throws if the command is a shell without anything to run, and the user is at a terminal: without a terminal of its own the shell would
+ * end immediately with exit code 0, which the user does not expect.
  */
 export function refuseInteractiveShell(words: readonly string[], isTerminal: boolean): void {
   const [program = "", ...args] = words;

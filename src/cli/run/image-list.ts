@@ -6,9 +6,9 @@ import { asRecord, asText, type JsonRecord, parseRecord } from "../../service/ht
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** An image that a list names. */
+/** An image of a list. */
 export interface ListedImage {
-  /** `undefined`: the target has none, since it was not built. */
+  /** `undefined` for a target that was not built. */
   image: string | undefined;
   /** The target of a bake file, if the list is a bake's. */
   target: string | undefined;
@@ -38,8 +38,8 @@ export async function readImageList(
 }
 
 /**
- * Parses a list: names of images, a line each; lines of JSON, as those of `bake --results`; or what `bake --print` prints. Throws a usage
- * BoughError for a line that is none of them.
+ * Parses a list: names of images, one per line; JSON lines, as of `bake --results`; or the output of `bake --print`. Throws a usage
+ * BoughError for any other line.
  */
 function parseImageList(text: string, file: string): ListedImage[] {
   const printed = printedTargets(text);
@@ -62,12 +62,12 @@ function parseImageList(text: string, file: string): ListedImage[] {
   });
 }
 
-/** Returns the targets of what `bake --print` prints. */
+/** Returns the targets in the output of `bake --print`; `undefined` for another text. */
 function printedTargets(text: string): Record<string, unknown> | undefined {
   return text.trimStart().startsWith("{") ? asRecord(parseRecord(text)?.target) : undefined;
 }
 
-/** Returns what a line names. An image that only its registry has is found by its tag. */
+/** Returns the image of a JSON line. An image that is only in its registry is named by its tag. */
 function imageOfLine(record: JsonRecord | undefined): string | undefined {
   const image = asText(record?.image);
   if (image !== undefined || !["built", "skipped"].includes(asText(record?.status) ?? "")) return image;

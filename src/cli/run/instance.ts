@@ -16,8 +16,8 @@ interface RunOptions {
 }
 
 /**
- * Runs one instance to its end. An interruption, or an error of `attend`, cancels the instance on the service before it is
- * rethrown. `attend` is called when the instance has started.
+ * Runs an instance to its end. `whileRunning` is called when the instance has started. An interruption, or an error of `whileRunning`,
+ * cancels the instance on the service before it is rethrown.
  */
 export async function runInstance(
   request: InstanceRequest,
@@ -34,7 +34,7 @@ export async function runInstance(
     const [outcome] = await Promise.all([ended, interaction]);
     return outcome;
   } catch (error) {
-    // Waits until the terminal is restored, before anything is logged.
+    // The terminal must be restored before anything is logged.
     await interaction?.catch(() => {});
     if (!signal.aborted && whileRunning === undefined) throw error;
     log.warn(`interrupted: cancelling operation ${operation}`);
@@ -58,10 +58,10 @@ export function processExitCode(code: number): number {
 type StreamName = OutputChunk["stream"];
 const streams: readonly StreamName[] = ["stdout", "stderr"];
 
-/** Passes an operation's output on to the process's own streams, byte for byte. */
+/** Forwards the output of an operation to the process's own streams, byte for byte. */
 interface OutputRelay extends EventListener {
   onBytes(stream: StreamName, bytes: Uint8Array): void;
-  /** Passes on output that no event has brought, and warns of output that is lost. */
+  /** Forwards output that was missing in the events, and warns of lost output. */
   finish(outcome: Pick<OperationOutcome, "operation" | StreamName>): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export function createOutputRelay(
           );
       }
       for (const stream of streams) {
-        // Not the bytes of the outcome's text: that has replacement characters for what is not UTF-8.
+        // The outcome's text has another length: it has replacement characters for bytes that are not UTF-8.
         if (outcome[stream].truncated) log.warn(describeTruncation(stream, passed[stream].bytes));
       }
       await Promise.all(streams.map((stream) => runtime[stream].flush()));
@@ -103,7 +103,7 @@ export function createOutputRelay(
   };
 }
 
-/** The output of a stream that was passed on, as counts and a hash: enough to check that a record continues it. */
+/** The forwarded output of a stream as counts and a hash, to check that a record continues it. */
 interface PassedOutput {
   bytes: number;
   characters: number;

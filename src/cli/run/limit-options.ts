@@ -66,7 +66,7 @@ export const limitParsers = {
   ulimit: (given: readonly string[]) => given.map(parseUlimit),
 } satisfies OptionParsers<typeof limitDefinitions>;
 
-/** `undefined` if no limit is given. */
+/** Returns the limits; `undefined` if no limit is given. */
 export function limitsOf({
   memory,
   cpus,

@@ -1,8 +1,7 @@
-import { wording } from "../../messages/wording.ts";
-/** Interactive commands on a service without terminals: input goes to the command line by line. */
-
+/** Runs interactive commands on a service without terminals: input is sent line by line. */
 import type { ExpandedCommand } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { quote } from "../../programs/quote.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationOutcome } from "../../service/service.ts";
@@ -88,7 +87,7 @@ async function runWithTypedLines(
   const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
   try {
     const outcome = await runInstance(open, { service, signal, log: quiet }, relay, whileRunning);
-    // A shell that ends before it takes a line had no input: the service ignores that field of the request.
+    // A shell that ends before it has read a line had no input, since the service ignored that field of the request.
     if (isShell && !hasTyped) return "unsupported";
     await relay.finish(outcome);
     return outcome;
@@ -98,11 +97,9 @@ async function runWithTypedLines(
   }
 }
 
-/** A shell on pipes: finds its process, and interrupts what it runs, as a terminal would on Ctrl-C. */
-
 /**
- * Makes the shell first print its process id, between characters that no shell prints first. `-i` makes it prompt without a
- * terminal.
+ * Returns the command of a shell that first prints its process id, between characters that no shell prints first, so that Ctrl-C can
+ * interrupt what it runs. `-i` makes it prompt without a terminal.
  */
 function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): ExpandedCommand {
   const [program = "sh"] = words;
@@ -113,7 +110,7 @@ function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): 
 const processNumber = /^\u0001(\d+)\u0002/;
 const begun = /^\u0001?\d*$/;
 
-/** Takes the process id from the beginning of the shell's output, and passes the rest on. */
+/** Extracts the process id from the beginning of the shell's output, and forwards the rest. */
 function takeProcessId(write: (data: string | Uint8Array) => void) {
   let pid: number | undefined;
   let held: string | undefined = "";
@@ -138,10 +135,9 @@ function takeProcessId(write: (data: string | Uint8Array) => void) {
 }
 
 /**
- * Interrupts what the shell with process id `$1` runs in the foreground: the processes of its process group that don't ignore
- * SIGINT, as background jobs do. Interrupts the shell itself only if there are none, or if it goes on with other commands: some
- * shells take the exit of a child that they don't wait for as the end of their input. For the same reason the youngest process
- * comes first.
+ * Interrupts what the shell with process id `$1` runs in the foreground: the processes of its process group that don't ignore SIGINT, as
+ * background jobs do. Interrupts the shell itself only if there are none, or if it continues with other commands: some shells take the
+ * exit of a child that they don't wait for as the end of their input. For the same reason the youngest process comes first.
  */
 const interruptScript = `
 look() {
@@ -179,7 +175,7 @@ for pass in 1 2 3 4 5 6 7 8; do
 done
 `;
 
-/** False if the service can't start a process beside the command. */
+/** Interrupts the foreground of a shell. Returns false if the service can't start a process beside the command. */
 function interruptShell(
   operation: string,
   pid: number,

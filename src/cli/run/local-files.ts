@@ -118,7 +118,7 @@ function stagedFile(
 
 const maxListedFiles = 5;
 
-/** Returns a failed step's mounts with their files of this machine as they are now. */
+/** Returns the mounts of a failed step with the current state of their files of this machine. */
 export async function currentMounts(
   { fields: { mounts = [] } }: FailedStep,
   { runtime, log }: Pick<Surroundings, "runtime" | "log">,
@@ -136,8 +136,8 @@ export async function currentMounts(
 }
 
 /**
- * Returns the files of a failed step's mount as they are now, since no image has their old contents. Calls `warn` if some have
- * changed since, or are gone.
+ * Returns the files of a mount in their current state, since no image has their old contents. Calls `warn` if files have changed or are
+ * gone.
  */
 async function findMountedFiles(
   files: Iterable<HostFile>,
@@ -157,7 +157,7 @@ async function findMountedFiles(
   return found;
 }
 
-/** Returns `undefined` for a file that is gone or can't be read. */
+/** Returns the current state of a file; `undefined` if it is gone or can't be read. */
 async function describeCurrentFile<File extends HostFile & { path: string }>(
   file: File,
 ): Promise<File | undefined> {

@@ -10,7 +10,7 @@ import {
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
-/** Defines `--network` with docker's values. `whose` network it is, for the help. */
+/** Defines `--network` with docker's values. `whose`: the owner of the network, for the help. */
 export function networkDefinition(whose: string): ArgumentDefinition & { type: "string" } {
   return {
     type: "string",
@@ -31,7 +31,7 @@ export function parseEntitlements(given: readonly string[]): (typeof entitlement
   return given.map((text) => oneOf(text, entitlements, "--allow"));
 }
 
-/** Defines `--add-host` with docker's values. `whose`: what gets the hosts, for the help. */
+/** Defines `--add-host` with docker's values. `whose`: the owner of `/etc/hosts`, for the help. */
 export function hostsDefinition(whose: string): ArgumentDefinition & { type: "string"; multiple: true } {
   return {
     type: "string",
@@ -54,7 +54,7 @@ export function parseHosts(given: readonly string[]): ExtraHost[] {
 /** Checks a host. An IPv6 address may be in brackets. `given`: how it was written, for messages. */
 export function extraHost(host: string, address: string, given = `${host}=${address}`): ExtraHost {
   const ip = /^\[(.*)\]$/s.exec(address)?.[1] ?? address;
-  // As in BuildKit, the name is written in small letters: capitals make no other name.
+  // As in BuildKit, the name is written in lower case.
   if (isHostName(host) && (isAddress(ip) || ip === hostGateway)) return { host: host.toLowerCase(), ip };
   throw usageError(
     wording`${{ option: "add-host" }} takes NAME:IP, not ${JSON.stringify(given)}`,
@@ -65,7 +65,7 @@ export function extraHost(host: string, address: string, given = `${host}=${addr
 const byte = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 const version4 = new RegExp(`^${byte}(?:\\.${byte}){3}$`);
 
-/** True for an IP address. node:net would take a quarter of the time that bough needs to start. */
+/** True for an IP address. Loading node:net instead would take a quarter of the time that bough needs to start. */
 function isAddress(text: string): boolean {
   return version4.test(text) || (/^[0-9a-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]/`));
 }

@@ -10,7 +10,7 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 
-/** The options of the command line. */
+/** The options of the command line about the process. */
 export interface ProcessOptions {
   command: ExpandedCommand;
   env: Record<string, string>;
@@ -29,8 +29,8 @@ export type ProcessSettings = Pick<
 > & { cwd: string };
 
 /**
- * Combines the command line with ENV, WORKDIR and USER of the failed step, or of the image (from bough's own records, else from
- * the service). The command line takes precedence.
+ * Combines the command line with ENV, WORKDIR and USER of the failed step or of the image, from bough's own records, else from the
+ * service. The command line takes precedence.
  */
 export async function resolveProcessSettings(
   { command, env, cwd, user, ignoresConfig, step }: ProcessOptions & { step: FailedStep | undefined },
@@ -60,13 +60,13 @@ export async function resolveProcessSettings(
   };
 }
 
-/** Reads WORKDIR and USER only: the service sets the variables itself. */
+/** Reads the configuration from the service, which sets the variables itself. */
 async function fetchConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
   const found = await service.findImage(image);
   return found === undefined || found === "unsupported" ? {} : (found.config ?? {});
 }
 
-/** Returns a numeric user if the image's `/etc/passwd` can be read; else the name, for `su` in the image. */
+/** Returns the user by number if the image's `/etc/passwd` can be read, else by name, which `su` in the image resolves. */
 async function findUser(
   user: string | undefined,
   image: string,

@@ -26,18 +26,18 @@ interface PulledImage {
   image: string;
   fallbackHint?: Message;
   pull?: PullPolicy;
-  /** By default the service's own. */
+  /** `undefined` for the service's own platform. */
   platform?: string | undefined;
 }
 
-/** Finds the image that a command starts from. Like docker, imports one that is not stored. */
+/** Finds the image that a command starts from. As in docker, a missing image is imported. */
 export async function findOrPull(
   { image, fallbackHint, pull = "never", platform: wanted }: PulledImage,
   invocation: Surroundings,
   connection: Connection,
 ): Promise<string> {
   if (wanted !== undefined) await requirePlatforms([parsePlatform(wanted)], supportOf(connection.service));
-  // Other services have images for one platform, which this one is, and know no such field.
+  // Other services have images for a single platform, the one that was required above, and lack the field.
   const platform = (await supportOf(connection.service).platforms()) ? wanted : undefined;
   const stored = await findImageArgument(connection, image, platform);
   const source = pull === "never" ? undefined : registrySource(image);
@@ -81,7 +81,7 @@ export async function findOrPull(
   }
 }
 
-/** Returns what is wrong if a name's images are for other platforms only. */
+/** Returns the message if a name has images for other platforms only. */
 async function describeOtherPlatforms(
   connection: Connection,
   image: string,
@@ -91,7 +91,7 @@ async function describeOtherPlatforms(
   return has.length === 0 ? undefined : `${image} has no image for ${platform}: it has ${has.join(", ")}`;
 }
 
-/** Returns what to import for a name; `undefined` if it can only mean an image that is stored, or is no name. */
+/** Returns the address to import a name from; `undefined` for a name that can only mean a stored image, and for an invalid one. */
 function registrySource(reference: string): { url: string; tag: string | undefined } | undefined {
   if (isDigest(reference) || /^[0-9a-f]{8}[0-9a-f-]*$/i.test(reference)) return undefined;
   try {

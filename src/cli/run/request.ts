@@ -49,16 +49,16 @@ export interface RunRequest extends ProcessOptions, SandboxOptions {
   hasTerminal: boolean;
 }
 
-/** What a command starts from. */
+/** The source of the image that a command starts from. */
 export type RunSource =
   /** The session's image. */
   | { kind: "session" }
-  /** An image as the user named it. `fallbackHint`: the hint of the error if there is none. `pull`: `never` by default. `platform`: the service's by default. */
+  /** An image as the user named it. `fallbackHint`: the hint about a missing image. `pull`: `never` by default. `platform`: the service's by default. */
   | { kind: "image"; image: string; fallbackHint?: Message; pull?: PullPolicy; platform?: string | undefined }
-  /** A build's failed step, which the command replaces. */
+  /** The failed step of a build, which the command replaces. */
   | { kind: "step"; step: FailedStep };
 
-/** Bytes of each output stream that the service should keep. */
+/** The number of bytes that the service should keep of each output stream. */
 const outputLimit = 16 * 1024 * 1024;
 
 /** Returns the image that the command starts from. */
@@ -78,15 +78,15 @@ export async function resolveStartImage(
   }
 }
 
-/** Returns the failed step that the command replaces, if it replaces one. */
+/** Returns the failed step that the command replaces; `undefined` if it replaces none. */
 export function sourceStep(source: RunSource): FailedStep | undefined {
   return source.kind === "step" ? source.step : undefined;
 }
 
 /**
- * Builds the request, uploads the local files, reads piped input, and passes the request to `action`. If the service has lost
- * files that were uploaded before, they are sent again, and `action` is called a second time. With `takesLaterInput`, `action` gets
- * the input that has not come yet, and else all of it is read before.
+ * Builds the request, uploads the local files, reads piped input, and passes the request to `action`. If the service has lost files that
+ * were uploaded before, they are sent again, and `action` is called a second time. With `takesLaterInput`, `action` gets the rest of the
+ * input; otherwise all of it is read before.
  */
 export async function withInstance<Result>(
   request: RunRequest,
@@ -190,7 +190,7 @@ function stdinField(input: PipedInput | undefined): Pick<InstanceRequest, "stdin
   return { stdin: { bytes: input.first, ...(input.rest !== undefined && { close: false }) } };
 }
 
-/** The history line of the resulting image. A service that reported no configuration is not asked whether it keeps a history. */
+/** Returns the history line of the resulting image, for services that keep a history: those that report configurations. */
 async function historyOf(
   { title, isDisposable }: Pick<RunRequest, "title" | "isDisposable">,
   { capabilities }: Connection["service"],
@@ -217,7 +217,7 @@ interface SandboxOptions {
   hosts: readonly ExtraHost[];
 }
 
-/** Rejects if the service cannot do what the options ask for. */
+/** Throws if the service does not support the options. */
 async function requireSupport(
   { limits, volumes, network, hosts }: SandboxOptions,
   service: Connection["service"],

@@ -1,4 +1,4 @@
-/** `bough run --each LIST`: a command in each image of a list, several at a time. */
+/** `bough run --each LIST`: runs a command in each image of a list, several at a time. */
 import { steadyTime } from "../../clock.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
@@ -17,7 +17,7 @@ import { type ListedImage, readImageList } from "./image-list.ts";
 import type { RunSource } from "./request.ts";
 import { performRun } from "./run-to-end.ts";
 
-/** A run whose image is the list's. */
+/** A run whose image is replaced by each image of the list. */
 type RunForEach = UnresolvedRun & { source: Extract<RunSource, { kind: "image" }> };
 
 /** How the command ended in one image. */
@@ -26,8 +26,8 @@ type EachOutcome =
   | { status: "failed" | "cancelled"; error: unknown; outcome: OperationOutcome | undefined };
 
 /**
- * Runs the command in each image, and prints a line of JSON when one has ended. Returns the exit code: 0 if all commands have ended with
- * 0, else 1.
+ * Runs the command in each image, and prints a line of JSON when a command has ended. Returns the exit code: 0 if all commands have ended
+ * with 0, else 1.
  *
  * @param given the number of commands that run at the same time
  */
@@ -72,7 +72,7 @@ async function runIn(
   try {
     if (image === undefined)
       throw usageError(`the target ${target} has no image: it was not built, or has no tag`);
-    // As JSON, output is not passed on while it comes.
+    // With the format json, output is not forwarded while it arrives.
     const own = {
       ...surroundings,
       globals: { ...globals, format: "json" as const },
@@ -113,7 +113,7 @@ function describe(
   };
 }
 
-/** Options that are about one image, or about what a session keeps. */
+/** Options for a single image, or for the state of a session. */
 const incompatibleOptions = ["tty", "keep", "use", "failed-step", "detach"];
 
 /** Throws for an option that can't be used with `--each`. */

@@ -26,7 +26,7 @@ import { connectTerminal } from "./terminal.ts";
 interface CompletedRun {
   exitCode: number;
   outcome: OperationOutcome;
-  /** The session, if it has a new image. */
+  /** The session's new image; `undefined` if the changes were thrown away. */
   kept: { session: string; branch: string; image: string } | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function runToEnd(
     print(ended);
     return ended.exitCode;
   } catch (error) {
-    // What it printed until it was stopped is returned to programs, too.
+    // Programs also get the output of a command that was stopped.
     if (error instanceof StoppedCommandError)
       print({ outcome: error.outcome, exitCode: null, kept: undefined });
     throw error;
@@ -84,7 +84,7 @@ async function runAsked(
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
-  // The session stays as it is if the result is lost.
+  // If the result is lost, the session does not change.
   if (!request.isDisposable && outcome.image !== undefined) await connection.requireKept(outcome.image);
   const kept = request.isDisposable
     ? undefined
@@ -94,7 +94,7 @@ async function runAsked(
   return { exitCode, outcome, kept: kept && { session: request.key, ...kept } };
 }
 
-/** Returns a run's result for programs. `exitCode`: null if the command was stopped. */
+/** Returns the result of a run for programs. `exitCode`: null if the command was stopped. */
 export function describeRun({
   outcome: { operation, stdout, stderr },
   exitCode,
@@ -112,7 +112,7 @@ export function describeRun({
   };
 }
 
-/** Says whether what the command wrote still takes up room. */
+/** Returns a sentence about whether the files that the command wrote still take up space. */
 function describeWritten(
   { isDisposable, key }: RunRequest,
   hasChanged: boolean,
@@ -148,7 +148,7 @@ async function runOnce(
         : forwardInput(operation, ended, laterInput, service);
   };
   const { signal } = runtime;
-  // Who has pressed Ctrl-C needs no account of it.
+  // Warnings about the interruption are only useful to users who have not pressed Ctrl-C themselves.
   const warn = (message: string) =>
     (signal.aborted && runtime.stderr.isTerminal ? log.debug : log.warn)(message);
   const perform = async (instance: InstanceRequest, laterInput?: AsyncIterable<Uint8Array>) => {
@@ -163,7 +163,7 @@ async function runOnce(
   return outcome;
 }
 
-/** Passes on what is piped in while the command runs, until that or the command ends. */
+/** Forwards piped input until it or the command ends. */
 async function forwardInput(
   operation: string,
   ended: Promise<unknown>,
@@ -177,7 +177,7 @@ async function forwardInput(
   await Promise.race([pass(), ended]);
 }
 
-/** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
+/** Returns the branch to continue: in the place of a failed step, that of the layer that the step started from. */
 function startBranch({ key, source }: ResolvedRun, store: Connection["store"]): WorkingBranch {
   const step = sourceStep(source);
   if (step === undefined) return workingBranch(store, key);

@@ -141,12 +141,12 @@ async function runCommand(invocation: Invocation): Promise<number> {
     return await startBackgroundProcess(await readRunRequest(invocation, { readsInputs: false }), invocation);
   const request = await readRunRequest(invocation, { readsInputs: true });
   if (isDetached) return await runDetached(request, invocation);
-  // Quiet, because the command's output is the result: the service's name would be in the middle of it.
+  // The service's name is not logged: the command's output is the result, and the line would be in the middle of it.
   await using connection = await connectQuietly(invocation);
   return await runToEnd(request, invocation, connection);
 }
 
-/** Runs the command in each image of a list, with no input but that of a script. */
+/** Runs the command in each image of a list, without input except that of a script. */
 async function runList(list: string, invocation: Invocation): Promise<number> {
   const { requireEachOptions: requireEachFits, runEach } = await import("./run-each.ts");
   requireEachFits(invocation);
@@ -159,8 +159,8 @@ async function runList(list: string, invocation: Invocation): Promise<number> {
   return await runEach(list, { ...request, source, input, isDisposable: true }, jobs, invocation);
 }
 
-/** `readsInputs`: false to leave files and pipes alone, which another process reads. */
-export async function readRunRequest(
+/** Reads the request. `readsInputs`: false if another process reads the files and pipes that it names. */
+async function readRunRequest(
   invocation: Invocation,
   { readsInputs }: { readsInputs: boolean },
 ): Promise<UnresolvedRun> {
@@ -199,7 +199,7 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
   requireTerminal(runtime, "bough run -it", hint);
 }
 
-/** A run of an image keeps nothing, as with docker, unless a session is named. */
+/** True if the changes are thrown away: as in docker, a run of an image keeps nothing, unless a session is named. */
 function isDisposable({ values, globals, runtime }: Invocation, source: UnresolvedRun["source"]): boolean {
   const [isThrown, isKept] = [values.flag("disposable"), values.flag("keep")];
   if (isThrown && isKept)

@@ -74,14 +74,14 @@ async function openShell(invocation: Invocation): Promise<number> {
     hasTerminal: true,
   };
   if (isDisposable) {
-    // Checks first that the image exists.
+    // A missing image must be reported before the message about changes.
     await resolveStartImage(withSessionState(asked, connection.store), invocation, connection);
     log.info("changes are thrown away when you leave; --keep keeps them");
   }
   return await runToEnd(asked, invocation, connection);
 }
 
-/** Resolves the argument. A name that is not an image's may be a session's. */
+/** Resolves the argument: the name of an image or, if there is none, of a session. */
 async function findSource(
   invocation: Invocation,
   { service, store }: Connection,

@@ -5,14 +5,14 @@ import type { Service } from "../../service/client.ts";
 import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
 import type { Runtime, View } from "../process/runtime.ts";
 
-/** Throws unless input and output are terminals, as docker does. `command` is what the user wrote, for the message. */
+/** Throws, as docker does, unless input and output are terminals. `command`: the user's command, for the message. */
 export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: Message): void {
   const missing = stdin.isTerminal ? "standard output" : "standard input";
   if (stdin.isTerminal && stdout.isTerminal) return;
   throw usageError(`${command} needs a terminal, but ${missing} is not one`, hint);
 }
 
-/** Fields of a request for a terminal of this one's size, with standard input left open. */
+/** Returns the fields of a request for a terminal with the size of this one, and with standard input left open. */
 export function terminalFields(
   runtime: Runtime,
   env: InstanceRequest["env"],
@@ -28,7 +28,7 @@ function terminalSize({ stdout }: Runtime): TerminalSize {
   return { columns: stdout.columns, rows: stdout.rows };
 }
 
-/** Terminals that the terminal libraries of most images know. */
+/** Terminals that the terminal libraries in most images know. */
 const widelyKnown = /^(xterm(-256color)?|screen(-256color)?|tmux(-256color)?|linux|vt100|vt220|rxvt)$/;
 
 /** Returns the `TERM` for programs in the image. */
@@ -39,8 +39,8 @@ function terminalName(environment: Runtime["environment"]): string {
 }
 
 /**
- * Passes input and output on, byte for byte, until the command ends: the command itself handles keys that interrupt or stop.
- * Restores the terminal in any case. Ends immediately if `ended` rejects.
+ * Forwards input and output byte for byte until the command ends. The command itself handles keys that interrupt or stop. The terminal is
+ * always restored. Ends immediately if `ended` rejects.
  */
 export async function connectTerminal(
   operation: string,
@@ -90,7 +90,7 @@ export async function connectTerminal(
   }
 }
 
-/** Sends one request at a time, each with all input since the one before. */
+/** Forwards input, one request at a time, each with all input since the one before. */
 async function forwardInput(
   operation: string,
   service: Pick<Service, "writeInput">,
