@@ -13,6 +13,7 @@ import {
   type TarHeader,
   withPaxRecords,
 } from "./tar-header.ts";
+import { type ByteSource, createTarSource, EndOfStreamError, type TarSource } from "./tar-source.ts";
 import { extentsOf, readGnuSparse, type Sparse, sparseOf } from "./tar-sparse.ts";
 
 /** An entry, with its content's size, holes included. Its name must be checked before a file is written by it. */
@@ -55,7 +56,7 @@ const maxExtendedHeaders = 100;
  * read the stream beyond the archive's end.
  */
 export function readTar(
-  stream: AsyncIterable<Uint8Array>,
+  stream: ByteSource,
   archive = "the archive from the service",
 ): AsyncGenerator<TarEntry> {
   return readAs(stream, { text: decode, needsEnd: true, problem: `${archive} is damaged` });
@@ -65,12 +66,12 @@ export function readTar(
  * Reads the entries of a layer like `readTar`, but decodes names as latin1, since no byte may be lost, and accepts a missing end,
  * as some programs write it.
  */
-export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): AsyncGenerator<TarEntry> {
+export function readLayerTar(stream: ByteSource, layer: string): AsyncGenerator<TarEntry> {
   return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is not a layer` });
 }
 
 /** Reads the archive of an image's files like `readTar`, but decodes names as latin1, since no byte may be lost. */
-export function readTreeTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+export function readTreeTar(stream: ByteSource): AsyncGenerator<TarEntry> {
   return readAs(stream, {
     text: decodeName,
     needsEnd: true,
@@ -86,7 +87,7 @@ interface Style {
   problem: string;
 }
 
-async function* readAs(stream: AsyncIterable<Uint8Array>, style: Style): AsyncGenerator<TarEntry> {
+async function* readAs(stream: ByteSource, style: Style): AsyncGenerator<TarEntry> {
   const source = createTarSource(stream);
   try {
     yield* readEntries(source, style);
@@ -215,7 +216,9 @@ function createContent(
     isSparse: sparse !== undefined,
     pieces,
     async skip() {
-      for await (const _ of raw(left));
+      const isThere = await source.skip(left);
+      left = 0;
+      if (!isThere) throw damaged("it ends too early");
     },
   };
 }
@@ -236,64 +239,4 @@ async function* reportTruncation(
   } catch (error) {
     throw error instanceof EndOfStreamError ? damaged("it ends too early") : error;
   }
-}
-
-/** A stream that is read in portions of requested sizes. */
-interface TarSource {
-  /** Returns exactly `length` bytes; `undefined` if the stream ends first. */
-  take(length: number): Promise<Uint8Array | undefined>;
-  /** Yields exactly `length` bytes in the stream's chunks. Rejects if the stream ends first. */
-  pass(length: number): AsyncGenerator<Uint8Array>;
-  /** Returns the number of bytes read so far. */
-  position(): number;
-  /** Abandons the rest of the stream, which closes its source. */
-  close(): Promise<void>;
-}
-
-class EndOfStreamError extends Error {
-  override readonly name = "EndOfStreamError";
-}
-
-function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
-  const chunks = stream[Symbol.asyncIterator]();
-  let rest: Uint8Array = new Uint8Array();
-  let position = 0;
-
-  /** Returns at most `length` bytes; an empty array at the end. */
-  async function next(length: number): Promise<Uint8Array> {
-    while (rest.byteLength === 0) {
-      const { done, value } = await chunks.next();
-      if (done === true) return rest;
-      rest = value;
-    }
-    const part = rest.subarray(0, length);
-    rest = rest.subarray(part.byteLength);
-    position += part.byteLength;
-    return part;
-  }
-
-  async function* pass(length: number): AsyncGenerator<Uint8Array> {
-    for (let left = length; left > 0; ) {
-      const part = await next(left);
-      if (part.byteLength === 0) throw new EndOfStreamError("the stream ended early");
-      left -= part.byteLength;
-      yield part;
-    }
-  }
-
-  return {
-    pass,
-    position: () => position,
-    close: async () => void (await chunks.return?.()),
-    async take(length) {
-      const parts: Uint8Array[] = [];
-      try {
-        for await (const part of pass(length)) parts.push(part);
-      } catch (error) {
-        if (error instanceof EndOfStreamError) return undefined;
-        throw error;
-      }
-      return Buffer.concat(parts);
-    },
-  };
 }

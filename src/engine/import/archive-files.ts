@@ -3,8 +3,17 @@ import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Compression, decompress, detectLayerCompression } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
+import type { ByteSource } from "../../image/tar-source.ts";
 import { type ImportBudget, maxArchiveEntries } from "../import-limits.ts";
-import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
+import {
+  type FilePart,
+  type ImportFile,
+  type ImportFiles,
+  openPart,
+  openRegular,
+  quoteName,
+  readPart,
+} from "./image-files.ts";
 
 /** The decompressed archive, in the operation's directory. */
 export const archiveFile = "archive.tar";
@@ -25,8 +34,7 @@ export async function openArchiveFiles(
 ): Promise<ImportFiles> {
   const plain = await decompressArchive(path, directory, budget, signal);
   const members = new Map<string, Member>();
-  const content = readWhole(plain);
-  for await (const entry of readTar(content, path)) {
+  for await (const entry of readTar(openWhole(plain), path)) {
     signal.throwIfAborted();
     if (members.size >= maxArchiveEntries) {
       throw new BoughError(
@@ -108,8 +116,17 @@ export async function compressionOf(path: string): Promise<Compression> {
   return detectLayerCompression(beginning, path);
 }
 
+/** Opens a whole file. Contents of its members need not be read. */
+export function openWhole(path: string): ByteSource {
+  return openPart(wholeOf(path));
+}
+
 export function readWhole(path: string): AsyncGenerator<Uint8Array> {
+  return readPart(wholeOf(path));
+}
+
+function wholeOf(path: string): FilePart {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
-  return readPart({ path, offset: 0, length: size, name: path });
+  return { path, offset: 0, length: size, name: path };
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, read, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import type { ByteSource } from "../../image/tar-source.ts";
 import { errorCode } from "../../system-error.ts";
 import { maxImageJsonBytes } from "../import-limits.ts";
 
@@ -62,14 +63,33 @@ export function openRegular(path: string, flags = 0): { descriptor: number; size
 }
 
 /** Reads a part of a file in pieces. Rejects if it is not a regular file, cannot be read, or has become shorter. */
-export async function* readPart({ path, offset, length, name, flags }: FilePart): AsyncGenerator<Uint8Array> {
+export function readPart(part: FilePart): AsyncGenerator<Uint8Array> {
+  return readFrom(part, { done: 0 });
+}
+
+/** Opens a part of a file like `readPart`, so that bytes which nobody needs can be left out. */
+export function openPart(part: FilePart): ByteSource {
+  const progress = { done: 0 };
+  return {
+    [Symbol.asyncIterator]: () => readFrom(part, progress),
+    skip(bytes) {
+      progress.done += bytes;
+      return progress.done <= part.length;
+    },
+  };
+}
+
+async function* readFrom(
+  { path, offset, length, name, flags }: FilePart,
+  progress: { done: number },
+): AsyncGenerator<Uint8Array> {
   const { descriptor } = openRegular(path, flags);
   try {
-    for (let done = 0; done < length; ) {
-      const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length - done));
-      const bytesRead = await readAt(descriptor, buffer, offset + done);
+    while (progress.done < length) {
+      const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length - progress.done));
+      const bytesRead = await readAt(descriptor, buffer, offset + progress.done);
       if (bytesRead === 0) throw new BoughError(`${name} became shorter while it was read`);
-      done += bytesRead;
+      progress.done += bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
   } finally {

@@ -5,7 +5,7 @@ import { decompress } from "../../image/compression.ts";
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { defaultImportLimits, maxArchiveEntries, maxImageJsonBytes } from "../import-limits.ts";
-import { compressionOf, readWhole } from "./archive-files.ts";
+import { compressionOf, openWhole, readWhole } from "./archive-files.ts";
 import {
   asObject,
   asObjects,
@@ -83,8 +83,12 @@ async function fileOf(directory: string, name: string): Promise<Uint8Array | und
 
 async function memberOf(path: string, name: string, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const compression = await compressionOf(path);
+  const content =
+    compression === "none"
+      ? openWhole(path)
+      : limitSize(decompress(readWhole(path), compression, path), path);
   let entries = 0;
-  for await (const entry of readTar(limitSize(decompress(readWhole(path), compression, path), path), path)) {
+  for await (const entry of readTar(content, path)) {
     signal.throwIfAborted();
     if (++entries > maxArchiveEntries) break;
     if (posix.normalize(entry.name) === name && entry.type === "file") return contentOf(entry, path);
