@@ -10,7 +10,7 @@ import { addOperation } from "../../src/engine/records/operations.ts";
 import { recordFailedSync } from "../../src/engine/records/unsynced-layers.ts";
 import { createLayerCheck } from "../../src/engine/records/whole-layers.ts";
 import type { EngineState } from "../../src/engine/state.ts";
-import { keepLayers } from "../../src/engine/unpack/import-image.ts";
+import { commitLayers } from "../../src/engine/unpack/import-image.ts";
 import { unpackedPaths } from "../../src/engine/unpack/unpack-layers.ts";
 import { bootId } from "../../src/lock-file.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
@@ -130,7 +130,7 @@ test("an import that began before a failed sync does not restore another import'
   const keep = (run: ReturnType<typeof begin>) => {
     for (const place of Object.values(unpackedPaths(run.directory, group)))
       mkdirSync(place, { recursive: true });
-    return keepLayers(state, [group], run, 0);
+    return commitLayers(state, [group], run, 0);
   };
   const slow = begin();
   const layer = keep(begin());

@@ -438,7 +438,7 @@ describe("a layer that can't be fetched:", () => {
         const messages = events.flatMap(({ type, data }) => (type === "progress" ? [data.message] : []));
         const begin = `its layer ${harmed.digest} cannot be fetched from ${second()}: `;
         expect(messages).toContainEqual(
-          expect.stringMatching(new RegExp(`^${begin}.*: trying another place$`)),
+          expect.stringMatching(new RegExp(`^${begin}.*: trying another source$`)),
         );
         expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
       } finally {

@@ -1,26 +1,26 @@
 import { BoughError } from "../../errors.ts";
 import { decompress, detectLayerCompression, peekBeginning } from "../../image/compression.ts";
 
-/** The content of a blob is not that of the layer for which it was declared. */
+/** Thrown if the content of a blob is not that of the layer for which it was declared. */
 export class ForgedBlobError extends BoughError {
   override readonly name = "ForgedBlobError";
 }
 
-interface Layer {
+interface DeclaredContent {
   diffId: string;
-  /** For messages. */
+  /** The layer's name for messages. */
   name: string;
-  /** The size limit of the content. */
+  /** The maximum size of the content. */
   maxBytes: number;
 }
 
 /**
- * Passes the blob of a layer on whose content nobody has seen yet. Throws a ForgedBlobError at its end, and does not end, if the content
- * does not have the DiffID: nothing else would notice that what is sent elsewhere fits no configuration.
+ * Passes on the blob of a layer whose content has never been verified. If the content does not have the DiffID, throws a ForgedBlobError
+ * in place of the stream's end: nothing else would notice that the blob that is sent does not fit the image's configuration.
  */
 export async function* checkContent(
   chunks: AsyncIterable<Uint8Array>,
-  layer: Layer,
+  layer: DeclaredContent,
 ): AsyncGenerator<Uint8Array> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const found = digestOfContent(readable, layer);
@@ -28,7 +28,7 @@ export async function* checkContent(
   const writer = writable.getWriter();
   try {
     for await (const chunk of chunks) {
-      // A copy: the memory may be used for the next chunk. Content that can't be read ends the transfer: nothing takes the next chunk then.
+      // The chunk is copied, since its memory may be used for the next one. If the content can't be read, `found` rejects.
       await Promise.race([found, writer.write(new Uint8Array(chunk)).catch(() => found)]);
       yield chunk;
     }
@@ -41,7 +41,10 @@ export async function* checkContent(
   }
 }
 
-async function digestOfContent(blob: AsyncIterable<Uint8Array>, { name, maxBytes }: Layer): Promise<string> {
+async function digestOfContent(
+  blob: AsyncIterable<Uint8Array>,
+  { name, maxBytes }: DeclaredContent,
+): Promise<string> {
   const { bytes, beginning } = await peekBeginning(blob);
   const hash = new Bun.CryptoHasher("sha256");
   let size = 0;

@@ -10,7 +10,7 @@ import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, joinPath, type Path, pathNames, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 
-/** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
+/** The parts of a layer that depend on the layers below. Paths begin with a slash. */
 export interface DeferredParts {
   /** Directories without an entry. */
   implied: BytePath[];
@@ -23,13 +23,13 @@ export interface DeferredParts {
   hasWhiteouts: boolean;
   /** True if a directory hides those of the layers below. */
   hasOpaque: boolean;
-  /** Devices that could not be made: a user namespace does not allow it. */
-  leftOut: number;
+  /** The number of devices that were not made, since a user namespace does not allow it. */
+  skippedDevices: number;
 }
 
 /**
  * Completes an unpacked layer with what depends on the layers below: attributes of directories without an entry, targets of hard
- * links, and whiteouts for an opaque root. `below`: the directories of those layers, the uppermost first.
+ * links, and whiteouts for an opaque root. `below` are the directories of those layers, the uppermost first.
  */
 export async function completeLayer(
   directory: string,
@@ -42,7 +42,7 @@ export async function completeLayer(
     inUserNamespace,
   );
   if (deferred.isRootOpaque) hideAll(directory, tree.root.slice(1), inUserNamespace);
-  if (!deferred.hasRoot) describeAs(directory, below[0]);
+  if (!deferred.hasRoot) inheritMetadata(directory, below[0]);
   const entered = new Map<BytePath, MergedDirectory>();
   for (const path of deferred.implied) {
     await pace.step();
@@ -51,9 +51,9 @@ export async function completeLayer(
     const merged = tree.enter(parent, toPath(path.slice(at + 1)));
     entered.set(path, merged);
     const [own] = merged;
-    // This applies to an opaque directory too: the mark says nothing about the directory itself.
+    // This applies to an opaque directory, too: the mark does not concern the directory's own metadata.
     const [lower] = tree.enter(parent.slice(1), toPath(path.slice(at + 1)));
-    if (own?.layer === 0) describeAs(own.path, lower?.path);
+    if (own?.layer === 0) inheritMetadata(own.path, lower?.path);
   }
   for (const { path, target } of deferred.links) {
     await pace.step();
@@ -61,8 +61,8 @@ export async function completeLayer(
   }
 }
 
-/** Gives a directory without an entry the metadata of the one in the layers below, or else root's ownership and mode 0755. */
-function describeAs(directory: Path, lower: Path | undefined): void {
+/** Sets the metadata of a directory without an entry: that of the directory in the layers below, or else owner root and mode 0755. */
+function inheritMetadata(directory: Path, lower: Path | undefined): void {
   if (lower === undefined) {
     setOwnerAndModeAt(directory, { uid: 0, gid: 0 }, { mode: directoryMode });
     return;

@@ -23,7 +23,7 @@ import { type LayerGroup, planLayers } from "./layer-plan.ts";
 /** The blob of a layer, and the time at which the layer was made, if it is known. */
 export interface DeclaredLayer extends AbsentBlob {
   createdAt: number | undefined;
-  /** Where the blob has a table of contents, if that is known. */
+  /** The position of the blob's table of contents, if it is known. */
   table: LayerTable | undefined;
 }
 
@@ -50,7 +50,7 @@ export function declareImage(
   const names = layers.map(nameOf);
   const createdAt = clock.now();
   return inTransaction(database, () => {
-    // As many layers as an image of this engine can have stay apart: they are those of a build.
+    // The layers are a build's: they are not merged, unless they are more than an image of this engine can have.
     const groups = planLayers(state, names, names.length <= maxDepth ? maxDepth : undefined);
     const layer = addMissing(state, groups, layers, createdAt);
     const absent = absentLayersOf(database, layer);
@@ -69,8 +69,8 @@ export function declareImage(
 }
 
 /**
- * A layer with a table of contents is another one than the layer itself, and so is an image with it, with layers of its own in caches:
- * nothing but a manifest vouches for a table, and another one may have false ones for the same layers.
+ * Returns the name that identifies a layer. A layer with a table of contents is another layer than the one without: only a manifest
+ * vouches for a table, and another manifest may have a false one for the same layer. So images with it have other layers in caches.
  */
 function nameOf({ diffId, table }: DeclaredLayer): string {
   return table === undefined ? diffId : JSON.stringify([diffId, table]);
@@ -90,21 +90,21 @@ function addMissing(
     const own = layers.slice(from, to).map(({ createdAt: _, table: __, ...blob }) => blob);
     const table = own.length === 1 ? layers[from]?.table : undefined;
     const createdAt = layers[to - 1]?.createdAt ?? now;
-    const stands = existing !== undefined && !isOnNew && (existing.isWhole || existing.isAbsent === true);
-    if (stands) {
+    const isUsable = existing !== undefined && !isOnNew && (existing.isWhole || existing.isAbsent === true);
+    if (isUsable) {
       top = { id: existing.id, parent: top?.id ?? null, depth: (top?.depth ?? 0) + 1 };
       if (isAbsent(database, existing.id) && own.length > 0) {
-        // The latest place is the one that is known to work. Of a server's clients, none may spoil another's: there it comes last,
-        // unless the others have failed.
+        // The latest source is known to work, and comes first. On a server it comes last, unless the others have failed: a client must not
+        // be able to spoil the images of others.
         const isFirst = !isServer || unreachableReason(state, [existing.id]) !== undefined;
         addBlobSources(database, existing.id, own, { isFirst });
       }
       continue;
     }
-    // It is damaged, or on a damaged layer.
+    // The existing layer is damaged, or built on a damaged one.
     if (existing !== undefined) clearContent(database, existing.id);
     const layer = { parent: top, content, createdAt };
-    // Nothing has to be fetched for the empty layer of an image without any.
+    // An image without layers has an empty one, for which nothing has to be fetched.
     top =
       own.length === 0
         ? addLayer(database, layout, { ...layer, directory: makeEmpty(layout), marks: noMarks })

@@ -20,7 +20,7 @@ type WantedImage = Pick<Image, "uuid" | "layer">;
 
 /**
  * Waits until the files of all layers of the images are here, and fetches those that are not. Call it before anything touches a
- * layer's directory. A layer that several need is fetched once. If one image fails, nobody waits here for the others any more.
+ * layer's directory. A layer that several need is fetched once. If one image fails, this does not wait for the others.
  *
  * @throws RequestError (424) if a layer can't be fetched
  */
@@ -38,12 +38,12 @@ export async function ensureImages(
   }
 }
 
-/** Less than clients wait for a response. */
+/** The time that a request waits: less than clients wait for a response. */
 const maxWaitMilliseconds = 20_000;
 
 /**
- * The same for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again, as long as the
- * message changes, and the layers are fetched meanwhile.
+ * Does what `ensureImages` does, for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again,
+ * as long as the message changes, and the layers are fetched meanwhile.
  */
 export async function ensureForRequest(state: EngineState, image: WantedImage): Promise<void> {
   if (absentLayersOf(state.database, image.layer).length === 0) return;
@@ -52,16 +52,16 @@ export async function ensureForRequest(state: EngineState, image: WantedImage): 
   const report = (message: string) => {
     reported = `: ${message}`;
   };
-  const late = state.clock.sleep(maxWaitMilliseconds, over.signal).then(() => {
+  const timeout = state.clock.sleep(maxWaitMilliseconds, over.signal).then(() => {
     const headers = { "Retry-After": "1" };
     const text = `the layers of image ${image.uuid} are still being fetched${reported}`;
     throw new RequestError(425, text, headers);
   });
-  late.catch(() => undefined);
-  const brought = ensureLayers(state, image, { signal: state.closing, report });
-  brought.catch(() => undefined);
+  timeout.catch(() => undefined);
+  const fetched = ensureLayers(state, image, { signal: state.closing, report });
+  fetched.catch(() => undefined);
   try {
-    await Promise.race([brought, late]);
+    await Promise.race([fetched, timeout]);
   } finally {
     over.abort();
   }
@@ -83,7 +83,7 @@ async function ensureLayers(state: EngineState, image: WantedImage, waiter: Fetc
   }
 }
 
-/** Starts an operation of its own, which ends when nobody waits for it any more. */
+/** Starts an operation that fetches layers, and ends when nothing waits for them any more. */
 function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: readonly number[]): LayerFetch {
   const { database, fetches, running } = state;
   const waiters = new Set<FetchWaiter>();
@@ -122,14 +122,14 @@ function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: re
     await done;
     const { status, error } = findOperation(database, operation) ?? {};
     if (status === "SUCCESS") return "fetched";
-    // The layers concerned are noted, and others may not need these.
+    // The unreachable layers are on record, and some waiters may not need them.
     if (failure instanceof Error && failure.name === "UnreachableLayersError") return "not fetched";
     throw failure ?? new BoughError(error ?? `fetching layers from ${url} was cancelled`);
   }
 
   const fetch: LayerFetch = {
     async join(waiter) {
-      // It is ending, and the layers can be fetched again then.
+      // The fetch is ending. The layers can be fetched again afterwards.
       if (isAbandoned) return done.then(() => "not fetched" as const);
       waiters.add(waiter);
       waiter.report(beginning);
@@ -159,8 +159,8 @@ function describeFetch(blobs: readonly { size: number }[], url: string): string 
 }
 
 /**
- * Fetches the archive of a cache and unpacks it into a new directory, to which nobody else has a path yet. Rejects if the archive
- * has another digest: what was unpacked must not be used then.
+ * Fetches the archive of a cache and unpacks it into a new directory that nothing else uses yet. Rejects if the archive has another
+ * digest: the directory must not be used then.
  */
 export async function unpackCache(
   state: EngineState,
@@ -185,7 +185,7 @@ export async function unpackCache(
   mkdirSync(directory);
   const writer = new LayerWriter(directory, inUserNamespace);
   try {
-    // Without `return`, so that the reader does not close the stream at the archive's end, which comes before the stream's.
+    // The iterator has no `return`, so that the reader does not close the stream at the archive's end, which comes before the stream's.
     const stream = { [Symbol.asyncIterator]: () => ({ next: () => plain.next() }) };
     for await (const entry of readLayerTar(stream, name)) {
       used.files += entry.size;

@@ -12,7 +12,7 @@ export async function ensureListed(state: EngineState, image: Pick<Image, "layer
   const unlisted = unlistedLayers(state, image);
   if (unlisted === undefined || unlisted.length === 0) return unlisted !== undefined;
   return state.listings(String(image.layer), async () => {
-    // Loaded only for such an image.
+    // Imported only here, since few images have absent layers.
     const { listLayers } = await import("./list-layers.ts");
     try {
       await listLayers(state, image);

@@ -22,18 +22,18 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { EarlyLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EagerLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
-/** Absent layers could not be fetched, for a reason that is not this machine's: they are unreachable. */
+/** Thrown if absent layers could not be fetched, for a reason that does not lie in this machine. */
 export class UnreachableLayersError extends BoughError {
   override readonly name = "UnreachableLayersError";
 }
 
 /**
- * Fetches the absent layers of an image, verifies them and unpacks them as an import does. What one place lacks is fetched from
+ * Fetches the absent layers of an image, verifies them and unpacks them as an import does. A blob that one source lacks is fetched from
  * another. See `OperationWork.perform`.
  *
- * @throws UnreachableLayersError after noting from where nothing can be fetched
+ * @throws UnreachableLayersError if a layer can't be fetched from any source, which is then on record
  */
 export async function performFetch(
   state: EngineState,
@@ -49,10 +49,10 @@ export async function performFetch(
     } catch (error) {
       if (run.signal.aborted || meansUnwritable(error, state.layout) || error instanceof NoRoomError)
         throw error;
-      const reason = noteFailure(state, error, attempt);
+      const reason = recordFailure(state, error, attempt);
       if (unreachableReason(state, layerChain(state.database, image.layer)) !== undefined)
         throw new UnreachableLayersError(reason, { cause: error });
-      report(`${reason}: trying another place`);
+      report(`${reason}: trying another source`);
       await removeUnpacked(run, plan);
     }
   }
@@ -78,14 +78,14 @@ async function attemptFetch(
   const threads = openLayerThreads(signal);
   const room = measureRoom(`image ${image.uuid}`, layout.directory, importLimits);
   const directory = join(run.directory, unpackingDirectory);
-  const early = new EarlyLayers({ directory, threads, room, inUserNamespace });
+  const eager = new EagerLayers({ directory, threads, room, inUserNamespace });
   const downloads = new BlobFetch(state, run);
   try {
     mkdirSync(directory);
     const files = await downloads.fetch(blobs, {
       report,
       signal,
-      onBlob: (digest, path) => early.start(digest, path),
+      onBlob: (digest, path) => eager.start(digest, path),
     });
     const marks = await unpackLayers(state, groups, {
       parts: { layers: files },
@@ -93,13 +93,13 @@ async function attemptFetch(
       onFailure: (index, isForged) => {
         attempt.damaged ??= { blob: blobs[index], isForged };
       },
-      ...{ run, threads, early, room, signal, report },
+      ...{ run, threads, eager, room, signal, report },
     });
     await threads.close();
     await Promise.all([downloads.remove(), rm(directory, { recursive: true, force: true })]);
     return () => {
       requireNoFailedSync(database, run.uuid);
-      for (const group of groups) keepFetched(state, group, run, marks.get(group) ?? noMarks);
+      for (const group of groups) commitFetched(state, group, run, marks.get(group) ?? noMarks);
       state.layerSync.request();
       return { status: "SUCCESS", error: null, image: image.uuid };
     };
@@ -110,7 +110,7 @@ async function attemptFetch(
   }
 }
 
-/** Removes what an attempt has unpacked. What it has downloaded stays for the next one. */
+/** Removes the unpacked files of an attempt. The downloaded ones stay for the next attempt. */
 async function removeUnpacked(run: OperationRun, { groups }: FetchPlan): Promise<void> {
   const places = groups.map((group) => unpackedPaths(run.directory, group));
   const paths = places.flatMap(({ content, blobs }) => [content, blobs]);
@@ -118,8 +118,8 @@ async function removeUnpacked(run: OperationRun, { groups }: FetchPlan): Promise
     await rm(path, { recursive: true, force: true });
 }
 
-/** Places the files of an absent layer. Another process may have done so meanwhile. */
-function keepFetched(
+/** Makes unpacked files those of an absent layer, unless another process has done so meanwhile. */
+function commitFetched(
   { database, layout, boot }: EngineState,
   group: LayerGroup,
   { uuid, directory }: OperationRun,
@@ -136,7 +136,7 @@ function keepFetched(
 interface FetchPlan {
   /** All layers of the image, the lowest first. */
   groups: LayerGroup[];
-  /** The blobs of the absent ones, which the groups' indexes count. */
+  /** The blobs of the absent layers, to which the groups' indexes refer. */
   blobs: AbsentBlob[];
 }
 
@@ -155,8 +155,8 @@ function planFetch(state: EngineState, top: number): FetchPlan {
   return { groups, blobs };
 }
 
-/** Notes from where nothing can be fetched: the place of a blob that is missing or damaged, or else all of a source. Returns the reason. */
-function noteFailure(
+/** Records what can't be fetched: a blob that is missing or damaged in a source, or else everything of a source. Returns the reason. */
+function recordFailure(
   { database, unreachable }: EngineState,
   error: unknown,
   { plan, damaged }: FetchAttempt,

@@ -34,11 +34,11 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { type LayerGroup, planLayers } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { EarlyLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { EagerLayers, unpackedPaths, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 interface ImportSpec {
   source: ImageSource;
-  /** By default the machine's. */
+  /** The platform of the image; by default the machine's. */
   platform: Platform | undefined;
   credentials: RegistryCredentials | undefined;
   tag: string | undefined;
@@ -61,10 +61,10 @@ export async function performImport(
   const threads = openLayerThreads(signal);
   const room = measureRoom(spec.source.name, layout.directory, importLimits);
   const directory = join(run.directory, unpackingDirectory);
-  const early = new EarlyLayers({ directory, threads, room, inUserNamespace });
+  const eager = new EagerLayers({ directory, threads, room, inUserNamespace });
   try {
     mkdirSync(directory);
-    const parts = await fetchParts(state, spec, run, { early, signal });
+    const parts = await fetchParts(state, spec, run, { eager, signal });
     const image = readImageConfig(parts, spec.source.name);
     requirePlatform(image.platform, spec.source.name, spec.platform);
     const groups = planLayers(state, image.diffIds);
@@ -74,7 +74,7 @@ export async function performImport(
       image,
       run,
       threads,
-      early,
+      eager,
       room,
       signal,
       report,
@@ -86,10 +86,10 @@ export async function performImport(
       temporaries.map((name) => rm(join(run.directory, name), { recursive: true, force: true })),
     );
     return () => {
-      // Otherwise `addLayer` notes that it is lost.
+      // Layers that are synced later are recorded as lost by `addLayer` if a sync has failed.
       if (!maySyncLater(groups)) requireNoFailedSync(database, run.uuid);
       const createdAt = clock.now();
-      const layer = keepLayers(state, groups, { ...run, marks }, createdAt);
+      const layer = commitLayers(state, groups, { ...run, marks }, createdAt);
       const { config, origin, configDigest } = image;
       const uuid =
         findImportedImage(database, { layer, config, origin, configDigest }) ??
@@ -98,7 +98,7 @@ export async function performImport(
       return { status: "SUCCESS", error: null, image: uuid, tag: spec.tag };
     };
   } catch (error) {
-    // What it has stopped may have failed in another way.
+    // If the deadline has passed, it is the reason, whatever error the stopped work has thrown.
     deadline.signal.throwIfAborted();
     throw error;
   } finally {
@@ -107,18 +107,18 @@ export async function performImport(
   }
 }
 
-/** Temporary files of an import, which don't become part of the engine. */
+/** The temporary files of an import, in the operation's directory. */
 const temporaries = [downloadDirectory, archiveFile, unpackingDirectory];
 
 async function fetchParts(
   state: EngineState,
   { source, platform, credentials }: ImportSpec,
   run: OperationRun,
-  { early, signal }: { early: EarlyLayers; signal: AbortSignal },
+  { eager, signal }: { eager: EagerLayers; signal: AbortSignal },
 ): Promise<ImageParts> {
   if (source.kind === "scratch") return emptyImage(platform);
   if (source.kind === "registry") {
-    const onBlob = (digest: string, path: string) => early.start(digest, path);
+    const onBlob = (digest: string, path: string) => eager.start(digest, path);
     const { config, layers } = await downloadImage(state, source, platform, credentials, run, {
       signal,
       onBlob,
@@ -140,7 +140,7 @@ function maySyncLater(groups: readonly LayerGroup[]): boolean {
 }
 
 /** Records the unpacked directories as layers, and returns the uppermost one. Call it inside a transaction. */
-export function keepLayers(
+export function commitLayers(
   state: EngineState,
   groups: readonly LayerGroup[],
   {
@@ -164,7 +164,7 @@ export function keepLayers(
       marks: marks.get(group) ?? noMarks,
     };
     const unsyncedIn = { boot: state.boot, operation: uuid };
-    top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn } : layer);
+    top = commitLayer(state, syncsLater ? { ...layer, unsyncedIn } : layer);
     keepBlobs(state.layout, top.id, places.blobs);
   }
   if (syncsLater) state.layerSync.request();
@@ -172,7 +172,7 @@ export function keepLayers(
   return top.id;
 }
 
-function keepLayer(state: EngineState, layer: LayerToAdd & { content: string }): LayerRecord {
+function commitLayer(state: EngineState, layer: LayerToAdd & { content: string }): LayerRecord {
   const { database, layout } = state;
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);
@@ -180,12 +180,12 @@ function keepLayer(state: EngineState, layer: LayerToAdd & { content: string }):
   if (isHere && createLayerCheck(state)(existing.id)) return existing;
   if (!existsSync(directory))
     throw new BoughError("a layer of the image was removed while it was being imported: import it again");
-  const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
-  if (existing !== undefined && stands) {
+  const isInPlace = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
+  if (existing !== undefined && isInPlace) {
     restoreLayer(database, layout, existing.id, layer);
     return existing;
   }
-  // Its record has another parent, so the layers built on it are lost.
+  // The existing layer's record has another parent, so the layers built on it are lost.
   if (existing !== undefined) clearContent(database, existing.id);
   return addLayer(database, layout, layer);
 }

@@ -8,13 +8,13 @@ import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { type BytePath, pathNames, showPath, toBytePath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 
-/** The number of directories to remember, more than most images have. Beyond it they are looked up again. */
+/** The maximum number of known directories, more than most images have. Beyond it they are looked up again. */
 const maxKnown = 20_000;
 /** The maximum number of directories without an entry; a normal archive has a few. */
 const maxImplied = 100_000;
 
 /** A place in the layer: a name in a directory, whose path is free of links. */
-export interface Spot {
+export interface EntryPlace {
   parent: BytePath;
   name: BytePath;
   path: BytePath;
@@ -28,7 +28,7 @@ export class LayerDirectory {
   readonly root: BytePath;
   /** Directories without an entry, which only the paths of other entries name; relative to the root, in the order of creation. */
   readonly implied = new Set<BytePath>();
-  /** True if anything has been removed again. */
+  /** True if an entry has been removed again. */
   hasReplaced = false;
   /** True if a directory has been marked as opaque. */
   hasOpaque = false;
@@ -41,15 +41,15 @@ export class LayerDirectory {
     this.#inUserNamespace = inUserNamespace;
   }
 
-  /** Returns the place for an entry, and makes its directory if it is missing. `undefined` stands for the root itself. */
-  locate(name: BytePath): Spot | undefined {
+  /** Returns the place for an entry, and makes its directory if it is missing. Returns `undefined` for the root itself. */
+  locate(name: BytePath): EntryPlace | undefined {
     const end = name.endsWith("/") ? name.length - 1 : name.length;
     const slash = name.lastIndexOf("/", end - 1);
     const last = name.slice(slash + 1, end);
-    if (!isOdd(last)) return spotIn(this.#reach(name.slice(0, Math.max(slash, 0))), last);
+    if (!isSpecialName(last)) return entryPlace(this.#reach(name.slice(0, Math.max(slash, 0))), last);
     const names = pathNames(name);
     const own = names.pop();
-    return own === undefined ? undefined : spotIn(this.#walkTo("", names.join("/")), own);
+    return own === undefined ? undefined : entryPlace(this.#walkTo("", names.join("/")), own);
   }
 
   /** Finds the target of a hard link in the layer. */
@@ -63,8 +63,8 @@ export class LayerDirectory {
     return stats === undefined ? undefined : { path, stats };
   }
 
-  /** Makes a directory. Returns false if something was there; a directory stays. `name`: its path in the archive. */
-  makeDirectory({ path }: Spot, name: BytePath): boolean {
+  /** Makes a directory. Returns false if the place was taken; a directory there stays. `name` is its path in the archive. */
+  makeDirectory({ path }: EntryPlace, name: BytePath): boolean {
     const isNew = this.#tryMake(path);
     if (!isNew) {
       const stats = lstatIfExists(toPath(path));
@@ -76,7 +76,7 @@ export class LayerDirectory {
         if (stats !== undefined && isWhiteout(stats)) this.makeOpaque(path);
       }
     }
-    this.#remember(name.endsWith("/") ? name.slice(0, -1) : name, path);
+    this.#addKnown(name.endsWith("/") ? name.slice(0, -1) : name, path);
     return isNew;
   }
 
@@ -122,12 +122,12 @@ export class LayerDirectory {
     const slash = name.lastIndexOf("/");
     const last = name.slice(slash + 1);
     // Another entry has usually reached the parent already.
-    const above = slash > 0 && !isOdd(last) ? this.#known.get(name.slice(0, slash)) : undefined;
+    const above = slash > 0 && !isSpecialName(last) ? this.#known.get(name.slice(0, slash)) : undefined;
     const reached =
       above === undefined
         ? this.#walkTo("", pathNames(name).join("/"))
         : this.#walkTo(this.#inside(above), last);
-    this.#remember(name, reached);
+    this.#addKnown(name, reached);
     return reached;
   }
 
@@ -169,7 +169,7 @@ export class LayerDirectory {
     else this.implied.add(this.#inside(path));
   }
 
-  #remember(name: BytePath, parent: BytePath): void {
+  #addKnown(name: BytePath, parent: BytePath): void {
     if (this.#known.size >= maxKnown) this.#known.clear();
     this.#known.set(name, parent);
   }
@@ -179,10 +179,10 @@ export class LayerDirectory {
   }
 }
 
-function isOdd(name: BytePath): boolean {
+function isSpecialName(name: BytePath): boolean {
   return name === "" || name === "." || name === "..";
 }
 
-function spotIn(parent: BytePath, name: BytePath): Spot {
+function entryPlace(parent: BytePath, name: BytePath): EntryPlace {
   return { parent, name, path: `${parent}/${name}` };
 }

@@ -16,7 +16,7 @@ export interface LayerGroup {
   existing: { id: number; isWhole: boolean; isAbsent?: boolean; hasBlobs: boolean } | undefined;
 }
 
-/** Docker makes no more than 127. More are merged into one, since builds add many layers to a base image. */
+/** The maximum number of a base image's layers. Docker makes no more than 127. Further ones are merged into one, since builds add many layers to a base. */
 const maxBaseLayers = 128;
 
 /** Plans how an image's layers are kept, the lowest first. Uses the lower layers that the engine already has. */
@@ -75,7 +75,7 @@ function findKnown({ database }: Records, contents: readonly string[]): { layer:
     while (layer !== undefined) {
       const to = ends.get(contentOf.get(layer.id)?.content ?? "");
       const above = chain[0];
-      // Edited records may lead anywhere.
+      // Edited records may have any content and depth.
       const fits =
         above === undefined || (to !== undefined && to < above.to && layer.depth === above.layer.depth - 1);
       if (to === undefined || !fits || (layer.parent === null) !== (layer.depth === 1)) break;

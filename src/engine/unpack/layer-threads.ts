@@ -21,7 +21,7 @@ export interface LayerThreads {
 const minBytesForThread = 4 * 1024 * 1024;
 /** Four threads write as fast as most disks can. */
 const maxThreads = 4;
-/** Small layers that are unpacked at once. */
+/** The maximum number of small layers that are unpacked at once. */
 const maxSmall = 4;
 
 export function needsThread(bytes: number): boolean {
@@ -48,20 +48,20 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
     return made;
   }
 
-  async function unpackInSlot(job: LayerJob): Promise<UnpackedLayer> {
+  async function unpackInTurn(job: LayerJob): Promise<UnpackedLayer> {
     const isLarge = needsThread(job.file.length);
-    const give = await slots[isLarge ? "large" : "small"].acquire();
+    const release = await slots[isLarge ? "large" : "small"].acquire();
     try {
       return await (isLarge ? takeThread().send({ job, totals: memory }) : unpackLayer(job, totals));
     } finally {
-      give();
+      release();
     }
   }
 
   return {
     async unpack(job) {
       signal.throwIfAborted();
-      const work = unpackInSlot(job);
+      const work = unpackInTurn(job);
       const settled = work.catch(() => undefined);
       running.add(settled);
       try {

@@ -30,13 +30,13 @@ import {
   writeAttributes,
 } from "../system/xattrs.ts";
 import type { DeferredParts } from "./complete-layer.ts";
-import { LayerDirectory, type Spot } from "./layer-directory.ts";
+import { type EntryPlace, LayerDirectory } from "./layer-directory.ts";
 
-/** The prefix of a layer's marks, all of which but one are AUFS's own. */
-const metaPrefix = ".wh..wh.";
+/** The prefix of AUFS's own whiteouts, which are ignored, and of the opaque whiteout. */
+const aufsPrefix = ".wh..wh.";
 /** The maximum number of links to missing files; no image has more. */
 const maxLinks = 100_000;
-/** Directories whose times are set together, at the end or whenever there are this many. */
+/** The number of directories after which their times are set, and not only at the end. */
 const maxTimes = 200_000;
 
 /**
@@ -55,9 +55,9 @@ export class LayerWriter {
   #hasRoot = false;
   #isRootOpaque = false;
   #hasWhiteouts = false;
-  #leftOut = 0;
+  #skippedDevices = 0;
 
-  /** `onFile`: called before a file's content is read, with the file's path in the directory. */
+  /** @param onFile called before a file's content is read, with the file's path in the directory */
   constructor(
     root: string,
     inUserNamespace: boolean,
@@ -69,14 +69,14 @@ export class LayerWriter {
   }
 
   async write(entry: TarEntry): Promise<void> {
-    const spot = this.#directory.locate(entry.name);
-    if (spot === undefined) this.#writeRoot(entry);
-    else if (spot.name.startsWith(whiteoutPrefix)) this.#writeMark(spot);
-    else if (entry.type === "file") await this.#writeFile(spot, entry);
-    else if (entry.type === "directory") this.#writeDirectory(spot, entry);
-    else if (entry.type === "symlink") this.#writeSymlink(spot, entry);
-    else if (entry.type === "hardlink") this.#writeHardLink(spot, entry.target);
-    else this.#writeNode(spot, entry);
+    const place = this.#directory.locate(entry.name);
+    if (place === undefined) this.#writeRoot(entry);
+    else if (place.name.startsWith(whiteoutPrefix)) this.#writeWhiteout(place);
+    else if (entry.type === "file") await this.#writeFile(place, entry);
+    else if (entry.type === "directory") this.#writeDirectory(place, entry);
+    else if (entry.type === "symlink") this.#writeSymlink(place, entry);
+    else if (entry.type === "hardlink") this.#writeHardLink(place, entry.target);
+    else this.#writeNode(place, entry);
   }
 
   /** The number of directories made without an entry. */
@@ -99,36 +99,36 @@ export class LayerWriter {
       isRootOpaque: this.#isRootOpaque,
       hasWhiteouts: this.#hasWhiteouts,
       hasOpaque: this.#directory.hasOpaque,
-      leftOut: this.#leftOut,
+      skippedDevices: this.#skippedDevices,
     };
   }
 
   #writeRoot(entry: TarEntry): void {
     if (entry.type !== "directory") throw new BoughError("its root is not a directory");
     this.#hasRoot = true;
-    this.#describeDirectory(this.#directory.root, entry, false);
+    this.#setAttributes(this.#directory.root, entry, false);
   }
 
-  #writeMark({ parent, name, path }: Spot): void {
+  #writeWhiteout({ parent, name, path }: EntryPlace): void {
     if (name === opaqueWhiteout) {
       if (parent === this.#directory.root) this.#isRootOpaque = true;
       else this.#directory.makeOpaque(parent);
       return;
     }
-    if (name.startsWith(metaPrefix)) return;
+    if (name.startsWith(aufsPrefix)) return;
     const hidden = name.slice(whiteoutPrefix.length);
     if (["", ".", ".."].includes(hidden))
       throw new BoughError(`${showPath(name)} is not a valid whiteout name`);
     const place = `${path.slice(0, -name.length)}${hidden}`;
     const stats = lstatIfExists(toPath(place));
-    // The layer's own entry of that name stays.
+    // If the layer itself has an entry of that name, the entry stays.
     if (stats?.isDirectory()) this.#directory.makeOpaque(place);
     if (stats !== undefined) return;
     if (!makeWhiteout(toPath(place))) throw new BoughError("cannot create the whiteout of a deleted file");
     this.#hasWhiteouts = true;
   }
 
-  async #writeFile({ path }: Spot, entry: TarEntry): Promise<void> {
+  async #writeFile({ path }: EntryPlace, entry: TarEntry): Promise<void> {
     const place = toPath(path);
     const descriptor = this.#make(path, () => openSync(place, creating, firstMode(entry.mode)));
     this.#onFile(path.slice(this.#directory.root.length + 1), entry);
@@ -146,12 +146,12 @@ export class LayerWriter {
     }
   }
 
-  #writeDirectory(spot: Spot, entry: TarEntry): void {
-    const isNew = this.#directory.makeDirectory(spot, entry.name);
-    this.#describeDirectory(spot.path, entry, isNew);
+  #writeDirectory(place: EntryPlace, entry: TarEntry): void {
+    const isNew = this.#directory.makeDirectory(place, entry.name);
+    this.#setAttributes(place.path, entry, isNew);
   }
 
-  #describeDirectory(path: BytePath, entry: TarEntry, isNew: boolean): void {
+  #setAttributes(path: BytePath, entry: TarEntry, isNew: boolean): void {
     const place = toPath(path);
     if (!isNew || this.#isOwned(entry)) chownSync(place, entry.uid, entry.gid);
     chmodSync(place, entry.mode);
@@ -161,7 +161,7 @@ export class LayerWriter {
     this.#times.set(path, entry.modified);
   }
 
-  #writeSymlink({ path }: Spot, entry: TarEntry): void {
+  #writeSymlink({ path }: EntryPlace, entry: TarEntry): void {
     const place = toPath(path);
     this.#make(path, () => symlinkSync(toPath(entry.target), place));
     if (this.#isOwned(entry)) lchownSync(place, entry.uid, entry.gid);
@@ -169,7 +169,7 @@ export class LayerWriter {
     lutimesSync(place, fileTime(entry.modified), fileTime(entry.modified));
   }
 
-  #writeHardLink({ path }: Spot, target: BytePath): void {
+  #writeHardLink({ path }: EntryPlace, target: BytePath): void {
     const found = this.#directory.find(target);
     if (found === undefined) {
       if (this.#links.length >= maxLinks)
@@ -182,7 +182,7 @@ export class LayerWriter {
     if (found.path !== path) this.#make(path, () => linkSync(toPath(found.path), toPath(path)));
   }
 
-  #writeNode({ path }: Spot, entry: TarEntry): void {
+  #writeNode({ path }: EntryPlace, entry: TarEntry): void {
     const types: Record<string, number> = {
       "3": constants.S_IFCHR,
       "4": constants.S_IFBLK,
@@ -193,7 +193,7 @@ export class LayerWriter {
     // A character device 0:0 is overlayfs's whiteout.
     const isMark = entry.flag === "3" && entry.major === 0 && entry.minor === 0;
     if (entry.isDevice && (this.#inUserNamespace || isMark)) {
-      this.#leftOut += 1;
+      this.#skippedDevices += 1;
       return;
     }
     this.#directory.clear(path);

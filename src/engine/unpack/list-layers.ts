@@ -16,7 +16,7 @@ import type { EngineState } from "../state.ts";
 import { completeLayer } from "./complete-layer.ts";
 import { LayerWriter } from "./layer-writer.ts";
 
-/** Tables that are read at the same time. */
+/** The maximum number of tables that are read at the same time. */
 const maxConcurrent = 8;
 
 /** Makes listings of an image's absent layers from the tables of contents in their blobs. Rejects if one is missing or damaged. */
@@ -84,7 +84,7 @@ async function writeListing(
     renameSync(directory, listingDirectory(layout, layer));
   } catch (error) {
     rmSync(directory, { recursive: true, force: true });
-    // Another process has made it meanwhile.
+    // With these errors, another process has made the listing meanwhile.
     if (!["EEXIST", "ENOTEMPTY"].includes(errorCode(error) ?? "")) throw error;
   }
 }

@@ -4,19 +4,19 @@ import { type AbsentBlob, absentLayersOf, blobSources, unreachableReason } from 
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 
-/** Requests at the same time. */
+/** The maximum number of requests at the same time. */
 const maxConcurrent = 8;
-/** A place that does not respond until then is taken to have the blobs: whoever needs one waits longer. */
+/** The time to wait for a source. One that takes longer is assumed to have the blobs: a fetch waits longer for them. */
 const maxWaitMilliseconds = 2_000;
 
-/** Returns false if a layer of the image is neither here nor, as far as its places say, to be fetched. */
+/** Returns false if a layer of the image is neither here nor in any of its sources, as far as these respond. */
 export async function isUsable(state: EngineState, image: Pick<Image, "layer">): Promise<boolean> {
   return absentLayersOf(state.database, image.layer).length === 0 || (await probeImage(state, image));
 }
 
 /**
- * Asks the places of an image's absent layers whether they have them. Notes those that do not, and returns false if the image can't be
- * used then. Asks for no layer that two places may have.
+ * Asks the sources of an image's absent layers whether they have them. Records those that do not, and returns false if the image can't be
+ * used then. Does not ask for layers that have several sources.
  */
 async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): Promise<boolean> {
   const { database, unreachable, closing } = state;
@@ -29,7 +29,7 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
   const signal = AbortSignal.any([closing, AbortSignal.timeout(maxWaitMilliseconds)]);
   const sources = new Map<string, Promise<OpenedSource>>();
   const slots = createSemaphore(maxConcurrent);
-  const ask = async (blob: AbsentBlob): Promise<void> => {
+  const probe = async (blob: AbsentBlob): Promise<void> => {
     const release = await slots.acquire(signal);
     try {
       const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
@@ -41,8 +41,8 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
     unreachable.recordBlob(blob, `${what}: ${blob.source} has no such blob`);
   };
   try {
-    // A place that does not answer may only be slow, or ask for a login: whoever needs the layer is told why it can't be had.
-    await Promise.allSettled(blobs.values().map(ask));
+    // A source that does not respond may only be slow, or ask for a login. A fetch of the layer will report the reason.
+    await Promise.allSettled(blobs.values().map(probe));
     closing.throwIfAborted();
   } finally {
     for (const source of sources.values()) (await source.catch(() => undefined))?.[Symbol.dispose]();

@@ -13,11 +13,11 @@ import { maxLayers } from "../import-limits.ts";
 import type { EngineState } from "../state.ts";
 import { type DeclaredLayer, declareImage } from "./declare-image.ts";
 
-/** Records an image whose layers are fetched when they are needed, after checks of all that the request says. */
+/** Checks a request, and records its image, whose layers are fetched when they are needed. */
 export function declareRemoteImage(state: EngineState, request: RemoteImageRequest): DeclaredImage {
   const { source, tag } = request;
   requireStoreAddress(source, state);
-  // A client that is refused imports the image instead, for which skopeo checks signatures.
+  // A refused client imports the image instead: for an import, skopeo checks signatures.
   if (source.startsWith("docker://"))
     withRequestErrors(() => requireAcceptedRepository(source, state.environment), 403);
   const layers = checkLayers(request, state.importLimits.bytes);
@@ -71,7 +71,7 @@ function describe(
   { isServer }: Pick<EngineState, "isServer">,
 ): ImageDescription {
   if (configuration !== undefined) return readConfiguration(configuration, source, layers);
-  // Nothing shows that it is that of this configuration, and other clients would get this image for it.
+  // Nothing proves that the digest is that of this configuration, and other clients would get this image for it.
   if (config_digest !== undefined && isServer)
     throw new RequestError(403, "config_digest is not allowed on a server: configuration is");
   if (config_digest !== undefined) requireDigest(config_digest, "config_digest");

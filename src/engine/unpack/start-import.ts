@@ -34,7 +34,7 @@ export function startImport(state: EngineState, request: ImportRequest): string 
 
 function requirePrograms(kind: ImageSource["kind"], environment: Environment): void {
   if (kind === "registry") findProgram("skopeo", environment);
-  // An image is of little use without a runtime; the error comes before the user waits for an import.
+  // Without a runtime an image is of little use: the error comes before the user waits for the import.
   requireRuntime(environment);
 }
 

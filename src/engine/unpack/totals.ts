@@ -1,4 +1,4 @@
-/** What one import's layers take, counted against the limits by the threads that unpack them. */
+/** Counts the sizes of one import's layers against the limits, in several threads. */
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { checkRoom, type Room } from "../import-limits.ts";
 
@@ -10,7 +10,7 @@ export function createAccount(room: Room, totals: Totals) {
   let unpacked = 0;
   let counted = 0;
   let implied = 0;
-  /** Counts the larger of the two: an archive may be longer than its files, and sparse files longer than the archive. */
+  /** Counts the larger of the archive and its files: sparse files may be larger than the archive. */
   const update = () => {
     const bytes = Math.max(length, unpacked);
     totals.add({ bytes: bytes - counted });

@@ -54,11 +54,11 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
   try {
     return await unpackOnce(job, totals);
   } catch (error) {
-    // Damaged bytes may look like anything: that they are damaged is the better reason.
+    // Damaged bytes may cause any error: that they are damaged is the better reason.
     if (error instanceof BoughError && !(error instanceof NoRoomError)) {
       const stored = createDigest();
       for await (const chunk of readPart(job.file)) stored.add(chunk);
-      requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
+      requireSameDigest(stored.digest(), job.digest, `${job.name} is damaged`);
     }
     throw error;
   }
@@ -89,7 +89,7 @@ async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer>
     } finally {
       await plain.return(undefined);
     }
-    requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
+    requireSameDigest(stored.digest(), job.digest, `${job.name} is damaged`);
     let splitBytes = kept.split?.finish();
     if (splitBytes !== undefined && (written?.hasReplaced || !(await isSplitOf(job, stored.digest()))))
       splitBytes = await splitWithoutFiles(job, stored.digest(), account);
@@ -106,14 +106,14 @@ async function unpackOnce(job: LayerJob, totals: Totals): Promise<UnpackedLayer>
   }
 }
 
-/** What an import keeps of a layer's file. Disposing it closes the file. */
-interface Kept extends Disposable {
+/** The file in which an import keeps a copy of a layer's file, or its split. Disposing it closes the file. */
+interface KeptFile extends Disposable {
   add(chunk: Uint8Array): void;
-  /** Set if it is a split. */
+  /** Set if the file is a split. */
   split?: TarSplitWriter;
 }
 
-function openKept({ copyTo }: LayerJob, compression: Compression, account: Account): Kept {
+function openKept({ copyTo }: LayerJob, compression: Compression, account: Account): KeptFile {
   if (copyTo === undefined) return { add() {}, [Symbol.dispose]() {} };
   if (compression === "none") {
     const split = new TarSplitWriter(copyTo, account.addWritten);
@@ -129,7 +129,7 @@ function openKept({ copyTo }: LayerJob, compression: Compression, account: Accou
   };
 }
 
-/** True if the split fits the existing layer, which another version may have unpacked otherwise. */
+/** Returns true if the split fits the existing layer, which another version of bough may have unpacked differently. */
 async function isSplitOf({ copyTo = "", existing }: LayerJob, digest: string): Promise<boolean> {
   if (existing === undefined) return true;
   const made = createDigest();
@@ -154,7 +154,7 @@ async function splitWithoutFiles(
     read.add(chunk);
     split.add(chunk);
   }
-  requireSame(read.digest(), digest, `${name} has changed while it was read`);
+  requireSameDigest(read.digest(), digest, `${name} has changed while it was read`);
   return split.finish();
 }
 
@@ -172,11 +172,11 @@ async function readEntries(
   const leaveOut = (path: BytePath, { isSparse, offset, size }: TarEntry) => {
     if (!isMerged && !isSparse && size > 0) split?.leaveOut(offset, size, path);
   };
-  // A split names the files that the archive makes: those of a layer that is there are found by unpacking it again.
+  // A split names the files that the archive makes. Those of a layer that exists are found by unpacking it again.
   const unpacks = existing === undefined || split !== undefined;
   if (unpacks) mkdirSync(directory);
   const writer = unpacks ? new LayerWriter(directory, inUserNamespace, leaveOut) : undefined;
-  // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.
+  // The iterator has no `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.
   const stream = { [Symbol.asyncIterator]: () => ({ next: () => plain.next() }) };
   for await (const entry of readLayerTar(stream, name)) {
     account.addEntry(entry, writer?.impliedCount ?? 0);
@@ -196,7 +196,7 @@ function describe(error: unknown, layer: string, { name }: TarEntry): unknown {
   return error;
 }
 
-export function requireSame(actual: string, expected: string | undefined, message: string): void {
+export function requireSameDigest(actual: string, expected: string | undefined, message: string): void {
   if (expected === undefined || actual === expected) return;
   throw new BoughError(`${message}: its digest is ${actual}, but ${expected} is expected`);
 }

@@ -18,22 +18,22 @@ import { isOpaque, isWhiteout, markOpaque } from "../system/xattrs.ts";
 import { completeLayer, type DeferredParts } from "./complete-layer.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { type LayerThreads, needsThread } from "./layer-threads.ts";
-import { type LayerJob, requireSame, type UnpackedLayer } from "./unpack-layer.ts";
+import { type LayerJob, requireSameDigest, type UnpackedLayer } from "./unpack-layer.ts";
 
 interface UnpackOptions {
   parts: Pick<ImageParts, "layers">;
   image: Pick<ImportedConfig, "diffIds">;
   run: OperationRun;
   threads: LayerThreads;
-  early: EarlyLayers;
+  eager: EagerLayers;
   room: Room;
   signal: AbortSignal;
   report: (message: string) => void;
-  /** Called with the index of a layer that can't be unpacked, before the error is thrown. `isForged`: it is another layer. */
+  /** Called with the index of a layer that can't be unpacked, before the error is thrown. `isForged` is true if it is another layer. */
   onFailure?: (index: number, isForged: boolean) => void;
 }
 
-/** The directory, in the operation's, for layers that are being unpacked. */
+/** The name of the directory for layers that are being unpacked, in the operation's directory. */
 export const unpackingDirectory = "unpacking";
 
 /** Returns the paths of a group's content and blobs in the operation's directory. */
@@ -41,7 +41,7 @@ export function unpackedPaths(directory: string, { to }: LayerGroup): { content:
   return { content: join(directory, `content-${to}`), blobs: join(directory, `blobs-${to}`) };
 }
 
-/** Unpacks what each group lacks: its content, its blobs, or both. Returns the marks of the contents. */
+/** Unpacks the parts that each group lacks: its content, its blobs, or both. Returns the marks of the contents. */
 export async function unpackLayers(
   state: EngineState,
   groups: readonly LayerGroup[],
@@ -80,14 +80,14 @@ export async function unpackLayers(
     if (lowest !== undefined) renameSync(lowest, content);
     if (unpacked.some(({ deferred }) => deferred?.hasWhiteouts))
       await removeNeedlessWhiteouts(content, below, { inUserNamespace, pace });
-    const hasMarks = unpacked.length > 1 || unpacked.some(({ deferred }) => marksAnything(deferred));
-    marks.set(group, hasMarks ? await countMarks(content, pace) : noMarks);
+    const isMarked = unpacked.length > 1 || unpacked.some(({ deferred }) => hasMarks(deferred));
+    marks.set(group, isMarked ? await countMarks(content, pace) : noMarks);
     below.unshift(content);
   }
   return marks;
 }
 
-function marksAnything(deferred: DeferredParts | undefined): boolean {
+function hasMarks(deferred: DeferredParts | undefined): boolean {
   return deferred !== undefined && (deferred.hasWhiteouts || deferred.hasOpaque || deferred.isRootOpaque);
 }
 
@@ -112,7 +112,7 @@ function unpackGroup(
     const unpacking = unpackOne(layer, index, { inUserNamespace, existing, isMerged }, options);
     const placed = await unpacking.catch(failed(false));
     try {
-      requireSame(
+      requireSameDigest(
         placed.diffId,
         image.diffIds[index],
         `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
@@ -126,8 +126,11 @@ function unpackGroup(
     parts.layers.slice(group.from, group.to).map(async (layer, offset): Promise<PlacedLayer> => {
       const index = group.from + offset;
       const placed = await unpackVerified(layer, index);
-      const leftOut = placed.deferred?.leftOut ?? 0;
-      const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be created here`;
+      const skippedDevices = placed.deferred?.skippedDevices ?? 0;
+      const remark =
+        skippedDevices === 0
+          ? ""
+          : `, without ${skippedDevices} of its devices, which cannot be created here`;
       report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);
       return placed;
     }),
@@ -138,9 +141,9 @@ async function unpackOne(
   { file, digest, source }: LayerFile,
   index: number,
   group: Pick<LayerJob, "inUserNamespace" | "existing" | "isMerged">,
-  { run, threads, early, room }: UnpackOptions,
+  { run, threads, eager, room }: UnpackOptions,
 ): Promise<PlacedLayer> {
-  const begun = early.take(digest);
+  const begun = eager.take(digest);
   const place = begun?.place ?? join(run.directory, unpackingDirectory, `layer-${index}`);
   const copyTo = file.isOwn ? undefined : join(run.directory, unpackingDirectory, `copy-${index}`);
   const unpacked =
@@ -192,7 +195,7 @@ async function mergeLayers(
 
 /**
  * Removes whiteouts for names that the layers below do not have. overlayfs lists them as broken entries in a directory that it
- * does not merge. `below`: the directories of those layers, the uppermost first.
+ * does not merge. `below` are the directories of those layers, the uppermost first.
  */
 async function removeNeedlessWhiteouts(
   directory: string,
@@ -221,23 +224,23 @@ async function removeNeedlessWhiteouts(
 }
 
 /** A layer that is being unpacked to `place`, or has been. */
-interface EarlyLayer {
+interface EagerLayer {
   place: string;
   unpacked: Promise<UnpackedLayer>;
 }
 
-interface EarlyOptions extends Pick<UnpackOptions, "threads" | "room"> {
+interface EagerOptions extends Pick<UnpackOptions, "threads" | "room"> {
   directory: string;
   inUserNamespace: boolean;
 }
 
 /** Unpacks blobs while others are still downloaded, before it is known which layers of the image they are. */
-export class EarlyLayers {
-  readonly #options: EarlyOptions;
+export class EagerLayers {
+  readonly #options: EagerOptions;
   #started = 0;
-  readonly #layers = new Map<string, EarlyLayer>();
+  readonly #layers = new Map<string, EagerLayer>();
 
-  constructor(options: EarlyOptions) {
+  constructor(options: EagerOptions) {
     this.#options = options;
   }
 
@@ -246,7 +249,7 @@ export class EarlyLayers {
     const { directory, threads, room, inUserNamespace } = this.#options;
     const { size } = lstatSync(path);
     if (!needsThread(size)) return;
-    const place = join(directory, `early-${this.#started++}`);
+    const place = join(directory, `eager-${this.#started++}`);
     const file = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
     const job = { name: path, file, digest, copyTo: undefined, directory: place, inUserNamespace, room };
     const unpacked = threads.unpack({ ...job, existing: undefined, isMerged: false });
@@ -255,7 +258,7 @@ export class EarlyLayers {
   }
 
   /** Returns a layer, only once: an image may have the same layer twice. */
-  take(digest: string | undefined): EarlyLayer | undefined {
+  take(digest: string | undefined): EagerLayer | undefined {
     const layer = digest === undefined ? undefined : this.#layers.get(digest);
     if (digest !== undefined) this.#layers.delete(digest);
     return layer;
