@@ -1,9 +1,8 @@
 /** The words of each door: a message names commands and options as its users write them, or leaves out what they lack. */
 import { expect, test } from "bun:test";
-import { valuesOf } from "../../src/cli/command-line/request.ts";
 import { failureForAgent, messageForAgent } from "../../src/cli/mcp/agent-wording.ts";
 import { dockerWords } from "../../src/cli/plugin/docker-command-line.ts";
-import { readFailedStep } from "../../src/cli/run/execution-options.ts";
+import { latestStep } from "../../src/cli/run/execution-options.ts";
 import { requireFailedStep } from "../../src/cli/run/failed-step.ts";
 import { missingCommandError } from "../../src/cli/run/image-command.ts";
 import { BoughError, usageError } from "../../src/errors.ts";
@@ -118,7 +117,7 @@ test.each<[name: string, fails: () => unknown, line: string, agent: string]>([
   ],
   [
     "another image than the failed step's",
-    () => readFailedStep(valuesOf({ "failed-step": true, use: "app:dev" })),
+    () => latestStep(true),
     "--failed-step runs in that step's image: no other image can be given\nGive the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
     "failed_step runs in that step's image: no other image can be given",
   ],

@@ -25,6 +25,16 @@ export interface Values {
   rest: readonly string[] | undefined;
 }
 
+/** Those of a command line without arguments. */
+export const noValues: Values = {
+  names: [],
+  flag: () => false,
+  text: () => undefined,
+  list: () => [],
+  positionals: [],
+  rest: undefined,
+};
+
 interface ParsingOptions {
   takesRest?: TakesRest | undefined;
   /** Options of other programs. */

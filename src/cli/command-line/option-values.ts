@@ -49,6 +49,12 @@ export function splitPair(text: string): [key: string, value: string | undefined
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 
 /** Parses a date (ISO 8601), or how long ago something was (`30m`, `24h`, `7d`), and returns it as ISO 8601. */
+export function parseTime(text: string, option: string, clock: Pick<Clock, "now">): string;
+export function parseTime(
+  text: string | undefined,
+  option: string,
+  clock: Pick<Clock, "now">,
+): string | undefined;
 export function parseTime(
   text: string | undefined,
   option: string,

@@ -1,4 +1,4 @@
-import type { TakesRest, Values } from "../command-line/arguments.ts";
+import { noValues, type TakesRest, type Values } from "../command-line/arguments.ts";
 import type { CommandTable, Entry } from "../command-line/command.ts";
 import {
   type ArgumentDefinition,
@@ -185,15 +185,6 @@ async function completeValue(
   // A line end or a tab in a name would be read as another candidate.
   return names.filter((name) => name.startsWith(current) && !/[\u0000-\u001f\u007f]/.test(name));
 }
-
-const noValues: Values = {
-  names: [],
-  flag: () => false,
-  text: () => undefined,
-  list: () => [],
-  positionals: [],
-  rest: undefined,
-};
 
 /** Returns the typed options and arguments, which select the service, the session and the Dockerfile. */
 function valuesOf({ options, positionals }: PartialCommand): Values {

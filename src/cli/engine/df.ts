@@ -1,7 +1,7 @@
 import type { EngineUsage, LayerOwner } from "../../engine/prune/usage.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { type Cell, sizeCell } from "../../terminal/table.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Surroundings } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
 import { historyUsage } from "./history-usage.ts";
@@ -21,19 +21,19 @@ export const df = command({
   agentNote: "It changes nothing. `bough engine prune` says what could be removed.",
 });
 
-async function showUsage(invocation: Invocation): Promise<void> {
-  const { runtime } = invocation;
+async function showUsage(surroundings: Surroundings): Promise<void> {
+  const { runtime } = surroundings;
   const directory = await requireEngineDirectory(runtime);
   const { measureUsage } = await import("../../engine/prune/usage.ts");
   await withSessionImages(runtime, async ({ uses, contexts, buildsSince }) => {
-    await addScopeUses(uses, invocation);
+    await addScopeUses(uses, surroundings);
     const usage = await measureUsage(directory, {
       ...withoutRunningBuilds(defaultSelection(runtime.clock), buildsSince),
       uses,
     });
     const { owners, ...totals } = usage;
-    const history = historyUsage(invocation);
-    printResult(invocation, {
+    const history = historyUsage(surroundings);
+    printResult(surroundings, {
       id: directory,
       json: {
         directory,

@@ -1,7 +1,7 @@
 /** Measures and prunes the history of builds, for `bough engine df` and `prune`. */
 import { messageOf } from "../../errors.ts";
 import { type History, historyFileBytes, openExistingHistory } from "../../history/history-database.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { Surroundings } from "../command-line/command.ts";
 import { stateDirectory } from "../process/runtime.ts";
 import { listBuilds } from "../sessions/past-builds.ts";
 
@@ -12,7 +12,7 @@ interface HistoryAmount {
 }
 
 /** Measures the history. `reclaimableBytes`: the space of removed builds in its file. */
-export function historyUsage(invocation: Invocation): HistoryAmount & { reclaimableBytes: number } {
+export function historyUsage(invocation: Surroundings): HistoryAmount & { reclaimableBytes: number } {
   const usage = withHistory(invocation, (history, home) => ({
     count: history.count(),
     bytes: historyFileBytes(home),
@@ -31,7 +31,7 @@ interface HistorySelection {
 export function pruneHistory(
   { all, before }: HistorySelection,
   removes: boolean,
-  invocation: Invocation,
+  invocation: Surroundings,
 ): HistoryAmount {
   const pruned = withHistory(invocation, (history, home) => {
     const isSelected = ({ startedAt }: { startedAt: number }) =>
@@ -52,7 +52,7 @@ export function pruneHistory(
 
 /** Calls `work` with the history. Returns `undefined` if there is none or if it can't be used, which must not stop a prune. */
 function withHistory<Result>(
-  { runtime, log }: Invocation,
+  { runtime, log }: Surroundings,
   work: (history: History, home: string) => Result,
 ): Result | undefined {
   const home = stateDirectory(runtime);

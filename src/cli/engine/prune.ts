@@ -4,17 +4,17 @@ import type { PruneSelection } from "../../engine/prune/selection.ts";
 import { usageError } from "../../errors.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { visible } from "../../visible.ts";
-import type { Values } from "../command-line/arguments.ts";
-import { command, type Invocation } from "../command-line/command.ts";
+import { command, type Surroundings } from "../command-line/command.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { parseTime } from "../command-line/option-values.ts";
+import { type OptionsOf, readOptions } from "../command-line/options.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
 import { noteRoom, parseKept, roomRequest } from "../service/make-room.ts";
 import { pruneHistory } from "./history-usage.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 
-const pruneArguments: ArgumentDefinitions = {
+const pruneDefinitions = {
   "older-than": {
     type: "string",
     valueHint: "AGE",
@@ -50,7 +50,15 @@ const pruneArguments: ArgumentDefinitions = {
     alias: "y",
     description: "Remove it; without -y bough only says what it would remove",
   },
-};
+} as const satisfies ArgumentDefinitions;
+
+export const pruneParsers = (clock: Pick<Clock, "now">) => ({
+  "older-than": (text: string) => Date.parse(parseTime(text, "--older-than", clock)),
+  keep: (text: string) => parseKept(text, "--keep"),
+});
+
+/** What is removed. */
+export type PruneRequest = OptionsOf<typeof pruneDefinitions, ReturnType<typeof pruneParsers>>;
 
 export const prune = command({
   name: "prune",
@@ -58,9 +66,13 @@ export const prune = command({
     "Remove what is not needed: layers that a later build of the same Dockerfile has replaced, images without a tag that no session",
     "uses, uploaded files, caches of RUN --mount, old logs of operations; with --older-than and --all also builds of `bough history`.",
   ].join("\n"),
-  args: pruneArguments,
+  args: pruneDefinitions,
   needs: "engine",
-  run: pruneEngine,
+  run: ({ values, ...surroundings }) =>
+    pruneEngine(
+      readOptions(values, pruneDefinitions, pruneParsers(surroundings.runtime.clock)),
+      surroundings,
+    ),
   examples: [
     ["engine prune", "say what would be removed"],
     ["engine prune -y", "remove it"],
@@ -77,16 +89,16 @@ export const prune = command({
   ].join("\n"),
 });
 
-async function pruneEngine(invocation: Invocation): Promise<void> {
-  const { values, runtime, log } = invocation;
-  const chosen = readSelection(values, runtime.clock);
+export async function pruneEngine(request: PruneRequest, surroundings: Surroundings): Promise<void> {
+  const { runtime, log } = surroundings;
+  const chosen = selectionOf(request, runtime.clock);
   const directory = await requireEngineDirectory(runtime);
   const engine = await import("../../engine/prune/prune.ts");
-  const removes = values.flag("yes");
+  const removes = request.yes === true;
   await withSessionImages(runtime, async ({ uses, ...known }) => {
     // --all removes every record, even if one is damaged.
-    if (!chosen.all) await addScopeUses(uses, invocation);
-    const makeRoom = values.flag("auto") ? roomRequest(runtime, directory) : undefined;
+    if (!chosen.all) await addScopeUses(uses, surroundings);
+    const makeRoom = request.auto === true ? roomRequest(runtime, directory) : undefined;
     const selection = { ...withoutRunningBuilds(chosen, known.buildsSince), uses, makeRoom };
     const plan = removes
       ? await engine.prune(directory, selection)
@@ -94,7 +106,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     // To make room, bough only removes what it can make again, which excludes the history.
     const history =
       makeRoom === undefined
-        ? pruneHistory({ all: chosen.all, before: chosen.usedBefore }, removes, invocation)
+        ? pruneHistory({ all: chosen.all, before: chosen.usedBefore }, removes, surroundings)
         : { count: 0, bytes: 0 };
     const sessions =
       chosen.sessions || chosen.all ? known.sessionsUntil(chosen.usedBefore ?? runtime.clock.now() + 1) : [];
@@ -104,7 +116,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
       noteRoom(runtime, bytesOf({ ...plan, history }));
     } else log.info("nothing was removed: -y removes it");
     if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
-    printResult(invocation, {
+    printResult(surroundings, {
       id: plan.images.map(({ uuid }) => uuid),
       json: { removed: removes, ...plan, history, sessions },
       table: () => renderPlan({ ...plan, history, sessions }, removes),
@@ -153,23 +165,19 @@ export function defaultSelection({ now }: Pick<Clock, "now">): Omit<PruneSelecti
   return { all: false, sessions: false, logsBefore: now() - 7 * 86_400_000 };
 }
 
-function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<PruneSelection, "uses"> {
+function selectionOf(request: PruneRequest, clock: Pick<Clock, "now">): Omit<PruneSelection, "uses"> {
   const chosen = defaultSelection(clock);
-  const age = parseTime(values.text("older-than"), "--older-than", clock);
-  const usedBefore = age === undefined ? undefined : Date.parse(age);
-  const all = values.flag("all");
-  const kept = values.text("keep");
-  const keepBytes = kept === undefined ? undefined : parseKept(kept, "--keep");
-  for (const other of ["all", "archives"])
-    if (values.flag(other) && keepBytes !== undefined)
+  const { all = false, sessions = false, archives = false, keep: keepBytes } = request;
+  const usedBefore = request["older-than"];
+  const isGiven = (name: keyof PruneRequest) => (request[name] ?? false) !== false;
+  for (const other of ["all", "archives"] as const)
+    if (isGiven(other) && keepBytes !== undefined)
       throw usageError(`--${other} and --keep cannot be used together`);
-  const others = ["keep", "sessions", "archives", "all"].filter((name) => values.names.includes(name));
-  if (values.flag("auto") && others.length > 0)
-    throw usageError(`--auto and --${others[0]} cannot be used together`);
+  const other = (["keep", "sessions", "archives", "all"] as const).find(isGiven);
+  if (isGiven("auto") && other !== undefined)
+    throw usageError(`--auto and --${other} cannot be used together`);
   return {
-    ...{ all, keepBytes, usedBefore },
-    sessions: values.flag("sessions"),
-    archives: values.flag("archives"),
+    ...{ all, sessions, archives, keepBytes, usedBefore },
     logsBefore: usedBefore ?? chosen.logsBefore,
   };
 }

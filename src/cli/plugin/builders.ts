@@ -6,6 +6,7 @@ import { version } from "../../version.ts";
 import { loadProfiles } from "../auth/profiles.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { type PruneRequest, pruneParsers } from "../engine/prune.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type FormattedRow, formatRows } from "./format.ts";
 import { commandOptions, type SubcommandCall } from "./subcommand.ts";
@@ -144,8 +145,11 @@ export function builderProfile(builder: string | undefined, runtime: Runtime): s
   return builder !== undefined && loadProfiles(runtime).profiles.byName.has(builder) ? builder : undefined;
 }
 
-/** Turns the options of `docker buildx prune` into those of `bough engine prune`. */
-export function readPruneOptions(words: readonly string[], name: string) {
+/** Returns what the options of `docker buildx prune` mean. */
+export function readPruneOptions(
+  words: readonly string[],
+  { name, runtime: { clock } }: SubcommandCall,
+): PruneRequest {
   const values = parseArguments(
     words,
     {
@@ -161,11 +165,13 @@ export function readPruneOptions(words: readonly string[], name: string) {
     },
     name,
   );
+  const parse = pruneParsers(clock);
   const ages = values.list("filter").map((filter) => {
     const [, age] = /^(?:until|unused-for)=(.+)$/.exec(filter) ?? [];
     if (age === undefined)
       throw usageError(`${name}: --filter takes until=AGE here, not ${JSON.stringify(filter)}`);
-    return ageOf(age) ?? age;
+    const nanoseconds = parseGoDuration(age) ?? -1;
+    return nanoseconds < 0 ? parse["older-than"](age) : clock.now() - nanoseconds / 1e6;
   });
   const [kept] = ["max-used-space", "reserved-space", "keep-storage"].flatMap(
     (option) => values.text(option) ?? [],
@@ -175,21 +181,13 @@ export function readPruneOptions(words: readonly string[], name: string) {
     // In docker, `--all` means all of the cache: images with a tag are kept.
     sessions: values.flag("all"),
     yes: values.flag("force"),
-    keep: kept,
+    keep: kept === undefined ? undefined : parse.keep(kept),
     "older-than": ages[0],
   };
 }
 
-/** Converts a Go duration, such as `1h30m`, for `--older-than`; returns `undefined` for any other text. */
-function ageOf(duration: string): string | undefined {
-  const nanoseconds = parseGoDuration(duration);
-  if (nanoseconds === undefined || nanoseconds < 0) return undefined;
-  const seconds = nanoseconds / 1e9;
-  return seconds < 1e6 ? `${Math.round(seconds)}s` : `${Math.round(seconds / 60)}m`;
-}
-
-/** Turns the options of `docker buildx du` into those of `bough engine df`. */
-export function readDiskUsageOptions(words: readonly string[], name: string) {
+/** Returns how `docker buildx du` prints its result. */
+export function readDiskUsageOptions(words: readonly string[], name: string): { isJson: boolean } {
   const values = parseArguments(
     words,
     { ...commandOptions, filter: texts, format: text, verbose: flag, timeout: text },
@@ -199,7 +197,7 @@ export function readDiskUsageOptions(words: readonly string[], name: string) {
   if (values.list("filter").length > 0) throw usageError(`${name}: bough has no filters for --filter`);
   if (format !== undefined && !["json", "pretty", "table"].includes(format))
     throw usageError(`${name}: --format takes table or json, not ${JSON.stringify(format)}`);
-  return { format: format === "json" ? format : undefined };
+  return { isJson: format === "json" };
 }
 
 async function findBuilders(runtime: Runtime): Promise<Builder[]> {

@@ -1,24 +1,24 @@
 /** bough as docker's builder: the program `docker-buildx`, a plug-in of docker's command line. */
 import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
+import type { CommandDef } from "citty";
 import { type BoughError, CommandLineError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { describeForDocker, exitCodeOfDocker } from "../../terminal/failure.ts";
 import { commit, version } from "../../version.ts";
-import type { ParsedValues } from "../command-line/arguments.ts";
+import { noValues, type ParsedValues } from "../command-line/arguments.ts";
 import type { Command } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
-import { valuesOf, withOptions } from "../command-line/request.ts";
 import { readArguments } from "../dispatch/read-arguments.ts";
 import { definitionsOf, runRequest } from "../dispatch/run-command.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 import {
-  defaultOptions,
   dockerEnvironment,
   dockerProxies,
   dockerWords,
   parsePluginLine,
+  withDefaults,
 } from "./docker-command-line.ts";
 import type { SubcommandCall } from "./subcommand.ts";
 import { translateArguments } from "./translate-arguments.ts";
@@ -54,8 +54,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const asked = await parseCommand(build, words, call);
       const { values } = asked;
       if (!values.flag("help")) requireContext(values, call);
-      const own = { load: shouldLoad(values), ...defaultOptions(values, call.runtime) };
-      return runAsPlugin(build, { ...asked, values: withOptions(values, own) }, call);
+      return runAsPlugin(
+        build,
+        { ...asked, values: withDefaults(values, call.runtime, shouldLoad(values)) },
+        call,
+      );
     },
   },
   bake: {
@@ -64,12 +67,10 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       const { bake } = await import("../bake/bake.ts");
       const asked = await parseCommand(bake, words, call);
       const { values } = asked;
-      const { progress } = defaultOptions(values, call.runtime);
-      const defaultBuildArgs = dockerProxies(call.runtime.environment);
       return runAsPlugin(
         bake,
-        { ...asked, values: withOptions(values, { load: shouldLoad(values), progress }) },
-        { ...call, runtime: { ...call.runtime, defaultBuildArgs } },
+        { ...asked, values: withDefaults(values, call.runtime, shouldLoad(values)) },
+        call,
       );
     },
   },
@@ -113,15 +114,18 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     async run(words, call) {
       const { readDiskUsageOptions: readUsage } = await import("./builders.ts");
       const { df } = await import("../engine/df.ts");
-      return runOnEngine(df, readUsage(words, call.name), call);
+      const { isJson } = readUsage(words, call.name);
+      return runOnEngine(df, isJson, call);
     },
   },
   prune: {
     summary: "Remove build cache",
     async run(words, call) {
-      const { readPruneOptions: readPrune } = await import("./builders.ts");
-      const { prune } = await import("../engine/prune.ts");
-      return runOnEngine(prune, readPrune(words, call.name), call);
+      const { readPruneOptions } = await import("./builders.ts");
+      const { prune, pruneEngine } = await import("../engine/prune.ts");
+      const request = readPruneOptions(words, call);
+      const run: CommandDef["run"] = ({ data }) => pruneEngine(request, data);
+      return runOnEngine({ ...prune, definition: { ...prune.definition, run } }, false, call);
     },
   },
   create: {
@@ -191,7 +195,8 @@ export async function runPlugin(
   }
   const line = parsePluginLine(words);
   const environment = withVariables(runtime.environment, dockerEnvironment(line.values));
-  const called: Runtime = { ...runtime, environment, isPlugin: true, wordsOf: dockerWords };
+  const defaultBuildArgs = dockerProxies(environment);
+  const called: Runtime = { ...runtime, environment, isPlugin: true, wordsOf: dockerWords, defaultBuildArgs };
   const name = aliases.get(line.command) ?? line.command;
   const found = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
   if (found === undefined) {
@@ -240,6 +245,8 @@ interface ParsedCommand {
   /** `--builder`. */
   builder?: string | undefined;
   warnings?: readonly string[];
+  /** True if the result is to be JSON. */
+  isJson?: boolean;
 }
 
 /** Parses the arguments of a command as docker does. */
@@ -254,10 +261,14 @@ async function parseCommand(
 
 async function runAsPlugin(command: Command, asked: ParsedCommand, call: BuildxCall): Promise<number> {
   const { name, runtime, onGlobals } = call;
-  const { values, builder = call.builder, warnings = [] } = asked;
+  const { values, builder = call.builder, warnings = [], isJson = false } = asked;
   for (const warning of warnings) runtime.stderr.write(`WARNING: ${warning}\n`);
-  const { builderProfile: profileOf } = await import("./builders.ts");
-  const before = valuesOf({ profile: profileOf(builder, runtime) });
+  const { builderProfile } = await import("./builders.ts");
+  const texts = new Map([
+    ["profile", builderProfile(builder, runtime)],
+    ["format", isJson ? "json" : undefined],
+  ]);
+  const before = { ...noValues, text: (name: string) => texts.get(name) };
   return runRequest(
     command,
     values,
@@ -269,15 +280,11 @@ async function runAsPlugin(command: Command, asked: ParsedCommand, call: BuildxC
 }
 
 /** Runs a command about the engine's disk. As in docker, it is not an error that there is nothing before the first build. */
-async function runOnEngine(
-  command: Command,
-  options: Parameters<typeof valuesOf>[0],
-  call: BuildxCall,
-): Promise<number> {
+async function runOnEngine(command: Command, isJson: boolean, call: BuildxCall): Promise<number> {
   const { engineDirectory } = await import("../service/choice.ts");
-  const values = { ...valuesOf(options), ignored: [] };
-  if (existsSync(engineDirectory(call.runtime))) return runAsPlugin(command, { values }, call);
-  if (values.text("format") !== "json") call.runtime.stdout.write("Total:\t0B\n");
+  if (existsSync(engineDirectory(call.runtime)))
+    return runAsPlugin(command, { values: { ...noValues, ignored: [] }, isJson }, call);
+  if (!isJson) call.runtime.stdout.write("Total:\t0B\n");
   return 0;
 }
 

@@ -7,7 +7,6 @@ import { commandLineWords, type Term, wordsAfter } from "../../messages/wording.
 import { asRecord } from "../../service/http/json.ts";
 import { findCommand, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { pairs } from "../command-line/request.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { commonOptions } from "./subcommand.ts";
 
@@ -82,15 +81,23 @@ const certificates = [
   ["tlskey", "key.pem"],
 ] as const;
 
-/** Returns defaults of a command's options from the environment and from docker's configuration. */
-export function defaultOptions(given: ParsedValues, { environment }: Pick<Runtime, "environment">) {
+/** Adds the options that the environment gives where the command line does not, and `--load`. */
+export function withDefaults(
+  given: ParsedValues,
+  { environment }: Pick<Runtime, "environment">,
+  loads: boolean,
+): ParsedValues {
   const { BUILDKIT_PROGRESS, DOCKER_DEFAULT_PLATFORM } = environment;
-  const names = given.list("build-arg").map((word) => word.split("=", 1)[0]);
-  const proxies = Object.entries(dockerProxies(environment)).filter(([name]) => !names.includes(name));
+  const defaults = new Map([
+    ["progress", given.flag("quiet") ? "" : BUILDKIT_PROGRESS],
+    ["platform", DOCKER_DEFAULT_PLATFORM],
+  ]);
+  const text = (name: string) => given.text(name) ?? (defaults.get(name) || undefined);
   return {
-    progress: given.flag("quiet") ? undefined : BUILDKIT_PROGRESS || undefined,
-    platform: DOCKER_DEFAULT_PLATFORM || undefined,
-    "build-arg": pairs(Object.fromEntries(proxies)),
+    ...given,
+    text,
+    flag: (name) => given.flag(name) || (name === "load" && loads),
+    list: (name) => (defaults.has(name) ? [text(name) ?? []].flat() : given.list(name)),
   };
 }
 

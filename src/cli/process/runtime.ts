@@ -47,7 +47,7 @@ export interface Runtime {
   isSecretVariable?: (name: string) => boolean;
   /** True for what a coding agent calls (`cli/mcp`). */
   isCalledByAgent?: boolean;
-  /** Build arguments of baked targets that have no others. */
+  /** Build arguments of builds that are given no others of their names. */
   defaultBuildArgs?: Readonly<Record<string, string>>;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither

@@ -31,14 +31,20 @@ export function readBuildRequest(
   runtime: Parameters<typeof buildParsers>[0],
 ): { context: string; options: BuildOptionValues } {
   const [context = "."] = values.positionals;
-  return { context, options: readOptions(values, buildDefinitions, buildParsers(runtime)) };
+  const buildArgs = new Map(Object.entries(runtime.defaultBuildArgs ?? {}));
+  const options = readOptions(values, buildDefinitions, buildParsers(runtime));
+  return { context, options: { "build-arg": buildArgs, ...options } };
 }
 
 /** The options of a build, parsed. */
 export type BuildOptionValues = OptionsOf<BuildDefinitions, ReturnType<typeof buildParsers>>;
 
 /** `isPlugin`: the words are docker's, for which the name of a cache is one of an image. */
-function buildParsers({ environment, isPlugin = false }: Pick<Runtime, "environment" | "isPlugin">) {
+function buildParsers({
+  environment,
+  isPlugin = false,
+  defaultBuildArgs,
+}: Pick<Runtime, "environment" | "isPlugin" | "defaultBuildArgs">) {
   // A name that scopes can have too stays one.
   const cacheText = (text: string) =>
     isPlugin && /^[^=]*[:@][^=]*$/.test(text) ? `type=registry,ref=${normalizedName(text)}` : text;
@@ -49,7 +55,7 @@ function buildParsers({ environment, isPlugin = false }: Pick<Runtime, "environm
     ...{ sign: parseSign, label: parseLabels, "max-add-size": parseMaxAddBytes, cache: parseCacheChoice },
     platform: (text: string) => parsePlatforms([text]),
     "platform-service": parsePlatformServices,
-    "build-arg": (given: readonly string[]) => parseBuildArgs(given, environment),
+    "build-arg": (given: readonly string[]) => parseBuildArgs(given, environment, defaultBuildArgs),
     "build-context": (given: readonly string[]) => given.map(parseContext),
     secret: (given: readonly string[]) => given.map(parseSecret),
     ssh: (given: readonly string[]) => given.map(parseAgent),
@@ -91,8 +97,9 @@ export function parseRunTimeout(text: string): ReturnType<typeof parseTimeout> {
 function parseBuildArgs(
   given: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
+  defaults: Readonly<Record<string, string>> = {},
 ): ReadonlyMap<string, string> {
-  const values = new Map<string, string>();
+  const values = new Map(Object.entries(defaults));
   for (const text of given) {
     const [name, value = environment[name]] = splitKeyValue(text, "--build-arg");
     if (value === undefined) values.delete(name);
