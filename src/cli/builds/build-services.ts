@@ -14,7 +14,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { requireLimits } from "../run/limit-options.ts";
+import { requireLimits } from "../run/require-limits.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ChosenService } from "../service/connections.ts";

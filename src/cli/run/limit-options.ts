@@ -1,9 +1,6 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
-import { supportOf } from "../../builder/service-support.ts";
 import { CommandLineError, usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
-import { unsupportedOptions } from "../../service/capabilities.ts";
-import type { ImageService } from "../../service/service.ts";
 import {
   comparableLimit,
   minLimits,
@@ -82,20 +79,6 @@ export function limitsOf({
     ...(ulimits.length === 0 ? {} : { ulimits: Object.fromEntries(ulimits) }),
   };
   return Object.keys(limits).length === 0 ? undefined : limits;
-}
-
-/** Throws if limits are given to a service that can't enforce them. */
-export async function requireLimits(
-  service: Pick<ImageService, "address" | "capabilities">,
-  limits: ResourcesLimits | undefined,
-): Promise<void> {
-  if (limits === undefined) return;
-  const supports = await supportOf(service).limits();
-  const { shm_bytes: shm, ulimits, ...others } = limits;
-  if (Object.keys(others).length > 0 && !supports.resources)
-    throw unsupportedOptions(["memory", "cpus", "pids"], service, "it sets the limits itself");
-  if (shm !== undefined && !supports.shm) throw unsupportedOptions(["shm-size"], service);
-  if (ulimits !== undefined && !supports.ulimits) throw unsupportedOptions(["ulimit"], service);
 }
 
 const { max_processes: minProcesses, cpus: minCpus } = minLimits;

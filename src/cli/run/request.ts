@@ -23,10 +23,10 @@ import { type PipedInput, readFirstInput, readPipedInput } from "./command-input
 import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
-import { requireLimits } from "./limit-options.ts";
 import { currentMounts, stageLocalFiles } from "./local-files.ts";
 import { type ProcessOptions, type ProcessSettings, resolveProcessSettings } from "./process-settings.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
+import { requireLimits } from "./require-limits.ts";
 
 import { terminalFields } from "./terminal.ts";
 
