@@ -1,5 +1,5 @@
 import { BoughError } from "../errors.ts";
-import { type CallName, callName, printable, serverMessage, statusWords } from "../service/http/errors.ts";
+import { type CallName, callName, printable, serverMessage, statusName } from "../service/http/errors.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 
 interface Details {
@@ -51,7 +51,7 @@ export class WrongManifestError extends RegistryError {
 /** Returns the message for a response: method, address, status, and the registry's own message. */
 export function responseText(call: CallName, status: number, body: string): string {
   const message = messageIn(body);
-  const responded = `${callName(call)} responded with ${statusWords(status)}`;
+  const responded = `${callName(call)} responded with ${statusName(status)}`;
   return message === undefined ? responded : `${responded}: ${message}`;
 }
 

@@ -1,19 +1,19 @@
-/** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
+/** Capabilities of a service, learnt from `GET /v1/whoami` or from the first call that the service rejects. */
 
 import { type BoughError, usageError } from "../errors.ts";
 import { Wording, wording } from "../messages/wording.ts";
-import { anObject, type Requirement } from "./http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
+import { anObject, type Requirement } from "./http/response.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, ImageService, OptionalCall } from "./service.ts";
 
-/** Statuses of a service that has no such call. */
+/** Statuses of a service without the call. */
 export const unsupportedStatuses: readonly number[] = [404, 405, 501];
 
-/** The same, and the statuses for a token that is good only for builds. For calls that bough can do without. */
+/** `unsupportedStatuses`, and the statuses for a token that is valid only for builds. For calls that bough can do without. */
 export const unavailableStatuses: readonly number[] = [401, 403, ...unsupportedStatuses];
 
-/** Statuses of a service that has no page past the end of a list, not even an empty one. */
+/** Statuses with which some services respond past the end of a list, instead of an empty page. */
 export const pastEndStatuses: readonly number[] = [400, 422, ...unsupportedStatuses];
 
 /** Capabilities that the calls themselves update. */
@@ -26,7 +26,7 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
   let accountRequest: Promise<JsonRecord | undefined> | undefined;
 
   function account(): Promise<JsonRecord | undefined> {
-    accountRequest ??= askAccount(transport).catch((error: unknown) => {
+    accountRequest ??= fetchAccount(transport).catch((error: unknown) => {
       accountRequest = undefined;
       throw error;
     });
@@ -49,8 +49,8 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
   };
 }
 
-/** `undefined` if the service has no such call: if it answers anything but an account. */
-async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
+/** Returns `undefined` if the service responds with anything but an account. */
+async function fetchAccount(transport: Transport): Promise<JsonRecord | undefined> {
   const { body } = await transport.call({
     method: "GET",
     path: "/v1/whoami",
@@ -61,7 +61,7 @@ async function askAccount(transport: Transport): Promise<JsonRecord | undefined>
   return asRecord(body);
 }
 
-/** A service may answer every path with something. */
+/** The fields of an account distinguish it from the response of a service that responds to every path. */
 const anAccount: Requirement = {
   what: "an account",
   isMet({ body }) {

@@ -28,7 +28,7 @@ import type { Fetch, ImageService, ServedTime } from "./service.ts";
 
 export interface ServiceOptions {
   fetch: Fetch;
-  /** May carry a path prefix. */
+  /** The service's address, which may have a path prefix. */
   baseUrl: string;
   token?: Secret;
   project?: string;
@@ -40,9 +40,9 @@ export interface ServiceOptions {
   /** Called at the end of each operation. */
   onServed?: (time: ServedTime) => void;
   knownFiles?: KnownFiles;
-  /** Default: kept only for this process. */
+  /** Images that lists have shown. By default, kept only for this process. */
   seenImages?: SeenImages;
-  /** Default: kept only for this process. */
+  /** The protocol that the service has chosen. By default, kept only for this process. */
   knownProtocol?: KnownProtocol;
   /** Descriptions of the operations under way, for a process that exits without waiting for them. */
   running?: Set<string>;
@@ -50,7 +50,7 @@ export interface ServiceOptions {
   random?: () => number;
 }
 
-/** All that the commands need of a service, remote or in this process (`engine/service`). A build needs only ImageService and ImageInspector. */
+/** The calls that commands make to a service, remote or in this process (`engine/service`). A build makes only those of ImageService and ImageInspector. */
 export interface Service
   extends ImageService,
     ImageInspector,
@@ -77,7 +77,7 @@ export function createService(options: ServiceOptions): Service {
     signal,
     onNotice,
     onServed: options.onServed,
-    onImage: () => images.noteNewImage(),
+    onImage: () => images.onNewImage(),
     random,
     running: options.running ?? new Set(),
   });
@@ -98,7 +98,7 @@ export function createService(options: ServiceOptions): Service {
     packLayer: async () => undefined,
     openTree: async () => undefined,
     async uploadStream(body, stream) {
-      // Loaded only if there is something to upload.
+      // The import is dynamic, since most commands upload nothing.
       const { uploadStream } = await import("./files/upload-stream.ts");
       return uploadStream({ transport, clock, signal }, body, stream);
     },

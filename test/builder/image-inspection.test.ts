@@ -1,7 +1,7 @@
 /** Requests about the paths of an image: a few one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageInspection } from "../../src/builder/cache/image-inspection.ts";
-import type { ListedEntry, PathType } from "../../src/service/images/image-file.ts";
+import type { ImageEntry, PathType } from "../../src/service/images/image-file.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",
@@ -34,7 +34,7 @@ function inspectionOf(canList = true) {
       const inside = Object.entries(tree).filter(([path]) => path.startsWith(prefix));
       return new Map(
         inside
-          .map(([path, type]): [string, ListedEntry] => [path.slice(prefix.length), { type }])
+          .map(([path, type]): [string, ImageEntry] => [path.slice(prefix.length), { type }])
           .filter(([name]) => !name.includes("/")),
       );
     },

@@ -224,7 +224,7 @@ test("auth list shows a service without whoami and a profile without an address 
     {
       profile: "old",
       status: "failed",
-      detail: `GET ${other.url}/v1/whoami answered 404 Not Found: no such route`,
+      detail: `GET ${other.url}/v1/whoami responded with 404 Not Found: no such route`,
     },
   ]);
 });

@@ -116,7 +116,9 @@ test("a service that fails until the time for the check is over: what it answere
     platform: "darwin",
     clock: clockThatWaitsOnce(),
   });
-  expect(stdout).toContain("/v1/whoami answered 500 Internal Server Error: out of order\n         fix: ");
+  expect(stdout).toContain(
+    "/v1/whoami responded with 500 Internal Server Error: out of order\n         fix: ",
+  );
 });
 
 /** The deadline of ten seconds is over as soon as another attempt is waited for, which never begins. */

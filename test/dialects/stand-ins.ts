@@ -136,7 +136,7 @@ export const refusing: Readonly<Record<string, RefusingStandIn>> = {
   ...Object.fromEntries(
     Object.entries(refusals).map(([name, said]): [string, RefusingStandIn] => [
       `that answers a command with ${name}`,
-      { polls: plain, started: () => said, shown: ["/v1/instances answered", "4711"] },
+      { polls: plain, started: () => said, shown: ["/v1/instances responded with", "4711"] },
     ]),
   ),
   ...Object.fromEntries(
@@ -144,7 +144,12 @@ export const refusing: Readonly<Record<string, RefusingStandIn>> = {
       .filter(([name]) => !/page|JSON|500/.test(name))
       .map(([name, said]): [string, RefusingStandIn] => [
         `that answers an import with ${name}`,
-        { polls: plain, imported: () => said, imports: 0, shown: ["/v1/images/import answered", "4711"] },
+        {
+          polls: plain,
+          imported: () => said,
+          imports: 0,
+          shown: ["/v1/images/import responded with", "4711"],
+        },
       ]),
   ),
 };

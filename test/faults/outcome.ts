@@ -3,15 +3,15 @@ import { NotFoundError, UnknownOutcomeError } from "../../src/service/http/error
 
 /** Patterns of messages with their kinds. The first match counts. */
 const kinds: readonly [pattern: RegExp, kind: string][] = [
-  [/ answered (\d{3}) (?!with)/, "status $1"],
+  [/ responded with (\d{3}) (?!and|without)/, "status $1"],
   [/connection refused/, "unreachable"],
   [/the connection was closed before the answer was complete/, "connection broken"],
   [/no answer within|no data received for|bytes? received in|accepted no data for/, "silence"],
   [/the response cannot be decompressed/, "compression broken"],
-  [/not JSON|with an empty body/, "no JSON"],
+  [/not JSON|and an empty body/, "no JSON"],
   [/redirects to|follows redirects only/, "redirect refused"],
   [/redirects more than/, "redirects in a circle"],
-  [/ answered 2\d\d without/, "JSON of another shape"],
+  [/ responded with 2\d\d without/, "JSON of another shape"],
 ];
 
 /** Does the work, and describes its outcome in a word or two. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
   type Attempt,
+  type AttemptFailure,
   decide,
-  type Failure,
   isOutcomeUnknown,
   parseRetryAfter,
   retryAfterIn,
@@ -10,21 +10,26 @@ import {
 
 const now = Date.UTC(2026, 0, 1, 12, 0, 0);
 
-const status = (code: number, retryAfter: string | null = null): Failure => ({
+const status = (code: number, retryAfter: string | null = null): AttemptFailure => ({
   kind: "status",
   status: code,
   retryAfter,
 });
-const refused: Failure = { kind: "connection", received: false, permanent: false };
-const reset: Failure = { kind: "connection", received: true, permanent: false };
-const badCertificate: Failure = { kind: "connection", received: false, permanent: true };
-const malformed: Failure = { kind: "malformed" };
-const incomplete: Failure = { kind: "incomplete" };
-const excessive: Failure = { kind: "excessive" };
-const moved: Failure = { kind: "moved", url: "http://x/" };
+const refused: AttemptFailure = { kind: "connection", received: false, permanent: false };
+const reset: AttemptFailure = { kind: "connection", received: true, permanent: false };
+const badCertificate: AttemptFailure = { kind: "connection", received: false, permanent: true };
+const malformed: AttemptFailure = { kind: "malformed" };
+const incomplete: AttemptFailure = { kind: "incomplete" };
+const excessive: AttemptFailure = { kind: "excessive" };
+const moved: AttemptFailure = { kind: "moved", url: "http://x/" };
 
 /** Without jitter (`random` 0) the waits are 200 ms, doubling. */
-const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [
+const table: [
+  what: string,
+  failure: AttemptFailure,
+  attempt: Partial<Attempt>,
+  expected: number | "give up",
+][] = [
   ["429 waits as long as the service asks", status(429, "7"), {}, 7000],
   ["429 with a date", status(429, "Thu, 01 Jan 2026 12:00:03 GMT"), {}, 3000],
   ["429 with a date in the past still waits a moment", status(429, "Thu, 01 Jan 2026 11:00:00 GMT"), {}, 200],

@@ -34,5 +34,5 @@ test.each([
     clock: createManualClock((milliseconds) => milliseconds === 20_000),
   });
   const error = await rejection(service.openTerminal(operation));
-  expect(error).toMatchObject({ message: expect.stringContaining(`answered ${status.slice(0, 3)}`) });
+  expect(error).toMatchObject({ message: expect.stringContaining(`responded with ${status.slice(0, 3)}`) });
 });

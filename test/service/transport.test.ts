@@ -85,7 +85,7 @@ describe("an error has the call, the address, the status and the service's messa
     const { service } = clientOf(fake.url);
     const error = await rejection(service.tagImage("i", "app:1"));
     expect(error).toBeInstanceOf(BoughError);
-    expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag answered ${message}`);
+    expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag responded with ${message}`);
   });
 
   test("a very long message is cut", async () => {
@@ -175,7 +175,7 @@ describe("a call is sent again", () => {
     });
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.whoami());
     expect(error).toMatchObject({
-      message: expect.stringContaining("with a body that is not JSON: <html>"),
+      message: expect.stringContaining("and a body that is not JSON: <html>"),
     });
     expect(fake.requests).toHaveLength(3);
   });
@@ -186,7 +186,7 @@ describe("a call is sent again", () => {
     const { service, notices } = clientOf(fake.url, { clock: impatient() });
     expect(await service.findImage("app")).toBeUndefined();
     expect(notices).toMatchObject([
-      { text: expect.stringContaining("answered 200 with an empty body; trying again") },
+      { text: expect.stringContaining("responded with 200 and an empty body; trying again") },
     ]);
   });
 

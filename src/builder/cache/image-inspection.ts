@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { ExcessiveAnswerError } from "../../service/http/errors.ts";
-import type { ImageInspector, ListedEntry, PathType } from "../../service/images/image-file.ts";
+import { ExcessiveResponseError } from "../../service/http/errors.ts";
+import type { ImageEntry, ImageInspector, PathType } from "../../service/images/image-file.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
@@ -106,7 +106,7 @@ export function createImageInspection(
     async readTextFile(image, path) {
       return findOnce(store, image, `text ${path}`, async () => {
         const content = await inspector.readFile(image, path).catch((error: unknown) => {
-          if (!(error instanceof ExcessiveAnswerError)) throw error;
+          if (!(error instanceof ExcessiveResponseError)) throw error;
           throw new BoughError(`${path} in the image is too large to look up names in it`, {
             hint: "Write numbers in place of names, such as 1000:1000.",
             cause: error,
@@ -120,7 +120,7 @@ export function createImageInspection(
 
 /** Lists of an image's directories, each asked for once. */
 function createLists(inspector: Pick<ImageInspector, "listEntries">) {
-  const lists = new Map<string, Promise<ReadonlyMap<string, ListedEntry> | undefined>>();
+  const lists = new Map<string, Promise<ReadonlyMap<string, ImageEntry> | undefined>>();
   const keyOf = (image: string, directory: string) => `${image} ${directory}`;
   const list = (image: string, directory: string) => {
     const key = keyOf(image, directory);
@@ -134,7 +134,7 @@ function createLists(inspector: Pick<ImageInspector, "listEntries">) {
   return {
     has: (image: string, directory: string) => lists.has(keyOf(image, directory)),
     /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */
-    async find(image: string, path: string): Promise<{ entry?: ListedEntry } | undefined> {
+    async find(image: string, path: string): Promise<{ entry?: ImageEntry } | undefined> {
       const entries = await list(image, posix.dirname(path));
       const entry = entries?.get(posix.basename(path));
       return entries && (entry === undefined ? {} : { entry });

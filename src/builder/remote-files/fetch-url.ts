@@ -6,7 +6,7 @@ import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { childOf, withDeadline } from "../../service/http/deadline.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
-import { decide, type Failure, retryAfterIn } from "../../service/http/retry.ts";
+import { type AttemptFailure, decide, retryAfterIn } from "../../service/http/retry.ts";
 import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
 import type { RemoteAccess } from "./remote-access.ts";
 import { authorizationFor, headerSecret, hostNameOf, tokenSecret } from "./url-authorization.ts";
@@ -19,9 +19,9 @@ interface UrlRequest {
 /** Thrown for a failure of the server, or of the connection to it, that may be temporary. */
 class SourceError extends BoughError {
   override readonly name = "SourceError";
-  readonly failure: Failure;
+  readonly failure: AttemptFailure;
 
-  constructor(message: string, failure: Failure, hint: Message) {
+  constructor(message: string, failure: AttemptFailure, hint: Message) {
     super(message, { hint });
     this.failure = failure;
   }
@@ -74,7 +74,7 @@ export async function fetchContent(
   await body?.cancel();
   const shown = redactUrl(url, access.buildArgs);
   const message = `${access.subject} ${shown}: the server responded with ${status} ${statusText}`.trimEnd();
-  const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
+  const failure: AttemptFailure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
   throw new SourceError(message, failure, hint ?? adviceOn(status, url));
 }
 
@@ -150,7 +150,7 @@ export function sourceFault(url: string, error: unknown, access: RemoteAccess): 
   );
 }
 
-function failureOf(error: unknown): Failure | undefined {
+function failureOf(error: unknown): AttemptFailure | undefined {
   return error instanceof SourceError || error instanceof SpentBodyError ? error.failure : undefined;
 }
 

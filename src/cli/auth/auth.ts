@@ -1,7 +1,7 @@
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
 import type { Account } from "../../service/capabilities.ts";
-import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
+import { formatAddress, parseBaseUrl } from "../../service/http/address.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -87,7 +87,7 @@ async function saveCommand(invocation: Invocation): Promise<void> {
 }
 
 function readUrl(given: string | undefined, name: string): string {
-  if (given !== undefined && given !== "") return addressOf(parseBaseUrl(given));
+  if (given !== undefined && given !== "") return formatAddress(parseBaseUrl(given));
   throw usageError(
     `profile ${name}: the service's address is missing`,
     "Give it with --url https://..., or in CONTREE_URL.",

@@ -1,6 +1,6 @@
 import { BoughError, usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { visible } from "../../visible.ts";
@@ -18,7 +18,7 @@ export async function askSecret(runtime: Runtime, question: string): Promise<Sec
   stdin.setRawMode(true);
   stderr.write(`${visible(question)}: `);
   try {
-    const typed = await abandonable(signal, readKeys(stdin.stream()));
+    const typed = await rejectOnAbort(signal, readKeys(stdin.stream()));
     return typed === "" ? undefined : Secret.of(typed);
   } finally {
     stdin.setRawMode(false);
@@ -35,7 +35,7 @@ export async function readSecretLine(runtime: Runtime, option: string): Promise<
       "For example: bough ... < file, or another program's output | bough ...",
     );
   }
-  const { bytes } = await abandonable(signal, readAtMost(maxSecretBytes, stdin.stream()));
+  const { bytes } = await rejectOnAbort(signal, readAtMost(maxSecretBytes, stdin.stream()));
   const line = bytes.toString().split(/\r?\n/, 1)[0]?.trim() ?? "";
   if (line === "") throw usageError(`${option}: standard input is empty`);
   return Secret.of(line);

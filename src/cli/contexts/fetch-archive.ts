@@ -6,7 +6,7 @@ import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -117,7 +117,7 @@ async function* interruptible(
 ): AsyncGenerator<Uint8Array> {
   const chunks = stream[Symbol.asyncIterator]();
   for (;;) {
-    const { done, value } = await abandonable(signal, chunks.next());
+    const { done, value } = await rejectOnAbort(signal, chunks.next());
     if (done === true) return;
     yield value;
   }

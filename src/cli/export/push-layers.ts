@@ -4,7 +4,7 @@ import type { LayerBlob } from "../../image/layer-header.ts";
 import { createPackedLayers, knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import { type FactStore, notePlace, placeOfLayer, registryOf } from "../../store/facts.ts";
 import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -61,7 +61,7 @@ export async function pushLayers(
       });
       if (isOwn) return { blob: await flight, isOwn };
       try {
-        const blob = await abandonable(signal, flight);
+        const blob = await rejectOnAbort(signal, flight);
         reused += 1;
         return { blob, isOwn };
       } catch {

@@ -35,7 +35,7 @@ export interface FileTable {
  */
 export function createFileTable(): FileTable {
   const sets = createLayerSets();
-  let slots = createSemaphore(1 << 12);
+  let slots = createSlots(1 << 12);
   let used = 0;
 
   function slotOf(high: number, low: number): number {
@@ -47,7 +47,7 @@ export function createFileTable(): FileTable {
 
   function grow(): void {
     const old = slots;
-    slots = createSemaphore(old.size * 2);
+    slots = createSlots(old.size * 2);
     for (let at = 0; at < old.size; at += 1) {
       const set = old.set[at] ?? 0;
       const [high = 0, low = 0] = [old.high[at], old.low[at]];
@@ -89,7 +89,7 @@ interface Slots {
   set: Uint32Array;
 }
 
-function createSemaphore(size: number): Slots {
+function createSlots(size: number): Slots {
   return { size, high: new Uint32Array(size), low: new Uint32Array(size), set: new Uint32Array(size) };
 }
 

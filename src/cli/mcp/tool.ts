@@ -3,7 +3,7 @@ import type { McpServer, ToolCallback } from "@modelcontextprotocol/sdk/server/m
 import type { CallToolResult, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -155,7 +155,7 @@ export async function serializeByContext<Result>(
   const own = (async () => {
     if (before !== undefined) {
       call.report("waiting for another build of the same context");
-      await abandonable(call.signal, before);
+      await rejectOnAbort(call.signal, before);
     }
     return action();
   })();

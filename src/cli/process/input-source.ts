@@ -6,7 +6,7 @@ import { readAtMost } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { descriptorOf } from "./descriptors.ts";
 
-export { abandonable as whileNotAborted } from "../../service/http/deadline.ts";
+export { rejectOnAbort as whileNotAborted } from "../../service/http/deadline.ts";
 
 /** What a path names. `descriptor`: the one of this process that it stands for, if it is such a path. */
 export type InputSource =

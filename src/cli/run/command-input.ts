@@ -2,7 +2,7 @@
 import { posix, resolve } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -89,7 +89,7 @@ export async function readFirstInput(runtime: Runtime): Promise<PipedInput | und
   try {
     for (;;) {
       const next =
-        size < maxFirstBytes ? await abandonable(signal, Promise.race([pending, timeout])) : "late";
+        size < maxFirstBytes ? await rejectOnAbort(signal, Promise.race([pending, timeout])) : "late";
       if (next === "late") return { first: Buffer.concat(first), rest: remainingChunks(pending, chunks) };
       if (next.done === true) return { first: Buffer.concat(first), rest: undefined };
       first.push(next.value.slice());
@@ -123,7 +123,7 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
     () => undefined,
   );
   try {
-    return await abandonable(signal, readAll(inputs.takeStandardInput("the input of the command")));
+    return await rejectOnAbort(signal, readAll(inputs.takeStandardInput("the input of the command")));
   } finally {
     done.abort();
   }

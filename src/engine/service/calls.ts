@@ -1,6 +1,6 @@
 /** Prepares every call of a client in this process, and translates its errors, as the router does for requests. */
 import { BoughError, DiskFullError } from "../../errors.ts";
-import { abandonable } from "../../service/http/deadline.ts";
+import { rejectOnAbort } from "../../service/http/deadline.ts";
 import { NotFoundError, StatusError } from "../../service/http/errors.ts";
 import { cancelOnAbort } from "../../streams.ts";
 import type { EngineCore } from "../core.ts";
@@ -33,7 +33,7 @@ export function createCalls({ state, prepare }: EngineCore, signal: AbortSignal)
   }
   return {
     read: (work) =>
-      abandonable(
+      rejectOnAbort(
         signal,
         call(work, () => undefined),
       ),

@@ -2,11 +2,11 @@ import { readlinkSync } from "node:fs";
 import { isDate } from "../../clock.ts";
 import type { Service } from "../../service/client.ts";
 import { maxFileBytes } from "../../service/http/bounded-body.ts";
-import { ExcessiveAnswerError } from "../../service/http/errors.ts";
+import { ExcessiveResponseError } from "../../service/http/errors.ts";
 import {
   fileType,
+  type ImageEntry,
   type ImageFile,
-  type ListedEntry,
   lostImage,
   noSuchFile,
 } from "../../service/images/image-file.ts";
@@ -65,9 +65,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
         if (place === undefined) return undefined;
         const { view, found } = place;
         const entries = entriesAt(view, found);
-        return new Map(
-          entries.map((entry): [string, ListedEntry] => [entry.name.toString(), toEntry(entry)]),
-        );
+        return new Map(entries.map((entry): [string, ImageEntry] => [entry.name.toString(), toEntry(entry)]));
       }),
 
     readFile: (image, path) =>
@@ -75,7 +73,7 @@ export function createImageFiles(state: EngineState, { read }: Calls, signal: Ab
         const file = (await find(ensure(image), path))?.found;
         if (!file?.stats.isFile()) return undefined;
         if (file.stats.size > maxFileBytes)
-          throw new ExcessiveAnswerError(
+          throw new ExcessiveResponseError(
             `${path} in image ${image} is larger than ${maxFileBytes / 2 ** 20} MiB`,
           );
         return await Bun.file(file.path).bytes();
@@ -146,7 +144,7 @@ function unlessMissing(other: () => Error): (error: unknown) => never {
   };
 }
 
-function toEntry({ type, path }: NamedEntry): ListedEntry {
+function toEntry({ type, path }: NamedEntry): ImageEntry {
   return type === "symlink" ? { type, target: readlinkSync(path, "utf8") } : { type };
 }
 

@@ -1,9 +1,10 @@
 /** The two calls about files: `GET /v1/files/{sha256}` and `POST /v1/files`. */
-import type { Answer } from "../http/answer.ts";
-import { aFileId, storedIdIn } from "../http/answer.ts";
+
 import { StatusError } from "../http/errors.ts";
-import type { Body } from "../http/exchange.ts";
-import type { Call, Transport } from "../http/transport.ts";
+import type { RequestBody } from "../http/exchange.ts";
+import type { ServiceResponse } from "../http/response.ts";
+import { aFileId, storedIdIn } from "../http/response.ts";
+import type { ServiceCall, Transport } from "../http/transport.ts";
 import { fileHashIn } from "../wire/reader/ids.ts";
 
 /** A service's record of a file. Only the id is certain. */
@@ -12,37 +13,37 @@ export interface StoredFile {
   sha256: string | undefined;
 }
 
-/** The lookup only saves an upload: any status that is not a clear response means that the file is sent. */
-const noAnswer = [400, 401, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
+/** Statuses after which a file is sent, since they don't say whether the service has it: the look-up only saves an upload. */
+const unclearStatuses = [400, 401, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
 /** Returns the service's response about a file that it has; `undefined` if it has none or does not say. */
-export async function findFile(
+export async function lookUpFile(
   transport: Transport,
   sha256: string,
   signal: AbortSignal,
   onNoSuchRoute?: () => void,
-): Promise<Answer | undefined> {
+): Promise<ServiceResponse | undefined> {
   const answer = await transport.call({
     method: "GET",
     path: `/v1/files/${sha256}`,
     repeatable: true,
     isOptional: true,
-    handles: noAnswer,
+    handles: unclearStatuses,
     signal,
   });
   if ([0, 405, 501].includes(answer.status)) onNoSuchRoute?.();
-  // Only what names the content is its record: a service may answer every path with something.
-  return readFile(answer)?.sha256 === sha256 ? answer : undefined;
+  // Only a response that names the hash is the file's record: some services respond to every path.
+  return storedFileIn(answer)?.sha256 === sha256 ? answer : undefined;
 }
 
-interface PostOptions extends Pick<Call, "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> {
-  body: NonNullable<Call["body"]>;
+interface PostOptions extends Pick<ServiceCall, "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> {
+  body: NonNullable<ServiceCall["body"]>;
   signal: AbortSignal;
   /** The length of a streamed body, if it is known. */
   contentLength?: number;
 }
 
-/** Sends the bare bytes, or a form to a service that refuses them. */
+/** Sends the bare bytes, or a form to a service that rejects those. */
 export async function postFile(transport: Transport, options: PostOptions): Promise<StoredFile> {
   if (transport.takesForms) return await post(transport, asForm(options));
   try {
@@ -94,26 +95,25 @@ async function post(
     method: "POST",
     path: "/v1/files",
     headers: { "content-type": contentType, ...length },
-    // The service deduplicates: twice the same bytes are one file.
+    // The service deduplicates files, so a repeat does no harm.
     repeatable: true,
     requires: aFileId,
-    // 409: it has the file already.
+    // 409 means that the service has the file already.
     accepts: [409],
     ...options,
   });
-  const stored = readFile(answer);
+  const stored = storedFileIn(answer);
   if (stored === undefined) throw new Error("unreachable: the response has no file id");
   transport.newIds.add(stored.uuid);
   return stored;
 }
 
-export function readFile(answer: Answer): StoredFile | undefined {
+export function storedFileIn(answer: ServiceResponse): StoredFile | undefined {
   const uuid = storedIdIn(answer);
   return uuid === undefined ? undefined : { uuid, sha256: fileHashIn(answer.body) };
 }
 
-/** A file as a form with one field, for services that take no bare bytes. */
-
+/** The multipart boundary of forms, for services that accept no bare bytes. */
 const boundary = `bough-${crypto.randomUUID()}`;
 const head = Buffer.from(
   `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="file"\r\nContent-Type: application/octet-stream\r\n\r\n`,
@@ -127,8 +127,8 @@ function formLength(length: number): number {
   return head.length + length + tail.length;
 }
 
-/** Streams what is a stream; never holds all of it. */
-function formBody(file: Body): Body {
+/** Returns a form with a file. A stream stays a stream, which is never held completely. */
+function formBody(file: RequestBody): RequestBody {
   if (file instanceof Uint8Array) return Buffer.concat([head, file, tail]);
   return streamed(file as AsyncIterable<Uint8Array>);
 }

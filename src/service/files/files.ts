@@ -1,9 +1,9 @@
-/** Deduplicated upload: each content is sent once, and only if the service does not have it. */
+/** Deduplicated uploads: each content is sent once, and only if the service lacks it. */
 import type { Clock } from "../../clock.ts";
-import type { Answer } from "../http/answer.ts";
 import { childOf, createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
+import type { ServiceResponse } from "../http/response.ts";
 import type { ImageService } from "../service.ts";
-import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
+import { lookUpFile, postFile, type StoredFile, storedFileIn } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
 import { createSendOnce, type KnownFiles, type LocalFile, type UploadProgress } from "./upload.ts";
@@ -20,21 +20,21 @@ interface FilesOptions extends UploadStreamOptions {
 
 export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "sendOnce" | "findFile">;
 
-/** Larger files are looked up first: that costs less than an unneeded upload. */
-const askFirstAboveBytes = 1024 * 1024;
-/** Leaves time for other uploads at the same time. */
+/** The size above which a file is looked up first: that costs less than an unneeded upload. */
+const minLookedUpBytes = 1024 * 1024;
+/** The time limit of an upload, besides the time for its bytes. Other uploads may share the line. */
 const uploadTimeoutMilliseconds = 180_000;
-const guardEveryMilliseconds = 1000;
+const changeCheckIntervalMilliseconds = 1000;
 /** A server that reads more slowly counts as one that does not read at all. */
-const slowestBytesPerSecond = 64 * 1024;
+const minBytesPerSecond = 64 * 1024;
 
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
-  let canAsk = true;
+  let canLookUp = true;
   const sendEach = createUploadWorkers(clock);
   const sendOnce = createSendOnce(knownFiles);
 
-  async function find(sha256: string, stop: AbortSignal): Promise<Answer | undefined> {
-    return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
+  async function find(sha256: string, stop: AbortSignal): Promise<ServiceResponse | undefined> {
+    return canLookUp ? await lookUpFile(transport, sha256, stop, () => (canLookUp = false)) : undefined;
   }
 
   async function sendSmall(file: LocalFile, { stop, deadline, onRepeat }: UploadWorker): Promise<SentFile> {
@@ -59,7 +59,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     // If the file shrinks, the request waits forever for the announced bytes.
     const watch = async () => {
       for (;;) {
-        await clock.sleep(guardEveryMilliseconds, stop.signal);
+        await clock.sleep(changeCheckIntervalMilliseconds, stop.signal);
         guard.check();
       }
     };
@@ -86,7 +86,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
 
     async findFile(sha256) {
       const answer = await find(sha256, signal);
-      return answer === undefined ? undefined : readFile(answer)?.uuid;
+      return answer === undefined ? undefined : storedFileIn(answer)?.uuid;
     },
 
     async sendUnhashed(file, options) {
@@ -101,9 +101,9 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     async uploadFiles(files, progress, options = {}) {
       const ids = new Map<string, string>();
       const stopping = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
-      const begun = new Set<string>();
+      const started = new Set<string>();
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
-      /** Bytes sent of the large files that are under way. */
+      /** Bytes sent of large files whose upload is not complete. */
       const underWay = new Map<string, number>();
       const report = () => {
         let { sentBytes } = done;
@@ -112,9 +112,9 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       };
 
       async function send(file: LocalFile, worker: UploadWorker): Promise<number> {
-        if (begun.has(file.sha256)) return 0;
-        begun.add(file.sha256);
-        const large = file.size > askFirstAboveBytes;
+        if (started.has(file.sha256)) return 0;
+        started.add(file.sha256);
+        const large = file.size > minLookedUpBytes;
         const onBytes = (taken: number) => {
           underWay.set(file.sha256, taken);
           report();
@@ -122,7 +122,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         let requests = 0;
         const uuid = await sendOnce(file.sha256, async () => {
           const answer = large ? await find(file.sha256, worker.stop) : undefined;
-          const found = answer === undefined ? undefined : readFile(answer)?.uuid;
+          const found = answer === undefined ? undefined : storedFileIn(answer)?.uuid;
           if (found !== undefined) return found;
           const sent = await (large ? sendLarge(file, worker.stop, onBytes) : sendSmall(file, worker));
           requests = sent.requests;
@@ -148,7 +148,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
 }
 
 function timeoutOf({ size }: Pick<LocalFile, "size">): number {
-  return uploadTimeoutMilliseconds + (size / slowestBytesPerSecond) * 1000;
+  return uploadTimeoutMilliseconds + (size / minBytesPerSecond) * 1000;
 }
 
 function checked(file: LocalFile, stored: StoredFile): StoredFile {
@@ -167,33 +167,33 @@ interface UploadWorker {
   stop: AbortSignal;
   /** The time limit of a small file's request. */
   deadline: RequestDeadline;
-  /** Has to be called before a request is sent again. */
+  /** The sender calls it before it repeats a request. */
   onRepeat(): void;
 }
 
 const minWorkers = 8;
-/** Leaves room for other requests: Bun sends 256 at a time. */
+/** The limit of workers, which leaves room for other requests: Bun sends 256 at a time. */
 const maxWorkers = 240;
 /** Workers beyond the first eight send only smaller files: a slow line must finish all concurrent uploads in time. */
 const maxExtraBytes = 64 * 1024;
 /** A service that takes longer for a small file is distant or slow: eight requests at once don't use the whole line. */
-const farMilliseconds = 20;
-/** The numbers of workers while no response has come, one step after each `farMilliseconds`: a distant service's takes long. */
-const widths = [32, 64];
+const distantMilliseconds = 20;
+/** The numbers of workers as long as there is no response, each after a further `distantMilliseconds`. */
+const workersBeforeResponse = [32, 64];
 /**
  * If a response takes so many times as long as the fastest, requests wait for each other: more at once gain nothing. A new
  * connection takes up to four round trips.
  */
 const crowdedFactor = 5;
-/** Leaves time for eight files of 1 MiB at once over a slow line. */
-const smallFileMilliseconds = 180_000;
+/** The time limit of a small file's request: enough for eight files of 1 MiB at once over a slow line. */
+const smallFileTimeoutMilliseconds = 180_000;
 
 /**
- * Sends eight files at once, and more small ones, twice as many each round trip, as long as each request waits for a distant
- * service: until its responses take longer, it refuses requests, or there are as many as one process can send.
+ * Sends eight files at once. On a distant service, it doubles the number of small ones each round trip, until responses take longer,
+ * the service rejects requests, or the number is what one process can send.
  */
 function createUploadWorkers(clock: Clock): SendEach {
-  /** The number of workers to begin with: as many as have proved useful. */
+  /** The number of workers to start with: as many as have proved useful. */
   let count = minWorkers;
   /** The fastest response to a small file so far. */
   let fastestMilliseconds = Number.POSITIVE_INFINITY;
@@ -206,7 +206,7 @@ function createUploadWorkers(clock: Clock): SendEach {
     const workers: Promise<void>[] = [];
     let working = 0;
     let limit = maxWorkers;
-    let hasAnswered = false;
+    let hasResponded = false;
 
     function add(): void {
       if (working >= limit) return;
@@ -214,21 +214,22 @@ function createUploadWorkers(clock: Clock): SendEach {
       count = Math.max(count, working);
     }
 
-    /** The service refuses requests, or the line fails: more requests at once would make that worse. */
-    function narrow(): void {
+    /** Reduces the workers after a rejected request or a failed connection, which more requests at once would make worse. */
+    function reduceWorkers(): void {
       limit = count = minWorkers;
     }
 
-    /** A service that answers late, but not later the more it is asked, takes more requests at once. */
-    function addIfFar(took: number): void {
-      fastestMilliseconds = Math.min(fastestMilliseconds, took);
-      if (took >= farMilliseconds && took < fastestMilliseconds * crowdedFactor) add();
+    /** Adds a worker if responses are late because of the distance, and not because of the number of requests. */
+    function addIfDistant(tookMilliseconds: number): void {
+      fastestMilliseconds = Math.min(fastestMilliseconds, tookMilliseconds);
+      const isCrowded = tookMilliseconds >= fastestMilliseconds * crowdedFactor;
+      if (tookMilliseconds >= distantMilliseconds && !isCrowded) add();
     }
 
     async function work(isExtra: boolean): Promise<void> {
       const deadline = createRequestDeadline({
         clock,
-        milliseconds: smallFileMilliseconds,
+        milliseconds: smallFileTimeoutMilliseconds,
         parent: stop.signal,
       });
       try {
@@ -237,9 +238,9 @@ function createUploadWorkers(clock: Clock): SendEach {
           const file = next.value;
           next = iterator.next();
           const since = clock.now();
-          const requests = await send(file, { stop: stop.signal, deadline, onRepeat: narrow });
-          hasAnswered ||= requests > 0;
-          if (requests === 1 && file.size <= maxExtraBytes) addIfFar(clock.now() - since);
+          const requests = await send(file, { stop: stop.signal, deadline, onRepeat: reduceWorkers });
+          hasResponded ||= requests > 0;
+          if (requests === 1 && file.size <= maxExtraBytes) addIfDistant(clock.now() - since);
         }
       } catch (error) {
         // Later failures are caused by the abort itself.
@@ -251,11 +252,11 @@ function createUploadWorkers(clock: Clock): SendEach {
     }
 
     for (let left = count; left > 0; left--) add();
-    for (const [step, width] of widths.entries()) {
-      clock.sleep((step + 1) * farMilliseconds, stop.signal).then(
+    for (const [step, number] of workersBeforeResponse.entries()) {
+      clock.sleep((step + 1) * distantMilliseconds, stop.signal).then(
         () => {
-          while (!stop.signal.aborted && !hasAnswered && working < Math.min(width, limit) && isSmall(next))
-            add();
+          const target = () => Math.min(number, limit);
+          while (!stop.signal.aborted && !hasResponded && working < target() && isSmall(next)) add();
         },
         () => undefined,
       );

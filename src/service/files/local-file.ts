@@ -1,4 +1,4 @@
-/** Reads files that must still be what was hashed. Other content is an error, and is never sent under the old hash. */
+/** Reads files that were hashed before. A file that has changed since is an error: it is never sent under the old hash. */
 import { closeSync, fstatSync, lstatSync, readSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
@@ -37,7 +37,7 @@ interface FileBody {
   close(): void;
 }
 
-/** Smaller chunks cost speed, larger ones memory: several files are sent at once. */
+/** The size of a chunk: smaller ones cost speed, larger ones memory, since several files are sent at once. */
 const chunkBytes = 1024 * 1024;
 
 export function createFileBody(file: LocalFile, onBytes: (taken: number) => void): FileBody {

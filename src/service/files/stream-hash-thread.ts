@@ -1,6 +1,6 @@
-/** The hashing thread: hashes the pieces in buffers that it shares with the thread that sends them. */
+/** The program of the hashing thread, which shares the buffers of pieces with the thread that sends them. */
 import { readSync } from "node:fs";
-import type { FileRest, HashAnswer, HashRequest } from "./stream-hash.ts";
+import type { FileRest, HashRequest, HashResponse } from "./stream-hash.ts";
 
 declare const self: Worker;
 
@@ -8,15 +8,15 @@ const hasher = new Bun.CryptoHasher("sha256");
 let buffers: Uint8Array[] = [];
 
 self.onmessage = ({ data: request }: MessageEvent<HashRequest>) => {
-  if (request === "end") return say({ digest: hasher.digest("hex") });
+  if (request === "end") return post({ digest: hasher.digest("hex") });
   if ("buffers" in request) {
     buffers = request.buffers.map((each) => new Uint8Array(each));
     return;
   }
-  if ("rest" in request) return say({ digest: digestRest(request.rest) });
+  if ("rest" in request) return post({ digest: digestRest(request.rest) });
   const { index, length } = request;
   hasher.update(buffers[index]?.subarray(0, length) ?? new Uint8Array());
-  say({ index });
+  post({ index });
 };
 
 /** Hashes the rest of the file. A file that has become shorter gives another digest, as any changed file does. */
@@ -31,6 +31,6 @@ function digestRest({ descriptor, from, size }: FileRest): string {
   return hasher.digest("hex");
 }
 
-function say(answer: HashAnswer): void {
-  self.postMessage(answer);
+function post(response: HashResponse): void {
+  self.postMessage(response);
 }

@@ -11,14 +11,14 @@ interface StreamHash {
   nextBuffer(): Promise<Uint8Array>;
   /** Hashes a piece, which is the beginning of one of the buffers. */
   update(piece: Uint8Array): void;
-  /** Returns lower-case hex. Call it after the last piece. */
+  /** Returns lower-case hex. ServiceCall it after the last piece. */
   digest(): Promise<string>;
   close(): void;
 }
 
 /** Smaller pieces cost more turns of the event loop; larger ones cost memory and save no time. */
 const pieceBytes = 1024 * 1024;
-/** One that is being sent, one that is being filled, and one more, so that neither waits for the other. */
+/** A buffer that is sent, one that is filled, and one more, so that neither waits for the other. */
 const bufferCount = 3;
 
 /** Hashes on this thread: no thread has to start, and nothing else runs while a piece is hashed. */
@@ -56,15 +56,15 @@ export interface FileRest {
 }
 
 /**
- * Messages to the thread: its buffers, then for each piece the index of its buffer and its length, at last the rest of the file
- * or `end`.
+ * A message to the thread: first its buffers, then for each piece the index of its buffer and its length, finally the rest of the
+ * file or `end`.
  */
 export type HashRequest =
   | { buffers: SharedArrayBuffer[] }
   | { index: number; length: number }
   | { rest: FileRest }
   | "end";
-export type HashAnswer = { index: number } | { digest: string };
+export type HashResponse = { index: number } | { digest: string };
 
 /** Hashes on a separate thread while the pieces are sent, for streams that are worth its start. */
 export function createThreadedStreamHash(): FileHash {
@@ -75,13 +75,13 @@ export function createThreadedStreamHash(): FileHash {
   const { promise: digest, resolve, reject: fail } = Promise.withResolvers<string>();
   digest.catch(() => undefined);
   const thread = new Worker(threadUrl("./service/files/stream-hash-thread.ts"));
-  const say = (request: HashRequest) => thread.postMessage(request);
+  const post = (request: HashRequest) => thread.postMessage(request);
   thread.onerror = (event) => fail(new Error(event.message));
-  thread.onmessage = ({ data }: MessageEvent<HashAnswer>) => {
+  thread.onmessage = ({ data }: MessageEvent<HashResponse>) => {
     if ("digest" in data) resolve(data.digest);
     else release[data.index]?.();
   };
-  say({ buffers: memory });
+  post({ buffers: memory });
   let count = 0;
   let ended = false;
   return {
@@ -96,15 +96,15 @@ export function createThreadedStreamHash(): FileHash {
       free[index] = new Promise((done) => {
         release[index] = done;
       });
-      say({ index, length: piece.byteLength });
+      post({ index, length: piece.byteLength });
     },
     digest() {
-      if (!ended) say("end");
+      if (!ended) post("end");
       ended = true;
       return digest;
     },
     digestRest(rest) {
-      if (!ended) say({ rest });
+      if (!ended) post({ rest });
       ended = true;
       return digest;
     },

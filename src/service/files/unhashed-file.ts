@@ -1,28 +1,28 @@
-/** Uploads a large file whose hash is unknown: it is read once, and hashed while it is sent. */
+/** Uploads a large file whose hash is unknown: the file is read once, and hashed while it is sent. */
 import type { Clock } from "../../clock.ts";
-import type { Answer } from "../http/answer.ts";
-import { abandonable, childOf, DeadlineError } from "../http/deadline.ts";
+import { childOf, DeadlineError, rejectOnAbort } from "../http/deadline.ts";
+import type { ServiceResponse } from "../http/response.ts";
 import type { Transport } from "../http/transport.ts";
 import type { OpenFile, UnhashedFile } from "../wire/file.ts";
-import { postFile, readFile } from "./file-calls.ts";
+import { postFile, storedFileIn } from "./file-calls.ts";
 import { createThreadedStreamHash } from "./stream-hash.ts";
 import type { SentFile, UnhashedOptions } from "./upload.ts";
 
 interface SendOptions {
   transport: Transport;
   clock: Clock;
-  find(sha256: string, signal: AbortSignal): Promise<Answer | undefined>;
+  find(sha256: string, signal: AbortSignal): Promise<ServiceResponse | undefined>;
   timeoutMilliseconds: number;
 }
 
 /**
- * If the service is slower than this, the rest of the file is hashed ahead of the upload, which takes a fraction of its time, and
- * the service is asked whether it already has the content.
+ * If the service is slower than this, the rest of the file is hashed before it is sent, which takes a fraction of the upload's time,
+ * and the service is asked whether it already has the content.
  */
-const keepsUpBytesPerSecond = 256 * 1024 * 1024;
-const lookMilliseconds = 500;
+const minBytesPerSecond = 256 * 1024 * 1024;
+const speedCheckIntervalMilliseconds = 500;
 
-/** Rejects if the file can't be sent: after `onHash`, or without it if the file can't be hashed either. */
+/** Rejects if the file can't be sent. It calls `onHash` first, unless the file can't be hashed either. */
 export async function sendUnhashed(
   { transport, clock, find, timeoutMilliseconds }: SendOptions,
   { size, open }: UnhashedFile,
@@ -48,7 +48,7 @@ export async function sendUnhashed(
       resolve(sha256);
       if (!isAhead || !isSending) return;
       const answer = await find(sha256, stop.signal);
-      found = answer === undefined ? undefined : readFile(answer)?.uuid;
+      found = answer === undefined ? undefined : storedFileIn(answer)?.uuid;
       if (found !== undefined) stop.abort(new DeadlineError("the service has it already"));
     } catch (error) {
       reject(error);
@@ -62,12 +62,12 @@ export async function sendUnhashed(
   const watch = async () => {
     const since = clock.now();
     while (!isAhead && hashed < size) {
-      await clock.sleep(lookMilliseconds, stop.signal);
-      if (hashed < ((clock.now() - since) / 1000) * keepsUpBytesPerSecond) hashAhead();
+      await clock.sleep(speedCheckIntervalMilliseconds, stop.signal);
+      if (hashed < ((clock.now() - since) / 1000) * minBytesPerSecond) hashAhead();
     }
   };
 
-  async function* passing(attempt: number) {
+  async function* readPieces(attempt: number) {
     try {
       for (let at = 0; at < size; ) {
         const buffer = await hash.nextBuffer();
@@ -97,14 +97,14 @@ export async function sendUnhashed(
       body() {
         // A repeat sends from the first byte again, so the rest is hashed from the file.
         if (attempts > 0) hashAhead();
-        return passing(++attempts);
+        return readPieces(++attempts);
       },
       contentLength: size,
       reconcile: async () => find(await known, stop.signal),
       signal: stop.signal,
       timeoutMilliseconds,
     });
-    const sha256 = await abandonable(stop.signal, known);
+    const sha256 = await rejectOnAbort(stop.signal, known);
     const actual = stored.sha256 ?? (isAhead ? await hashAgain(file, size) : sha256);
     file.requireUnchanged();
     if (actual !== sha256) throw file.changed();
@@ -113,7 +113,7 @@ export async function sendUnhashed(
     isSending = false;
     signal.throwIfAborted();
     hashAhead();
-    const sha256 = await abandonable(signal, known);
+    const sha256 = await rejectOnAbort(signal, known);
     if (found !== undefined) return { sha256, uuid: found, isReused: true };
     throw error;
   } finally {

@@ -1,11 +1,11 @@
-/** Uploads bytes that are not known beforehand: hashed as they pass, never held completely. */
+/** Uploads a stream: its bytes are hashed while they are sent, and never held completely. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { minBytes, tooSlow } from "../http/body-stream.ts";
 import { childOf, DeadlineError, startIdleTimer } from "../http/deadline.ts";
 import { LengthRequiredError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
-import { findFile, postFile } from "./file-calls.ts";
+import { lookUpFile, postFile } from "./file-calls.ts";
 import { PieceReader, type Read } from "./piece-reader.ts";
 import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
 import type { StreamOptions, UploadedFile } from "./upload.ts";
@@ -77,7 +77,7 @@ async function send(
       endPass(pass);
       pass = startPass(body());
     }
-    return passing(pass);
+    return readPieces(pass);
   }
 
   const failSource = (error: unknown) => {
@@ -114,14 +114,14 @@ async function send(
 
   // A generator, because Bun keeps a ReadableStream's chunks longer than it needs them. It has finished with a yielded piece when
   // it asks for the next.
-  async function* passing(own: typeof pass) {
+  async function* readPieces(own: typeof pass) {
     own.begun = true;
     try {
       let next = readPiece(own);
       for (;;) {
         const { done, piece } = await fromSource(next);
         if (!done) {
-          // Read while this piece is sent. Its error is thrown when it is awaited.
+          // The next piece is read while this one is sent. Its error is thrown when it is awaited.
           next = readPiece(own);
           next.catch(() => undefined);
         }
@@ -145,7 +145,7 @@ async function send(
       ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
       // If everything was sent and has arrived, it need not be fetched and sent again.
       reconcile: async () =>
-        pass.ended ? await findFile(transport, await pass.hash.digest(), signal) : undefined,
+        pass.ended ? await lookUpFile(transport, await pass.hash.digest(), signal) : undefined,
       // A service may ask for a longer wait than either timer allows.
       onWait: timers.pause,
       signal: stop.signal,

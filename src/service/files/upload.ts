@@ -60,12 +60,12 @@ export interface KnownFiles {
 }
 
 /**
- * Returns the id of a content. Calls `send` if the service is not known to have the content and nobody is sending it. If the one
- * who is sending it fails, the next one who waits sends it.
+ * Returns the id of a content. Calls `send` if the service is not known to have the content and no other call is sending it. If that
+ * other call fails, the next waiting one sends it.
  */
 export type SendOnce = (sha256: string, send: () => Promise<string>) => Promise<string>;
 
-/** Makes the owner of a service's contents: several stages may need the same content at the same time. */
+/** Sends each content once, also if several stages need it at the same time. */
 export function createSendOnce(known: KnownFiles | undefined): SendOnce {
   const underWay = new Map<string, Promise<string>>();
   return async (sha256, send) => {
@@ -75,7 +75,7 @@ export function createSendOnce(known: KnownFiles | undefined): SendOnce {
       const other = underWay.get(sha256);
       if (other === undefined) break;
       await other.catch(() => undefined);
-      // Without a list of what is known, the outcome is all there is to know.
+      // Without known files, nothing but the other call's outcome has the id.
       if (known === undefined) return other;
     }
     const sending = send();

@@ -32,14 +32,14 @@ export function parseBaseUrl(text: string): URL {
 }
 
 /** Returns the base address as text, without a slash at its end. */
-export function addressOf(base: URL): string {
+export function formatAddress(base: URL): string {
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
 }
 
-/** The parameters of a request. Those that are `undefined` are left out. */
+/** The parameters of a request, without those that are `undefined`. */
 export type Query = Readonly<Record<string, string | undefined>>;
 
-/** `path` starts with `/v1/`; its parts are already encoded. */
+/** @param path starts with `/v1/`; its parts are already encoded */
 export function urlOf(address: string, path: string, query: Query = {}): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value);

@@ -1,29 +1,29 @@
-/** One attempt at a call, with a deadline and without a repeat: a response, or a failure to decide about. */
+/** One attempt at a call, with a deadline and without retries. It ends with a response or a failure. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { type Received, type Requirement, type Result, readAnswer } from "./answer.ts";
 import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
-import { abandonable, childOf, DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
+import { childOf, DeadlineError, type RequestDeadline, rejectOnAbort, withDeadline } from "./deadline.ts";
 import { callName, MovedError, RedirectError } from "./errors.ts";
-import type { Body, Exchange, RequestParts } from "./exchange.ts";
-import type { Failure } from "./retry.ts";
+import type { Exchange, RequestBody, RequestParts } from "./exchange.ts";
+import { type AttemptResult, type Received, type Requirement, readResponse } from "./response.ts";
+import type { AttemptFailure } from "./retry.ts";
 
-/** A notice for a person who waits; for the log. */
+/** A line for the log, for a user who waits. */
 export interface ServiceNotice {
   level: "debug" | "info" | "warn";
   text: string;
 }
 
 export interface AttemptParts extends RequestParts {
-  /** Sent as JSON. */
+  /** The body, which is sent as JSON. */
   json?: unknown;
   /** Error statuses that the caller handles: returned, not thrown. */
   handles?: readonly number[];
   /** Error statuses whose body may be what the call requires: then it is read like any other. */
   accepts?: readonly number[];
-  /** Default JSON. With `stream` the body is still to be read, and fails if no more bytes come. */
+  /** The form of the body; by default JSON. A `stream` is read by the caller, and fails after a time without bytes. */
   expects?: "json" | "bytes" | "stream";
   /** Requirement for a JSON body. */
   requires?: Requirement;
@@ -41,34 +41,34 @@ interface AttemptOptions {
   onNotice: (notice: ServiceNotice) => void;
 }
 
-/** Leaves time for a second attempt before the retry policy gives up. */
+/** The default time limit, which leaves time for a second attempt before the retry policy gives up. */
 const defaultTimeoutMilliseconds = 30_000;
 /** Time after which the user is told that the response is still awaited. */
 const slowMilliseconds = 15_000;
 
-/** Rejects with the signal's reason. */
+/** Makes one attempt. Rejects with the signal's reason. */
 export async function attempt(
   options: AttemptOptions,
   parts: AttemptParts,
-  body: Body | undefined,
+  body: RequestBody | undefined,
   signal: AbortSignal,
-): Promise<Result> {
+): Promise<AttemptResult> {
   const { exchange } = options;
   const { handles = [], accepts, expects = "json", requires } = parts;
   const { hasToken, redact } = exchange;
-  const answered = warnIfSlow(options, parts, body);
+  const stopWarning = warnIfSlow(options, parts, body);
   try {
     const received = await (expects === "stream"
       ? openStream(options, parts, signal)
       : receive(options, parts, body, signal, expects));
     const call = exchange.nameOf(parts);
-    return readAnswer({ call, handles, accepts, expects, requires, hasToken, redact }, received);
+    return readResponse({ call, handles, accepts, expects, requires, hasToken, redact }, received);
   } catch (error) {
     // A deadline that a caller has set for its call counts as a connection fault, like the call's own.
     if (signal.aborted && !(signal.reason instanceof DeadlineError)) throw signal.reason;
     return faultOf(exchange, parts, error);
   } finally {
-    answered();
+    stopWarning();
   }
 }
 
@@ -77,23 +77,23 @@ export function faultOf(
   exchange: Exchange,
   parts: RequestParts,
   thrown: unknown,
-): { failure: Failure; error: BoughError } {
+): { failure: AttemptFailure; error: BoughError } {
   if (thrown instanceof MovedError)
     return { failure: { kind: "moved", url: thrown.url } as const, error: thrown };
-  // A refusal of our own, not a fault of the connection.
+  // bough itself refuses to follow the redirect: the connection is fine.
   if (thrown instanceof RedirectError)
     return { failure: { kind: "status", status: 302, retryAfter: null } as const, error: thrown };
   if (thrown instanceof BoughError) throw thrown;
   const { reason, hint, received, permanent } = explainFault(thrown);
   const text = exchange.redact(`${callName(exchange.nameOf(parts))}: ${reason}`);
-  const failure: Failure = { kind: "connection", received, permanent };
+  const failure: AttemptFailure = { kind: "connection", received, permanent };
   return { failure, error: new BoughError(text, { hint }) };
 }
 
 async function receive(
   { exchange, clock }: AttemptOptions,
   parts: AttemptParts,
-  body: Body | undefined,
+  body: RequestBody | undefined,
   signal: AbortSignal,
   expects: "json" | "bytes",
 ): Promise<Received> {
@@ -110,7 +110,7 @@ async function receive(
   };
   if (deadline !== undefined) return await deadline.run(send);
   return await (milliseconds === 0
-    ? abandonable(signal, send(signal))
+    ? rejectOnAbort(signal, send(signal))
     : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
 }
 
@@ -140,11 +140,11 @@ async function openStream(
   }
 }
 
-/** Returns a function to call when the response has arrived. Uploads report their own progress. */
+/** Warns about a slow response, except to an upload, which reports its own progress. Returns a function to call when it has arrived. */
 function warnIfSlow(
   { exchange, clock, onNotice }: AttemptOptions,
   parts: AttemptParts,
-  body: Body | undefined,
+  body: RequestBody | undefined,
 ): () => void {
   if (body !== undefined && parts.json === undefined) return () => undefined;
   const over = new AbortController();

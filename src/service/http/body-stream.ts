@@ -12,7 +12,7 @@ interface BodyOptions {
 
 /** The connection counts as dead if fewer than `minBytes` come in this time. */
 const silenceMilliseconds = 60_000;
-/** A block of an archive. A slower stream would hardly ever end. */
+/** The size of a block of an archive. A slower stream would hardly ever end. */
 export const minBytes = 512;
 
 /** Returns the error for a stream that is too slow. */

@@ -2,11 +2,11 @@
 
 import { cancelOnAbort } from "../../streams.ts";
 
-/** Bytes of a JSON response: two output streams of the limit that a build asks for, in base64, and room. */
+/** The size limit of a JSON response: two output streams of the limit that a build asks for, in base64, and more. */
 export const maxJsonBytes = 64 * 1024 * 1024;
-/** Bytes of a file that is read whole, such as an image's `/etc/passwd`. */
+/** The size limit of a file that is read whole, such as an image's `/etc/passwd`. */
 export const maxFileBytes = 4 * 1024 * 1024;
-/** Bytes that are kept of an error's body. */
+/** The number of bytes that are read of an error's body. */
 const maxErrorBytes = 64 * 1024;
 
 type Body = ReadableStream<Uint8Array> | null;
@@ -50,21 +50,19 @@ async function read(
   }
 }
 
-/** Most answers come in one piece. */
+/** Joins chunks. Most responses arrive in one, which is returned as it is. */
 function join(chunks: readonly Uint8Array[]): Uint8Array {
   const [only, ...others] = chunks;
   return only !== undefined && others.length === 0 ? only : Buffer.concat(chunks);
 }
 
-/** Parses JSON of an untrusted server. Its length is limited elsewhere, the memory that its values take is limited here. */
-
-/** Lists, objects, and their members: each takes memory that its few characters don't show. */
+/** The limit of lists, objects and their members in JSON of an untrusted server: each takes far more memory than its characters. */
 const maxMembers = 4_000_000;
 const maxDepth = 256;
-/** A shorter text is harmless, whatever it contains. */
+/** The length up to which a text is harmless, whatever it contains. */
 const harmlessCharacters = 64 * 1024;
 
-/** Thrown instead of a SyntaxError for JSON that would take more memory than any answer is worth. */
+/** Thrown for JSON that would take too much memory. */
 export class ExcessiveJsonError extends Error {
   override readonly name = "ExcessiveJsonError";
 }
@@ -78,7 +76,7 @@ export function parseBoundedJson(text: string): unknown {
   return mayHaveLargeIntegers.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text);
 }
 
-/** Also true for such digits in a string, which cost only time. */
+/** Matches text that may have integers of at least 16 digits. Such digits in a string match as well, which costs only time. */
 const mayHaveLargeIntegers = /(^|[\s:,[])-?\d{16,}/;
 
 function keepDigits(_: string, value: unknown, { source }: { source?: string } = {}): unknown {

@@ -1,10 +1,10 @@
 import { DeadlineError } from "./deadline.ts";
 import { asRecord, asText } from "./json.ts";
 
-/** A call without a usable response, described by what can be done about it. */
+/** The reason why a call got no usable response, and what to do about it. */
 interface ConnectionFault {
   reason: string;
-  /** Advice for the user. */
+  /** The next step for the user. */
   hint: string;
   /** False if the request provably never reached the service. */
   received: boolean;
@@ -20,7 +20,7 @@ const neverReached: Record<string, string> = {
   ENETUNREACH: "network unreachable",
 };
 
-/** What to do about a certificate that trusting it would not help. */
+/** Hints for certificates that are invalid even if their authority is trusted. */
 const certificateHints: Record<string, string> = {
   CERT_HAS_EXPIRED:
     "It has expired, unless this machine's clock is wrong: correct the clock, or have the certificate renewed.",
@@ -32,13 +32,13 @@ export const proxyHint =
   "Check the proxy in HTTPS_PROXY or HTTP_PROXY: with a user, it is http://USER:PASSWORD@HOST:PORT. NO_PROXY names hosts without it.";
 const tryAgain = "Check the network between this machine and the service, and run the command again.";
 
-/** Explains what fetch threw, however it is wrapped. Includes no header and no body. */
+/** Explains an error of fetch, however it is wrapped. The text includes no header and no body. */
 export function explainFault(error: unknown): ConnectionFault {
   const origin = rootOf(error);
-  const passing = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });
-  if (origin instanceof DeadlineError) return passing(origin.message);
+  const transient = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });
+  if (origin instanceof DeadlineError) return transient(origin.message);
   if (origin instanceof Error && origin.name === "TimeoutError")
-    return passing("no data passed over the connection for minutes");
+    return transient("no data passed over the connection for minutes");
   const code = asText(asRecord(origin)?.code) ?? "";
   const known = neverReached[code];
   if (known !== undefined) {
@@ -62,14 +62,15 @@ export function explainFault(error: unknown): ConnectionFault {
   }
   if (code === "EPROTO") {
     const hint = "Check the address and its port: without TLS, an address begins with http://.";
-    return { ...passing("the TLS handshake failed"), hint };
+    return { ...transient("the TLS handshake failed"), hint };
   }
-  if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
-  if (code === "ZlibError" || /decompress/i.test(code)) return passing("the response cannot be decompressed");
-  return passing([messageIn(origin), code === "" ? "" : `(${code})`].filter(Boolean).join(" "));
+  if (code === "ECONNRESET") return transient("the connection was closed before the answer was complete");
+  if (code === "ZlibError" || /decompress/i.test(code))
+    return transient("the response cannot be decompressed");
+  return transient([messageIn(origin), code === "" ? "" : `(${code})`].filter(Boolean).join(" "));
 }
 
-/** Returns true for what fetch threw, however it is wrapped, if the server's certificate is not accepted. */
+/** Returns true for an error of fetch, however it is wrapped, if the server's certificate is not accepted. */
 export function isCertificateFault(error: unknown): boolean {
   return isCertificateCode(asText(asRecord(rootOf(error))?.code) ?? "");
 }
@@ -82,7 +83,7 @@ function messageIn(error: unknown): string {
   return (error instanceof Error ? error.message.split("\n", 1)[0] : undefined) ?? "the connection failed";
 }
 
-/** ofetch wraps what fetch threw. */
+/** Returns the error that fetch threw, which ofetch wraps. */
 function rootOf(error: unknown): unknown {
   let current = error;
   while (current instanceof Error && current.cause instanceof Error && !(current instanceof DeadlineError))

@@ -100,8 +100,6 @@ function startWatch({ clock, milliseconds, parent, graceMilliseconds }: Deadline
   };
 }
 
-/** Signals that end only a part of the work. */
-
 /**
  * Returns a controller that is aborted together with `parent`, or after the grace time. Release it when its work is done: a
  * build's signal outlives thousands of requests, and would keep all of them in memory.
@@ -129,7 +127,7 @@ export function childOf(parent: AbortSignal, grace?: { clock: Clock; millisecond
 }
 
 /** Rejects with the signal's reason as soon as it is aborted, even if `work` ignores the signal. */
-export async function abandonable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+export async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);
   if (signal.aborted) abort();
@@ -152,8 +150,8 @@ export interface IdleTimer {
   stop(): void;
 }
 
-/** Made once: creating an error with a stack for each timer would be a good part of a small request's time. */
-const isOver = new Error("the timer was stopped");
+/** One error for all timers: creating one with a stack for each would be a good part of a small request's time. */
+const timerStopped = new Error("the timer was stopped");
 
 /** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
@@ -186,6 +184,6 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
       if (pausedAt !== undefined) last += steadyTime(clock) - pausedAt;
       pausedAt = undefined;
     },
-    stop: () => over.abort(isOver),
+    stop: () => over.abort(timerStopped),
   };
 }

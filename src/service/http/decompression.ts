@@ -30,7 +30,7 @@ function decode(body: ReadableStream<Uint8Array>, decoder: Transform): ReadableS
     chunksOf(body, (error) => (broken = error)),
     { objectMode: false },
   );
-  // An error of either ends both; the reader gets it.
+  // An error of one stream ends both, and the reader gets it.
   pipeline(source, decoder, () => undefined);
   const parts: AsyncIterator<Uint8Array> = decoder[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(

@@ -1,14 +1,14 @@
 import { BoughError, type BoughErrorOptions } from "../../errors.ts";
 import { truncate, visible } from "../../visible.ts";
 import { asRecord, asText } from "./json.ts";
-import type { Failure } from "./retry.ts";
+import type { AttemptFailure } from "./retry.ts";
 
-/** The thing that a call names does not exist, or no longer: 404, or another refusal that says so. */
+/** Thrown if something that a call names does not exist: for 404, or another error status with such a message. */
 export class NotFoundError extends BoughError {
   override readonly name = "NotFoundError";
 }
 
-/** The service has refused the call, for a reason that has no class of its own. */
+/** Thrown for an error status that has no class of its own. */
 export class StatusError extends BoughError {
   override readonly name = "StatusError";
   readonly status: number;
@@ -19,21 +19,21 @@ export class StatusError extends BoughError {
   }
 }
 
-/** A response that is not what its status promises: no JSON, or JSON without what the call needs. */
-export class UnreadableAnswerError extends BoughError {
-  override readonly name = "UnreadableAnswerError";
+/** Thrown for a response that is not JSON, or lacks what the call needs. */
+export class UnreadableResponseError extends BoughError {
+  override readonly name = "UnreadableResponseError";
 }
 
-/** A redirect that is not followed: it would take the token or a body to a place that the user has not named. */
+/** Thrown for a redirect that is not followed: it would take the token or a body to an address that the user has not given. */
 export class RedirectError extends BoughError {
   override readonly name = "RedirectError";
 }
 
-/** The service has redirected a body that can't be sent again as it is. The next attempt goes to the new place. */
+/** Thrown if the service redirects a body that can't be sent again as it is. The next attempt goes to the new address. */
 export class MovedError extends BoughError {
   override readonly name = "MovedError";
 
-  /** Where the call has to go. */
+  /** The address of the next attempt. */
   readonly url: string;
 
   constructor(message: string, url: string, options?: BoughErrorOptions) {
@@ -42,50 +42,50 @@ export class MovedError extends BoughError {
   }
 }
 
-/** 411: the service takes no body of unknown length. */
+/** Thrown for 411: the service accepts no body of unknown length. */
 export class LengthRequiredError extends BoughError {
   override readonly name = "LengthRequiredError";
 }
 
-/** A response is larger than bough accepts. */
-export class ExcessiveAnswerError extends BoughError {
-  override readonly name = "ExcessiveAnswerError";
+/** Thrown for a response that is larger than bough accepts. */
+export class ExcessiveResponseError extends BoughError {
+  override readonly name = "ExcessiveResponseError";
 }
 
-/** 401 or 403: the service does not accept the token, or none was sent. */
+/** Thrown for 401 and 403: the service does not accept the token, or none was sent. */
 export class RefusedTokenError extends BoughError {
   override readonly name = "RefusedTokenError";
 }
 
 /**
- * A body that can't be made again was used up by an attempt whose failure may be temporary. A call with a new body may succeed.
+ * Thrown if an attempt has used up a body that can't be made again. Its failure may be temporary, so a call with a new body may succeed.
  */
 export class SpentBodyError extends BoughError {
   override readonly name = "SpentBodyError";
-  readonly failure: Failure;
+  readonly failure: AttemptFailure;
 
-  constructor(message: string, failure: Failure, options: BoughErrorOptions) {
+  constructor(message: string, failure: AttemptFailure, options: BoughErrorOptions) {
     super(message, options);
     this.failure = failure;
   }
 }
 
-/** True if the service does not allow the call to this client, whatever it names. */
+/** Returns true if the service does not allow the call to this client, whatever its arguments. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof RefusedTokenError || (error instanceof StatusError && error.status === 403);
 }
 
-/** True if the service has answered, and not as such a call is answered. */
+/** Returns true if the service has rejected the call, or its response is not one to such a call. */
 export function isRefusalOfCall(error: unknown): boolean {
-  return [NotFoundError, StatusError, RefusedTokenError, RedirectError, UnreadableAnswerError].some(
+  return [NotFoundError, StatusError, RefusedTokenError, RedirectError, UnreadableResponseError].some(
     (kind) => error instanceof kind,
   );
 }
 
-/** The request may have been received, and sending it again could do its work twice. */
+/** Thrown if the service may have received a request, and a repeat could do its work twice. */
 export class UnknownOutcomeError extends BoughError {
   override readonly name = "UnknownOutcomeError";
-  /** True if the service has answered: it has certainly received the request. */
+  /** True if the service has responded, so that it has certainly received the request. */
   readonly isAnswered: boolean;
 
   constructor(message: string, { isAnswered, ...options }: BoughErrorOptions & { isAnswered?: boolean }) {
@@ -94,7 +94,7 @@ export class UnknownOutcomeError extends BoughError {
   }
 }
 
-/** The service neither ends an operation within its time nor reports its outcome. */
+/** Thrown if the service neither ends an operation within its time nor reports its outcome. */
 export class OverdueError extends BoughError {
   override readonly name = "OverdueError";
 }
@@ -107,21 +107,21 @@ export interface CallName {
 }
 
 const maxServerMessageLength = 500;
-/** A huge page is not scanned completely. */
+/** The number of characters that are scanned for a message. */
 const maxBodyLength = 20_000;
 
 export function statusText(call: CallName, status: number, body: string): string {
-  const words = statusWords(status);
+  const words = statusName(status);
   const message = serverMessage(body);
-  const answered = `${callName(call)} answered ${words}`;
-  if (message === undefined || words === `${status} ${message}`) return answered;
-  // What the service lacks is for the person who runs it, and the engine's user is that person.
-  return status === 501 ? `${message} (${answered})` : `${answered}: ${message}`;
+  const responded = `${callName(call)} responded with ${words}`;
+  if (message === undefined || words === `${status} ${message}`) return responded;
+  // The message says what the machine of the service lacks, and the engine's user is the one who can install it.
+  return status === 501 ? `${message} (${responded})` : `${responded}: ${message}`;
 }
 
 /** Returns a status with its name: `404 Not Found`. */
-export function statusWords(status: number): string {
-  // Loaded only for a failure: loading takes longer than a request.
+export function statusName(status: number): string {
+  // node:http is loaded only for a failure, since that takes longer than a request.
   const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
   return name === undefined ? String(status) : `${status} ${name}`;
 }
@@ -145,7 +145,7 @@ function messageIn(body: string): string {
       asText(record?.error) ?? asText(nested?.message) ?? asText(record?.message) ?? asText(record?.detail);
     if (message !== undefined) return message;
   } catch {
-    // Not JSON: the text itself.
+    // The body is not JSON.
   }
   return /^\s*<(!doctype|html|\?xml)/i.test(body) ? textOfPage(body) : body;
 }

@@ -2,8 +2,8 @@
  * Sends one request over the given fetch. Only this file knows the token: it goes into one header of requests to the service's
  * own origin, and `redact` removes it from every text that leaves the client.
  *
- * What a new connection needs is Bun's: a name's addresses are kept for 30 seconds, up to four of them are tried at once (the first
- * that answers is taken), and within a process TLS sessions are resumed, which saves computing and, since TLS 1.3, no round trip.
+ * Bun makes connections: it caches a name's addresses for 30 seconds, tries up to four of them at once, and resumes TLS sessions within
+ * a process, which saves computing and, since TLS 1.3, no round trip.
  */
 import { createFetch } from "ofetch";
 import { type Clock, steadyTime } from "../../clock.ts";
@@ -11,10 +11,10 @@ import { usageError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
 import type { Fetch } from "../service.ts";
-import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
+import { formatAddress, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import { DeadlineError } from "./deadline.ts";
 import { type CallName, callName, MovedError, RedirectError } from "./errors.ts";
-import { createConnections } from "./one-connection.ts";
+import { createConnectionWatch } from "./one-connection.ts";
 import { createProtocols, type KnownProtocol } from "./protocol.ts";
 
 export interface ExchangeOptions {
@@ -28,7 +28,7 @@ export interface ExchangeOptions {
   onNotice: (notice: { level: "info"; text: string }) => void;
 }
 
-export type Body = NonNullable<RequestInit["body"]>;
+export type RequestBody = NonNullable<RequestInit["body"]>;
 
 export interface RequestParts {
   method: "GET" | "POST" | "PATCH" | "DELETE";
@@ -41,7 +41,7 @@ export interface RequestParts {
    * request was received.
    */
   overNewConnection?: boolean;
-  /** Where the service has redirected the call to, whose body could not follow. */
+  /** The address to which the service has redirected the previous attempt. */
   movedTo?: string | undefined;
 }
 
@@ -49,15 +49,15 @@ export interface Exchange {
   hasToken: boolean;
   redact(text: string): string;
   nameOf(parts: RequestParts): CallName;
-  /** Notes that bytes of a watched stream have come. */
-  noteTraffic(): void;
+  /** Has to be called when bytes of a watched stream arrive. */
+  recordTraffic(): void;
   /**
    * Sends a request. The caller reads the response's body and limits its size; with `isWatched` it also notices a stalled body.
    * Rejects with what fetch threw, with a RedirectError for a redirect that is not followed, or with a MovedError.
    */
   send(
     parts: RequestParts,
-    body: Body | undefined,
+    body: RequestBody | undefined,
     signal: AbortSignal,
     options?: { isWatched: boolean },
   ): Promise<Response>;
@@ -77,23 +77,23 @@ const maxIdleMilliseconds = 60_000;
 export function createExchange(options: ExchangeOptions): Exchange {
   const { clock } = options;
   const base = parseBaseUrl(options.baseUrl);
-  const address = addressOf(base);
+  const address = formatAddress(base);
   const token = options.token === undefined ? undefined : checkToken(options.token);
   // ofetch makes requests and response streams from options. Its retries, timeouts and parsing are off: transport.ts and
-  // answer.ts decide on repeats, time limits and sizes.
+  // response.ts decide on repeats, time limits and sizes.
   // Its type asks for Bun's whole fetch, but it only calls the function.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
-  let lastAnswer = 0;
+  let lastResponse = 0;
   let idleMilliseconds = defaultIdleMilliseconds;
-  const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
+  const isIdle = () => steadyTime(clock) - lastResponse > idleMilliseconds;
   /** The time of the latest bytes of a watched stream, which prove that a shared connection is alive. */
   let lastTraffic = 0;
-  const isQuiet = () => steadyTime(clock) - Math.max(lastAnswer, lastTraffic) > idleMilliseconds;
+  const isQuiet = () => steadyTime(clock) - Math.max(lastResponse, lastTraffic) > idleMilliseconds;
   // A token of a few characters is part of other words, and protects nothing.
   const isSecret = token !== undefined && token.length >= minSecretCharacters;
   const redact = (text: string) => (isSecret ? text.replaceAll(token, "***") : text);
 
-  /** Names are lower-case here and in the parts. */
+  /** Header names are in lower case here and in `RequestParts`. */
   const usualHeaders = { accept: "application/json", "accept-encoding": acceptedEncodings };
   const ownHeaders = {
     "user-agent": options.userAgent,
@@ -112,26 +112,26 @@ export function createExchange(options: ExchangeOptions): Exchange {
     };
   }
 
-  /** Sends a request that changes nothing, and leaves the answer aside. */
-  async function look(init: BunFetchRequestInit & { headers?: Record<string, string> }): Promise<void> {
+  /** Sends a request that changes nothing, and ignores the response. */
+  async function probe(init: BunFetchRequestInit & { headers?: Record<string, string> }): Promise<void> {
     const headers = { ...usualHeaders, ...ownHeaders, ...init.headers };
-    const answer = await options.fetch(urlOf(address, "/v1/images", { limit: "1" }), { ...init, headers });
-    await answer.body?.cancel();
+    const response = await options.fetch(urlOf(address, "/v1/images", { limit: "1" }), { ...init, headers });
+    await response.body?.cancel();
   }
 
   const protocols = createProtocols({
     clock,
     isSecure: base.protocol === "https:",
     known: options.knownProtocol,
-    ask: () => look({ protocol: "http2" }),
+    probe: () => probe({ protocol: "http2" }),
   });
-  const connections = createConnections({
+  const connections = createConnectionWatch({
     clock,
-    closeIdle: (signal) => look({ headers: { connection: "close" }, signal }),
+    closeIdle: (signal) => probe({ headers: { connection: "close" }, signal }),
     onOne: () =>
       options.onNotice({
         level: "info",
-        text: "the service answers one connection at a time: each ends with its answer from now on",
+        text: "the service serves one connection at a time: each ends with its response from now on",
       }),
   });
   const { watch } = connections;
@@ -140,7 +140,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
     hasToken: token !== undefined,
     redact,
     nameOf,
-    noteTraffic() {
+    recordTraffic() {
       lastTraffic = steadyTime(clock);
     },
     async send(parts, body, signal, { isWatched } = { isWatched: false }) {
@@ -168,12 +168,12 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const overOne = (url: string) => watch(isNew, signal, () => raw(url));
       const overShared = async (url: string) => {
         try {
-          const answer = await $fetch.raw<unknown, "stream">(url, shared);
-          protocols.noteAnswer();
-          return answer;
+          const response = await $fetch.raw<unknown, "stream">(url, shared);
+          protocols.recordResponse();
+          return response;
         } catch (error) {
           const isGivenUp = signal.aborted && !(signal.reason instanceof DeadlineError);
-          if (!isGivenUp && protocols.noteFailure(error)) return await overOne(url);
+          if (!isGivenUp && protocols.recordFailure(error)) return await overOne(url);
           throw error;
         }
       };
@@ -184,10 +184,10 @@ export function createExchange(options: ExchangeOptions): Exchange {
         isShared ? overShared : overOne,
         (text, hint) => new RedirectError(redact(text), { hint }),
       );
-      lastAnswer = steadyTime(clock);
+      lastResponse = steadyTime(clock);
       idleMilliseconds = readIdleMilliseconds(response.headers.get("keep-alive")) ?? idleMilliseconds;
       if (!response.headers.has("content-encoding")) return response;
-      // Loaded only for a compressed response: loading takes longer than a request.
+      // The import is dynamic, since loading it takes longer than a request.
       return (await import("./decompression.ts")).decompressed(response);
     },
   };
@@ -207,7 +207,7 @@ const maxSharedBytes = 64 * 1024;
  * True if a body may be longer than a server's window for a stream of HTTP/2, after which each further part waits for a round
  * trip: 10 MB to a server 100 ms away took five times as long as over HTTP/1.1.
  */
-function isLong(body: Body | undefined): boolean {
+function isLong(body: RequestBody | undefined): boolean {
   if (body === undefined) return false;
   return !(typeof body === "string" || body instanceof Uint8Array) || body.length > maxSharedBytes;
 }
@@ -229,15 +229,15 @@ const maxRedirects = 5;
 
 const newAddressHint = wording`Give the address that it redirects to with ${{ option: "url" }} or in the profile.`;
 
-/** True if a body can be sent twice: the beginning of a stream is gone. */
-function canSendAgain(body: Body | undefined): boolean {
+/** Returns true if a body can be sent twice, unlike a stream, whose beginning is gone. */
+function canSendAgain(body: RequestBody | undefined): boolean {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array || body instanceof Blob;
 }
 
 /**
  * Follows redirects within the service's own origin: those of a GET, and those that keep the method. Throws for any other: it would
- * take the token to another host, or a request's body to a place that the user has not named. `See other` is the answer to a
- * request that has been processed: it names what was made.
+ * take the token to another host, or a request's body to an address that the user has not given. `See other` is the response to a
+ * request that has been processed: it names the result.
  */
 async function followRedirect<R extends Response>(
   call: CallName,

@@ -1,4 +1,4 @@
-/** Reads what a server sent: any field may be missing or of another type. */
+/** Reads JSON of a server, in which any field may be missing or of another type. */
 
 export type JsonRecord = Record<string, unknown>;
 

@@ -1,39 +1,39 @@
 /**
- * A server that answers one connection at a time leaves all others waiting as long as that one stays open, which it does while it
- * is idle. Every other server is free to answer several.
+ * Detects servers that serve one connection at a time: all other connections wait as long as that one stays open, even while it is
+ * idle.
  */
 import { type Clock, steadyTime } from "../../clock.ts";
 
 interface ConnectionsOptions {
   clock: Clock;
-  /** Sends a request that changes nothing, over an idle connection if there is one, which the server closes after its answer. */
+  /** Sends a request that changes nothing, over an idle connection if there is one, which the server closes after its response. */
   closeIdle: (signal: AbortSignal) => Promise<unknown>;
   onOne: () => void;
 }
 
-export interface Connections {
-  /** True if the server answers one connection at a time: each has to end with its answer. */
+export interface ConnectionWatch {
+  /** True if the server serves one connection at a time, so that each has to end with its response. */
   isOne(): boolean;
-  /** Runs a request. If it waits for an answer although another one was answered, closes the other's connection. */
+  /** Runs a request. If it waits although another request got a response, closes the other's connection. */
   watch<Result>(isNew: boolean, signal: AbortSignal, send: () => Promise<Result>): Promise<Result>;
 }
 
-/** Longer than nearly all answers take. */
+/** The time after which a request counts as stalled. Nearly all responses take less. */
 const stalledMilliseconds = 15_000;
-const closeMilliseconds = 5000;
-/** The time between the end of a connection and the answer on the next one. */
+const closeTimeoutMilliseconds = 5000;
+/** The maximum time from the end of a connection to the response on the next one. */
 const promptMilliseconds = 3000;
 const maxTries = 3;
-/** After so many answers on further connections the server is known to have several. */
-const enoughAnswers = 20;
+/** After so many responses on further connections, the server is known to serve several. */
+const enoughResponses = 20;
 
-export function createConnections({ clock, closeIdle, onOne }: ConnectionsOptions): Connections {
+export function createConnectionWatch({ clock, closeIdle, onOne }: ConnectionsOptions): ConnectionWatch {
   let isOne = false;
-  let hasAnswered = false;
+  let hasResponded = false;
   let waiting = 0;
-  /** Tries to close idle connections so far, which help on such a server at once. */
+  /** The number of attempts to close an idle connection. On such a server, the first one helps. */
   let tries = 0;
-  let answers = 0;
+  let responses = 0;
   let isClosing = false;
   let closedAt: number | undefined;
 
@@ -42,7 +42,7 @@ export function createConnections({ clock, closeIdle, onOne }: ConnectionsOption
     tries++;
     isClosing = true;
     const limit = new AbortController();
-    clock.sleep(closeMilliseconds, limit.signal).then(
+    clock.sleep(closeTimeoutMilliseconds, limit.signal).then(
       () => limit.abort(),
       () => undefined,
     );
@@ -70,7 +70,7 @@ export function createConnections({ clock, closeIdle, onOne }: ConnectionsOption
   return {
     isOne: () => isOne,
     async watch(isNew, signal, send) {
-      const isSecond = isOne || ((waiting > 0 || (hasAnswered && isNew)) && answers < enoughAnswers);
+      const isSecond = isOne || ((waiting > 0 || (hasResponded && isNew)) && responses < enoughResponses);
       const over = new AbortController();
       let isStalled = false;
       waiting++;
@@ -82,14 +82,14 @@ export function createConnections({ clock, closeIdle, onOne }: ConnectionsOption
         const result = await send();
         const isPrompt =
           isStalled && closedAt !== undefined && steadyTime(clock) - closedAt < promptMilliseconds;
-        if (isSecond && !isStalled && !isOne) answers++;
+        if (isSecond && !isStalled && !isOne) responses++;
         if (isPrompt && !isOne) {
           isOne = true;
           onOne();
         }
         return result;
       } finally {
-        hasAnswered = true;
+        hasResponded = true;
         waiting--;
         over.abort();
       }

@@ -1,17 +1,17 @@
 /**
- * HTTP/2 where the service chooses it: many small requests share one connection and one handshake. A process that does not know
- * asks beside its first request, and the answer is remembered: Bun's fetch offers one protocol at a time, and fails if the server
- * chooses another.
+ * Uses HTTP/2 if the service chooses it: many small requests share one connection and one handshake. Bun's fetch offers one protocol
+ * at a time, and fails if the server chooses another. So a process probes the service beside its first request, and stores the
+ * protocol.
  */
 import type { Clock } from "../../clock.ts";
 import { asRecord } from "./json.ts";
 
 export type Protocol = "http1.1" | "http2";
 
-/** Keeps the answer for later processes. Empty: nothing is known any more. */
+/** Stores the protocol for later processes, with the time. An empty text means that it is unknown. */
 export interface KnownProtocol {
   get(): string | undefined;
-  set(answer: string): void;
+  set(protocol: string): void;
 }
 
 interface ProtocolsOptions {
@@ -20,53 +20,53 @@ interface ProtocolsOptions {
   isSecure: boolean;
   known: KnownProtocol | undefined;
   /** Sends a request that changes nothing over HTTP/2. */
-  ask: () => Promise<unknown>;
+  probe: () => Promise<unknown>;
 }
 
 interface Protocols {
   /** Returns the protocol for the next request. */
   choose(): Protocol;
-  /** Notes that a request over HTTP/2 got a response. */
-  noteAnswer(): void;
-  /** Notes that a request over HTTP/2 got no response. Returns true if the server has not accepted the protocol. */
-  noteFailure(error: unknown): boolean;
+  /** Has to be called when a request over HTTP/2 has got a response. */
+  recordResponse(): void;
+  /** Has to be called when a request over HTTP/2 got no response. Returns true if the server has rejected the protocol. */
+  recordFailure(error: unknown): boolean;
 }
 
-/** After a month the service is asked again. */
-const forgottenMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** After so many successive requests without a response, this process uses HTTP/1.1, and the answer is forgotten. */
+/** The service is probed again after a month. */
+const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
+/** After so many successive requests without a response, this process uses HTTP/1.1, and the stored protocol is removed. */
 const maxFailures = 2;
 
-export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOptions): Protocols {
-  let chosen: Protocol | undefined = isSecure ? remembered() : "http1.1";
-  let isAsked = false;
+export function createProtocols({ clock, isSecure, known, probe }: ProtocolsOptions): Protocols {
+  let chosen: Protocol | undefined = isSecure ? stored() : "http1.1";
+  let isProbed = false;
   let failures = 0;
 
-  function remembered(): Protocol | undefined {
+  function stored(): Protocol | undefined {
     const [protocol, since] = (known?.get() ?? "").split(" ");
-    if (!(clock.now() - Number(since) < forgottenMilliseconds)) return undefined;
+    if (!(clock.now() - Number(since) < keptMilliseconds)) return undefined;
     return protocol === "http2" || protocol === "http1.1" ? protocol : undefined;
   }
 
   function learn(protocol: Protocol): void {
     chosen = protocol;
-    keep(`${protocol} ${clock.now()}`);
+    store(`${protocol} ${clock.now()}`);
   }
 
-  /** The answer may come when the command has closed its store; then the next one asks again. */
-  function keep(answer: string): void {
+  /** Stores a protocol, unless the command has closed its store already. The next command then probes again. */
+  function store(text: string): void {
     try {
-      known?.set(answer);
+      known?.set(text);
     } catch {
-      // Only a question more.
+      // A further probe costs little.
     }
   }
 
   return {
     choose() {
-      if (chosen === undefined && !isAsked) {
-        isAsked = true;
-        ask().then(
+      if (chosen === undefined && !isProbed) {
+        isProbed = true;
+        probe().then(
           () => learn("http2"),
           (error: unknown) => {
             if (isUnsupported(error)) learn("http1.1");
@@ -75,10 +75,10 @@ export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOption
       }
       return chosen ?? "http1.1";
     },
-    noteAnswer() {
+    recordResponse() {
       failures = 0;
     },
-    noteFailure(error) {
+    recordFailure(error) {
       if (isUnsupported(error)) {
         learn("http1.1");
         return true;
@@ -86,14 +86,14 @@ export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOption
       failures++;
       if (failures === maxFailures) {
         chosen = "http1.1";
-        keep("");
+        store("");
       }
       return false;
     },
   };
 }
 
-/** ofetch wraps what fetch threw. */
+/** Returns true for fetch's error about the protocol, which ofetch wraps. */
 function isUnsupported(error: unknown): boolean {
   const code = (value: unknown) => asRecord(value)?.code;
   return code(error) === unsupported || (error instanceof Error && code(error.cause) === unsupported);

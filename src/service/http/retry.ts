@@ -5,14 +5,14 @@
  */
 
 /** The failure of one attempt. */
-export type Failure =
-  /** `isOwn`: the service's own words are in the body, not a proxy's: it has received the request. */
+export type AttemptFailure =
+  /** `isOwn`: the body is the service's, not a proxy's, so the service has received the request. */
   | { kind: "status"; status: number; retryAfter: string | null; isOwn?: boolean }
   /** `received: false`: the request provably never reached the service (connection refused, unknown host). */
   | { kind: "connection"; received: boolean; permanent: boolean }
   /** The body is not what the status promises: broken JSON, a proxy's page. */
   | { kind: "malformed" }
-  /** The body is whole, but without what the call needs. */
+  /** The body is complete, but lacks what the call needs. */
   | { kind: "incomplete" }
   /** Redirected to another path of the service, to which the body has to be sent again. */
   | { kind: "moved"; url: string }
@@ -24,15 +24,15 @@ export interface Attempt {
   number: number;
   /** True if the call may be processed twice without harm. */
   repeatable: boolean;
-  /** True if the service has responded before: it exists, so a fault is more likely to pass. */
+  /** True if the service has responded before: it exists, so a fault is more likely to be temporary. */
   answeredBefore: boolean;
-  failure: Failure;
-  /** True if the service does not know something that it has just made. */
+  failure: AttemptFailure;
+  /** True if the service does not know yet what it has just made. */
   isTooNew?: boolean;
   elapsedMilliseconds: number;
-  /** True if the caller can do without the call: nothing is waited for long. */
+  /** True if the caller can do without the call, so that no wait is long. */
   isOptional?: boolean;
-  /** True if an answer means that the call has started something: then it is not repeated. */
+  /** True if a response means that the call has started something, so that it is not repeated. */
   isStart?: boolean;
 }
 
@@ -42,29 +42,29 @@ const firstWaitMilliseconds = 200;
 const maxWaitMilliseconds = 10_000;
 /** People wait this long for a service that restarts. Waits that the service asks for may take longer. */
 const faultBudgetMilliseconds = 30_000;
-/** A 500 more often means a defect, which stays, than a restart, which passes. */
+/** The budget for 500, which more often means a permanent defect than a restart. */
 const defectBudgetMilliseconds = 15_000;
-/** A mistyped address should not take a minute to be noticed. */
+/** The budget before the first response: a mistyped address should not take a minute to be noticed. */
 const firstContactBudgetMilliseconds = 5_000;
-/** Rate limits take longer than faults, and waiting for them is certain to help. */
+/** The budget for rate limits, which take longer than faults, but certainly end. */
 const refusalBudgetMilliseconds = 300_000;
 const malformedAttempts = 3;
-/** Attempts at a call that the caller can do without: a defect stays, a service that is busy may have time soon. */
+/** The attempts at an optional call: a defect is permanent, a busy service may have time soon. */
 const optionalAttempts = { defect: 3, refusal: 4 };
 const maxOptionalWaitMilliseconds = 20_000;
-/** More than any service redirects one request. */
+/** The limit of redirects to another path. */
 const maxMoves = 5;
-/** Copies of a database are late by some 100 ms. */
+/** The maximum wait for a new resource: replicas of a database are late by some 100 ms. */
 const maxTooNewWaitMilliseconds = 1000;
 
-/** `random` is in [0, 1). */
+/** @param random a number in [0, 1) */
 export function decide(attempt: Attempt, now: number, random: number): Decision {
   const { failure } = attempt;
   const decision = decideFor(attempt, now, random);
   if (attempt.isOptional !== true || decision.action === "give up" || !isAnswered(failure)) return decision;
   const isRefused = failure.kind === "status" && isRefusal(failure.status);
   const maxAttempts = isRefused ? optionalAttempts.refusal : optionalAttempts.defect;
-  // A service that has no such call may answer all the same.
+  // A service without the call may respond to it all the same.
   if (failure.kind === "incomplete") return giveUp;
   const isLong = attempt.number >= maxAttempts || decision.milliseconds > maxOptionalWaitMilliseconds;
   return isLong ? giveUp : decision;
@@ -102,18 +102,18 @@ function decideFor(attempt: Attempt, now: number, random: number): Decision {
   }
 }
 
-/** False if the request has not reached the service: then no other call would, either. */
-export function isAnswered(failure: Failure): boolean {
+/** Returns false if the request has not reached the service, as no other call would. */
+export function isAnswered(failure: AttemptFailure): boolean {
   return failure.kind !== "connection" || failure.received;
 }
 
-/** True for statuses that refuse a request before any processing. */
+/** Returns true for statuses that reject a request before any processing. */
 export function isRefusal(status: number): boolean {
   return status === 425 || status === 429 || status === 503;
 }
 
-/** True if a call that has failed for good may have been processed anyway. */
-export function isOutcomeUnknown(failure: Failure): boolean {
+/** Returns true if a call that has failed for good may have been processed anyway. */
+export function isOutcomeUnknown(failure: AttemptFailure): boolean {
   switch (failure.kind) {
     case "status":
       return !isRefusal(failure.status) && isFault(failure.status);
@@ -128,12 +128,12 @@ export function isOutcomeUnknown(failure: Failure): boolean {
   }
 }
 
-/** True if the service itself has answered, and not only a proxy in its place: it has received the call. */
-export function isOwnAnswer(failure: Failure): boolean {
+/** Returns true if the response is the service's own, and not a proxy's: the service has received the call. */
+export function isOwnResponse(failure: AttemptFailure): boolean {
   return failure.kind === "status" ? failure.isOwn === true : isUnreadable(failure);
 }
 
-function isUnreadable({ kind }: Failure): boolean {
+function isUnreadable({ kind }: AttemptFailure): boolean {
   return kind === "malformed" || kind === "incomplete" || kind === "excessive";
 }
 

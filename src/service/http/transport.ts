@@ -1,22 +1,22 @@
-/** Calls of the service, repeated if that is safe; every failure is a BoughError that says what went wrong. */
+/** Calls to the service, which are repeated if that is safe. Each failure is a BoughError that says what went wrong. */
 
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { createOperationAddresses, type OperationAddresses } from "../operations/operation-address.ts";
 import { parseBaseUrl } from "./address.ts";
-import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
-import { abandonable, DeadlineError } from "./deadline.ts";
+import { DeadlineError, rejectOnAbort } from "./deadline.ts";
 import {
   callName,
   NotFoundError,
   SpentBodyError,
   StatusError,
   UnknownOutcomeError,
-  UnreadableAnswerError,
+  UnreadableResponseError,
 } from "./errors.ts";
-import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
-import { decide, type Failure, isAnswered, isOutcomeUnknown, isOwnAnswer } from "./retry.ts";
+import { createExchange, type ExchangeOptions, type RequestBody, type RequestParts } from "./exchange.ts";
+import type { ServiceResponse } from "./response.ts";
+import { type AttemptFailure, decide, isAnswered, isOutcomeUnknown, isOwnResponse } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
   signal: AbortSignal;
@@ -25,41 +25,41 @@ interface TransportOptions extends ExchangeOptions {
   onNotice: (notice: ServiceNotice) => void;
 }
 
-export interface Call extends AttemptParts {
+export interface ServiceCall extends AttemptParts {
   /** Makes the body for an attempt; `undefined` if it can't be made again. */
-  body?: () => Body | undefined;
+  body?: () => RequestBody | undefined;
   /** True if the service may process the call twice without harm. */
   repeatable: boolean;
-  /** True if the call starts an operation: it is not repeated once it has been answered. */
+  /** True if the call starts an operation, so that it is not repeated after a response. */
   isStart?: boolean;
-  /** Ids that the call needs. It is repeated while the service does not know a new one. */
+  /** Ids that the call names. While the service does not know a new one, the call is repeated. */
   needs?: () => Iterable<string>;
   /**
-   * True if the caller can do without, as with all calls that a build makes on bough's own account: whatever the service answers but
-   * what is asked for, the call resolves with status 0. Only a service that can't be reached is an error.
+   * True if the caller can do without the call, as for all calls that no user has asked for. It resolves with status 0 if the service
+   * responds with anything else than what the call requires. Only a service that can't be reached is an error.
    */
   isOptional?: boolean;
-  /** Looks, before a repeat, for the result of an attempt that may have been processed. */
-  reconcile?: () => Promise<Answer | undefined>;
+  /** Finds, before a repeat, the result of an attempt that may have been processed. */
+  reconcile?: () => Promise<ServiceResponse | undefined>;
   /** Called before the wait for another attempt. */
   onWait?: () => void;
-  /** A signal instead of the service's own. */
+  /** Replaces the service's own signal. */
   signal?: AbortSignal;
 }
 
 export interface Transport {
   /** Sends the request, repeats it if that is safe, and reads the response. */
-  call(call: Call): Promise<Answer>;
+  call(call: ServiceCall): Promise<ServiceResponse>;
   /** Makes one attempt and returns the response, whatever its status. The caller reads its body and watches it. */
   open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
-  /** Has to be called when bytes of an opened response come. */
-  noteTraffic(): void;
+  /** Has to be called when bytes of an opened response arrive. */
+  recordTraffic(): void;
   /** Returns the call's name for messages: method and address. */
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
   readonly newIds: NewIds;
   readonly fields: PlainFields;
-  /** True if the service takes files only as forms. */
+  /** True if the service accepts files only as forms. */
   takesForms: boolean;
   /** The time in milliseconds by which the service's clock is ahead of this machine's, by its latest response; 0 if unknown. */
   clockOffset(): number;
@@ -79,22 +79,22 @@ export function createTransport(options: TransportOptions): Transport {
   let latest: { date: string; at: number } | undefined;
 
   /**
-   * Waits until a call that has failed may be sent again. Returns an answer if it need not be, and throws the final error if it must
-   * not be.
+   * Waits until a failed call may be repeated. Returns a response if a repeat is not needed, and throws the final error if it is not
+   * allowed.
    */
   async function waitAfter(
-    failed: FailedAttempt,
-    call: Call,
+    failed: FailedCall,
+    call: ServiceCall,
     signal: AbortSignal,
-  ): Promise<Answer | undefined> {
+  ): Promise<ServiceResponse | undefined> {
     const { failure, error, number, elapsedMilliseconds } = failed;
     const { repeatable, needs, isOptional = false, isStart = false } = call;
     const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
-    const facts = {
+    const attempted = {
       ...{ number, repeatable, answeredBefore, failure, isTooNew },
       ...{ elapsedMilliseconds, isOptional, isStart },
     };
-    const decision = decide(facts, clock.now(), options.random());
+    const decision = decide(attempted, clock.now(), options.random());
     // A signal that is aborted here carries the caller's own deadline for this call.
     if (decision.action === "give up" && isOptional && !signal.aborted && canDoWithout(failure)) {
       onNotice({ level: "debug", text: `${error.message}; going on without it` });
@@ -110,7 +110,7 @@ export function createTransport(options: TransportOptions): Transport {
     try {
       await clock.sleep(milliseconds, signal);
     } catch (reason) {
-      // The caller's own deadline ends the wait, but it is not why the call has failed.
+      // The caller's own deadline ends the wait, but it is not the reason of the failure.
       throw reason instanceof DeadlineError ? finalError(error, call, failure, number) : reason;
     }
     return isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
@@ -155,7 +155,7 @@ export function createTransport(options: TransportOptions): Transport {
 
     async open(parts, signal) {
       try {
-        const response = await abandonable(
+        const response = await rejectOnAbort(
           signal,
           exchange.send(parts, undefined, signal, { isWatched: true }),
         );
@@ -167,13 +167,13 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
 
-    noteTraffic: exchange.noteTraffic,
+    recordTraffic: exchange.recordTraffic,
     nameOf: (parts) => exchange.redact(callName(exchange.nameOf(parts))),
   };
 }
 
-interface FailedAttempt {
-  failure: Failure;
+interface FailedCall {
+  failure: AttemptFailure;
   error: BoughError;
   /** From 1. */
   number: number;
@@ -181,10 +181,10 @@ interface FailedAttempt {
 }
 
 /**
- * Returns a function that tells after each failure of a call how long it has been failing. A service that says how far its work has
- * got is waited for, however long that takes.
+ * Returns a function that returns, after each failure of a call, how long the call has been failing. The time begins anew whenever a
+ * service reports progress of its work, so that a call waits for it, however long it takes.
  */
-function measureStandstill(clock: Clock): (failure: Failure, error: BoughError) => number {
+function measureStandstill(clock: Clock): (failure: AttemptFailure, error: BoughError) => number {
   let since = clock.now();
   let progress = "";
   return (failure, { message }) => {
@@ -196,26 +196,31 @@ function measureStandstill(clock: Clock): (failure: Failure, error: BoughError) 
   };
 }
 
-/** An answer without an end is an attack, which is said. */
-function canDoWithout(failure: Failure): boolean {
+/** Returns false for a response without an end, which is an attack and must be reported. */
+function canDoWithout(failure: AttemptFailure): boolean {
   return isAnswered(failure) && failure.kind !== "excessive";
 }
 
 /** Adds the number of attempts, and marks a failure after which the service may have done the work anyway. */
-function finalError(error: BoughError, call: Call, failure: Failure, attempts: number): BoughError {
+function finalError(
+  error: BoughError,
+  call: ServiceCall,
+  failure: AttemptFailure,
+  attempts: number,
+): BoughError {
   const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
   const options = { hint: error.hint };
   if (!call.repeatable && isOutcomeUnknown(failure))
-    return new UnknownOutcomeError(message, { ...options, isAnswered: isOwnAnswer(failure) });
+    return new UnknownOutcomeError(message, { ...options, isAnswered: isOwnResponse(failure) });
   if (attempts === 1) return error;
   if (error instanceof StatusError) return new StatusError(error.status, message, options);
-  if (error instanceof UnreadableAnswerError) return new UnreadableAnswerError(message, options);
+  if (error instanceof UnreadableResponseError) return new UnreadableResponseError(message, options);
   return error.constructor === BoughError ? new BoughError(message, options) : error;
 }
 
 /**
- * Ids of images and files that the service has just made for this client. A service that reads from a copy of its database may know
- * them only after a moment. Ids that a user gave are not among them.
+ * Ids of images and files that the service has just made for this client. A service that reads from a replica of its database may
+ * know them only after a moment. Ids that a user gave are not included.
  */
 interface NewIds {
   add(id: string): void;
@@ -243,18 +248,18 @@ function createNewIds(clock: Pick<Clock, "now" | "steady">): NewIds {
   };
 }
 
-/** Sends requests without their optional fields to a service that refuses fields which it does not know. */
+/** Sends requests without their optional fields to a service that rejects unknown fields. */
 interface PlainFields {
   /**
-   * Sends `json`. A service that is known not to be the API (`isApi`) gets no `optional` fields, and neither does one that refuses
-   * them: it is sent without, and so are all later requests of this path.
+   * Sends `json`. A service that is not the public API (`isApi`) gets no `optional` fields. If one rejects them, the request and all
+   * later ones to this path are sent without.
    */
   send<T extends object>(
     path: string,
     json: T,
     optional: { names: readonly (keyof T)[]; isApi: () => Promise<boolean> },
-    post: (json: T) => Promise<Answer>,
-  ): Promise<Answer>;
+    post: (json: T) => Promise<ServiceResponse>,
+  ): Promise<ServiceResponse>;
 }
 
 function createPlainFields(onPlain: (text: string) => void): PlainFields {

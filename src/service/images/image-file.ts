@@ -8,7 +8,7 @@ import type { ImageCopy } from "../wire/instance.ts";
 export type PathType = "file" | "directory" | "symlink" | "other";
 
 /** What a list says of an entry. `target`: a link's. */
-export interface ListedEntry {
+export interface ImageEntry {
   type: PathType;
   target?: string | undefined;
 }
@@ -19,7 +19,7 @@ export interface ImageInspector {
   pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
 
   /** Returns a directory's entries by name; `undefined` if the service does not list it. */
-  listEntries(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined>;
+  listEntries(image: string, directory: string): Promise<ReadonlyMap<string, ImageEntry> | undefined>;
 
   /** `undefined` if there is no such file. */
   readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;

@@ -1,8 +1,8 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
 import { isDate } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, listIn } from "../http/response.ts";
 import type { Transport } from "../http/transport.ts";
 import { fileName, fileType, type ImageFile, type ImageFiles, noSuchFile } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, wrongType } from "./inspect-routes.ts";
@@ -49,7 +49,7 @@ export function createImageFiles(transport: Transport, routes: InspectRoutes): I
     const { status, body } = await routes.ask(image, () => transport.call(call));
     if (noRoute.includes(status)) throw lacksRoute("list");
     if (status === 404) throw await routes.explainMissing(image, path);
-    return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
+    return listIn(body, "files").flatMap((item) => parseImageFile(asRecord(item)) ?? []);
   }
 
   return {
@@ -80,7 +80,7 @@ export function createImageFiles(transport: Transport, routes: InspectRoutes): I
   };
 }
 
-function readFile(record: JsonRecord | undefined): ImageFile | undefined {
+function parseImageFile(record: JsonRecord | undefined): ImageFile | undefined {
   const mode = asNumber(record?.mode);
   if (record === undefined || typeof record.path !== "string") return undefined;
   const modified = asNumber(record.mtime) ?? 0;

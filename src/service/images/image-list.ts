@@ -5,8 +5,8 @@ import { parseImageOrigin } from "../../image/history.ts";
 import { wording } from "../../messages/wording.ts";
 import { pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
-import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asId, asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, listIn, maxListed } from "../http/response.ts";
 import { pollIntervals } from "../operations/polling.ts";
 import type { SearchOptions } from "../operations/spawned.ts";
 import type { ImageRecord } from "../wire/image.ts";
@@ -49,7 +49,7 @@ export interface ImageList {
    * list only tagged images, ignore the filter, or show one page.
    */
   find(uuid: string): Promise<ImageRecord | "gone" | "unsupported">;
-  noteNewImage(): void;
+  onNewImage(): void;
 }
 
 export interface ImageListOptions extends SearchOptions {
@@ -175,7 +175,7 @@ export function createImageList({
     list: (filter = {}, isWanted) => read(filter, isWanted, required),
     search: (filter, isWanted) => read(filter, isWanted, withoutList),
 
-    noteNewImage() {
+    onNewImage() {
       anythingRequest = undefined;
     },
 

@@ -1,7 +1,8 @@
 /** Finding, importing and tagging images. */
-import type { Answer } from "../http/answer.ts";
+
 import { NotFoundError } from "../http/errors.ts";
 import { asInteger, asRecord, asText } from "../http/json.ts";
+import type { ServiceResponse } from "../http/response.ts";
 import type { Operations } from "../operations/operations.ts";
 import { recordIn } from "../operations/record.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
@@ -32,7 +33,7 @@ export interface Images
     > {
   listImages: ImageList["list"];
   /** Has to be called when the service has made an image. */
-  noteNewImage(): void;
+  onNewImage(): void;
   /**
    * Removes an image with all of its tags, and returns the number of freed bytes. Only with the extension `image-removal`.
    * Rejects with NotFoundError if the image is gone.
@@ -64,7 +65,7 @@ export function createImages(options: ImagesOptions): Images {
     });
   }
 
-  function learnt(record: ImageRecord): FoundImage {
+  function inspected(record: ImageRecord): FoundImage {
     if (record.oci_config !== undefined) capabilities.learn("config", true);
     return foundImage(record);
   }
@@ -76,12 +77,12 @@ export function createImages(options: ImagesOptions): Images {
     const listed = await images.search({ tag: name }, ({ tag }) => tag === name || tag === complete);
     if (capabilities.lacks("imageList")) return "unsupported";
     const found = chooseTagged(listed, name, platform);
-    return found && learnt(found);
+    return found && inspected(found);
   }
 
   return {
     listImages: images.list,
-    noteNewImage: images.noteNewImage,
+    onNewImage: images.onNewImage,
 
     async findImage(reference, platform) {
       if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""), platform);
@@ -91,7 +92,7 @@ export function createImages(options: ImagesOptions): Images {
       if (found === "gone" && lower !== reference) found = await images.find(lower);
       if (found === "gone") return undefined;
       // A UUID can be used without a lookup: a later call reports a missing image.
-      return found === "unsupported" ? { uuid: reference } : learnt(found);
+      return found === "unsupported" ? { uuid: reference } : inspected(found);
     },
 
     async platformsOf(tag) {
@@ -218,7 +219,7 @@ async function followImport(
 }
 
 /** Returns the image's id if the response is an image: it has an image's fields and none of an operation's. */
-function imageIn(answer: Answer): string | undefined {
+function imageIn(answer: ServiceResponse): string | undefined {
   const record = recordIn(answer.body);
   if (namesOperation(answer) || answer.status === 202 || "kind" in record) return undefined;
   const status = statusOf(record);
@@ -234,6 +235,6 @@ function imageIn(answer: Answer): string | undefined {
   return isImage ? imageIdIn(record) : undefined;
 }
 
-function namesOperation({ headers }: Answer): boolean {
+function namesOperation({ headers }: ServiceResponse): boolean {
   return headers.get("location")?.includes("/operations/") === true;
 }

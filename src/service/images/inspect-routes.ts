@@ -1,17 +1,17 @@
 /** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
 import { posix } from "node:path";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
-import { type Answer, aList } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, type ServiceResponse } from "../http/response.ts";
 import type { Transport } from "../http/transport.ts";
 import { meansMissingImage } from "../operations/outcome.ts";
 import type { ImageService } from "../service.ts";
 import {
   fileName,
   fileType,
+  type ImageEntry,
   type ImageInspector,
-  type ListedEntry,
   lostImage,
   noSuchFile,
   type PathType,
@@ -41,7 +41,7 @@ export interface InspectRoutes {
    * Sends a request about a path of the image. If the service says that it has no such image, and the image is new, sends the
    * request again once the service knows it.
    */
-  ask(image: string, send: () => Promise<Answer>): Promise<Answer>;
+  ask(image: string, send: () => Promise<ServiceResponse>): Promise<ServiceResponse>;
   /** Returns the error for a path of an image that the service does not find. */
   explainMissing(image: string, path: string): Promise<NotFoundError>;
 }
@@ -52,7 +52,7 @@ export function createInspectRoutes(
   capabilities: LearntCapabilities,
   hasImage: ImageService["hasImage"],
 ): InspectRoutes {
-  function listRoot(image: string, handles: readonly number[]): Promise<Answer> {
+  function listRoot(image: string, handles: readonly number[]): Promise<ServiceResponse> {
     return transport.call({
       method: "GET",
       path: `/v1/inspect/${encodeURIComponent(image)}/list`,
@@ -137,7 +137,7 @@ export function createInspector(
   capabilities: LearntCapabilities,
   routes: InspectRoutes,
 ): ImageInspector {
-  async function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
+  async function ask(image: string, route: "list" | "download", path: string): Promise<ServiceResponse> {
     const call = {
       method: "GET",
       path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
@@ -184,7 +184,7 @@ export function createInspector(
     async listEntries(image, directory) {
       const { status, body } = await ask(image, "list", directory);
       if (status !== 200) return undefined;
-      const entries = filesIn(asRecord(body)).map((file): [string, ListedEntry] => [
+      const entries = filesIn(asRecord(body)).map((file): [string, ImageEntry] => [
         fileName(file),
         { type: fileType(file), target: asText(file.symlink_to) },
       ]);

@@ -1,9 +1,9 @@
 /** An image's layers in OCI format: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
-import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import type { Call, Transport } from "../http/transport.ts";
+import { aList, listIn } from "../http/response.ts";
+import type { ServiceCall, Transport } from "../http/transport.ts";
 import type { ChangedAmount, ImageLayer, ImageLayerChanges, LayerChange } from "../wire/image.ts";
 
 export interface ImageLayers {
@@ -65,7 +65,7 @@ const examining = { timeoutMilliseconds: 0 };
 async function getList(
   transport: Transport,
   name: string,
-  parts: Pick<Call, "path" | "query" | "timeoutMilliseconds">,
+  parts: Pick<ServiceCall, "path" | "query" | "timeoutMilliseconds">,
 ): Promise<unknown[]> {
   const requires = aList(name);
   const { body } = await transport.call({ method: "GET", repeatable: true, requires, ...parts });

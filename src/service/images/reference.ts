@@ -9,7 +9,7 @@ import type { Capabilities } from "../service.ts";
 import {
   isDockerName,
   isRegistryHost,
-  isRepository,
+  isRepositoryName,
   isServiceTag,
   isTag,
   isTagName,
@@ -121,7 +121,7 @@ function parseDockerReference(text: string, whole: string): Omit<RegistryReferen
   const host = written === undefined || written === "index.docker.io" ? "docker.io" : written.toLowerCase();
   const repository = host === "docker.io" && !rest.includes("/") ? `library/${rest}` : rest;
   if (!isRegistryHost(host)) throw invalid(whole, `${written} is not a valid registry host`);
-  if (!isRepository(repository)) {
+  if (!isRepositoryName(repository)) {
     const lower = /[A-Z]/.test(repository) ? ": repository name must be lowercase" : "";
     throw invalid(whole, `${rest === "" ? "the repository" : rest} is not a valid repository name${lower}`);
   }
@@ -233,7 +233,7 @@ function tagFault(text: string, tag: string): string {
     return `repository name must be lowercase; did you mean ${name.toLowerCase()}:${version}?`;
   if (host !== undefined && !isRegistryHost(host)) return `${host} is not a valid registry host`;
   if (name.length > 255) return `its name has ${name.length} characters, at most 255 are allowed`;
-  if (!isRepository(repository)) return `${JSON.stringify(repository)} is not a valid repository name`;
+  if (!isRepositoryName(repository)) return `${JSON.stringify(repository)} is not a valid repository name`;
   return version.length > 128
     ? `the part after the colon has ${version.length} characters, at most 128 are allowed`
     : `${JSON.stringify(version)} is not valid after the colon`;

@@ -37,7 +37,7 @@ export function endingOf(
   const isUnclear = endsUnknown && exitCode === undefined && (kind === "instance" || image === undefined);
   if (!isUnclear) return { status: ended, error, image, isEcho };
   const word = unknownStatus === "" ? "no status" : `the status ${JSON.stringify(unknownStatus)}`;
-  const reason = `it ended with ${word} and no exit code, so it is unknown whether it succeeded; the service answered ${shown()}`;
+  const reason = `it ended with ${word} and no exit code, so it is unknown whether it succeeded; the service responded with ${shown()}`;
   return { status: "FAILED", error: error ?? reason, image, isEcho };
 }
 

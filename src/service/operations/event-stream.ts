@@ -94,7 +94,7 @@ export async function readEventStream(
     cancelOnAbort(source, stop.signal);
     for (let part = await source.read(); !part.done; part = await source.read()) {
       life.onBytes();
-      transport.noteTraffic();
+      transport.recordTraffic();
       frames.feed(part.value);
       if (log.completed) {
         isDraining = true;
@@ -128,7 +128,7 @@ function refusalOf(response: Response, now: number): StreamEnd | undefined {
   }
   if (status === 410) return { kind: "gone" };
   if (withoutEvents.includes(status)) return { kind: "no such route" };
-  if (status !== 200) return { kind: "broke", reason: `the service answered ${status}` };
+  if (status !== 200) return { kind: "broke", reason: `the service responded with ${status}` };
   return isEventStream(headers) ? undefined : { kind: "no such route" };
 }
 

@@ -64,7 +64,7 @@ export async function followEvents(
         });
         onNotice({
           level: "warn",
-          text: `${call} answered with ${end.what}: the rest of its output is not read`,
+          text: `${call} responded with ${end.what}: the rest of its output is not read`,
         });
         return "given up";
       }
@@ -126,7 +126,7 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
         for await (const chunk of stream) frames.feed(chunk);
       } catch (error) {
         if (!(error instanceof ExcessiveEventsError)) throw error;
-        throw new BoughError(`${transport.nameOf(parts)} answered with ${error.message}`, {
+        throw new BoughError(`${transport.nameOf(parts)} responded with ${error.message}`, {
           hint: "bough does not read more than that. Only the output before it is shown.",
         });
       }

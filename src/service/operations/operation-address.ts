@@ -1,7 +1,8 @@
 /** Addresses of a service's operations. Where its records are is found out once. */
-import type { Answer } from "../http/answer.ts";
+
 import type { RequestParts } from "../http/exchange.ts";
 import { asId } from "../http/json.ts";
+import type { ServiceResponse } from "../http/response.ts";
 import { operationIdsIn, operationNounsIn } from "../wire/reader/ids.ts";
 import { linksInHeaders, operationLinksIn } from "../wire/reader/links.ts";
 
@@ -17,7 +18,7 @@ export interface OperationAddresses {
    * Returns the id of the operation in a response to a request of this path, and remembers its addresses. `undefined` if there is
    * none.
    */
-  read(answer: Answer, path: string): string | undefined;
+  read(answer: ServiceResponse, path: string): string | undefined;
   /** Returns the addresses that its record may have, the most likely first. One, if it is known where such records are. */
   candidates(operation: string): readonly PossibleAddress[];
   /** Remembers where a record was found: others of the same kind are there, too. */

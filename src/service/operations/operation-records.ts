@@ -1,8 +1,8 @@
 /** Records of operations, whichever client has started them: their list, one record, its output. */
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
-import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, listIn, maxListed } from "../http/response.ts";
 import type { Transport } from "../http/transport.ts";
 import { commandOf, type OperationKind, type OperationStatus, outputBytes } from "../wire/operation.ts";
 import { statusOf } from "../wire/reader/evidence.ts";

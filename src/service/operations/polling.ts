@@ -2,12 +2,12 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { unsupportedStatuses } from "../capabilities.ts";
-import type { Answer, Requirement } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
-import { NotFoundError, StatusError, UnreadableAnswerError } from "../http/errors.ts";
+import { NotFoundError, StatusError, UnreadableResponseError } from "../http/errors.ts";
 import { asRecord } from "../http/json.ts";
+import type { Requirement, ServiceResponse } from "../http/response.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
-import type { Call, Transport } from "../http/transport.ts";
+import type { ServiceCall, Transport } from "../http/transport.ts";
 import { evidenceIn } from "../wire/reader/evidence.ts";
 import { isErrorKey } from "../wire/reader/statements.ts";
 import { stageOf } from "../wire/reader/status.ts";
@@ -44,7 +44,7 @@ const aRecord: Requirement = {
 };
 
 /** Accepted, or no content, without a body: the operation goes on. */
-function isNotYet({ status, body }: Answer): boolean {
+function isNotYet({ status, body }: ServiceResponse): boolean {
   return body === undefined && (status === 202 || status === 204);
 }
 
@@ -52,12 +52,12 @@ function isNotYet({ status, body }: Answer): boolean {
 export async function getRecord(
   transport: Transport,
   operation: string,
-  options: Pick<Call, "handles" | "signal"> = {},
-): Promise<Answer> {
+  options: Pick<ServiceCall, "handles" | "signal"> = {},
+): Promise<ServiceResponse> {
   const { operations } = transport;
-  let refusal: { error: unknown } | { answer: Answer } | undefined;
+  let refusal: { error: unknown } | { answer: ServiceResponse } | undefined;
   /** An answer of a guessed address that says nothing of the operation. */
-  let other: Answer | undefined;
+  let other: ServiceResponse | undefined;
   for (const { isGuess, ...address } of operations.candidates(operation)) {
     const call = { method: "GET", ...address, repeatable: true, requires: aRecord, ...options } as const;
     try {
@@ -91,7 +91,7 @@ function isAbout(body: unknown, operation: string): boolean {
 /** True if another address may have the record. */
 function isWrongAddress(error: unknown): boolean {
   if (error instanceof StatusError) return [400, 422, ...unsupportedStatuses].includes(error.status);
-  return error instanceof NotFoundError || error instanceof UnreadableAnswerError;
+  return error instanceof NotFoundError || error instanceof UnreadableResponseError;
 }
 
 /** Rejects as `getRecord` does. */
@@ -160,7 +160,7 @@ export async function pollUntilEnded(
         });
       } else if (clock.now() - unknownSince >= unknownStatusLimitMilliseconds) {
         throw new BoughError(
-          `${unknownStatus(operation, view.unknownStatus)}; the service answered ${view.shown()}`,
+          `${unknownStatus(operation, view.unknownStatus)}; the service responded with ${view.shown()}`,
           {
             hint: "Is this the address of an image service?",
           },

@@ -11,7 +11,7 @@ import {
   operationStatuses,
   type WireBytes,
 } from "../wire/operation.ts";
-import { type Evidence, evidenceIn, shownAnswer, statusOf } from "../wire/reader/evidence.ts";
+import { type Evidence, evidenceIn, shownResponse, statusOf } from "../wire/reader/evidence.ts";
 import { type ImageCandidates, imagesIn } from "../wire/reader/ids.ts";
 import { outputIn, unreadOutputIn } from "../wire/reader/outputs.ts";
 import { isStatus } from "../wire/reader/statements.ts";
@@ -64,7 +64,7 @@ export function readOperation(answer: unknown, known: KnownOperation = {}): Oper
   const isOwn = isOfPublicApi(record);
   const isEnded = isOwn ? isTerminal(record.status) : isOver(body, evidence, images, known);
   const ending = !isEnded ? undefined : isOwn ? statedEnding(record, evidence) : endingOf(evidence, known);
-  const shown = () => shownAnswer(body);
+  const shown = () => shownResponse(body);
   const [stdout, stderr] = [readOutput(body, "stdout"), readOutput(body, "stderr")];
   return {
     ended: ending?.ended,
@@ -170,7 +170,7 @@ function errorOf(
   const leaf = against?.leaf ?? unknownConclusion;
   const what =
     leaf === undefined ? `the exit code is ${exit.code}` : `${leaf.path} is ${JSON.stringify(leaf.value)}`;
-  return `${error ?? what}; the service answered ${shown()}`;
+  return `${error ?? what}; the service responded with ${shown()}`;
 }
 
 /** Returns the record without what a service puts around it. Text alone is a status. */

@@ -4,21 +4,15 @@
  */
 import { messageOf } from "../../errors.ts";
 import { wording } from "../../messages/wording.ts";
-import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
+import type { ServiceResponse } from "../http/response.ts";
 import type { RepeatedId } from "../service.ts";
 import type { InstanceBody, InstanceRequest } from "../wire/instance.ts";
 import { instanceBody } from "./instance-body.ts";
 import { withRequestId } from "./request-id.ts";
-import {
-  type SearchOptions,
-  type Sent,
-  type SpawnSearch,
-  searchPatiently,
-  searchSpawned,
-} from "./spawned.ts";
+import { type SearchOptions, type Sent, type SpawnSearch, searchSpawned, searchTwice } from "./spawned.ts";
 
 interface SpawnOptions extends SearchOptions {
   onNotice: (notice: ServiceNotice) => void;
@@ -82,7 +76,7 @@ const path = "/v1/instances";
 /** Fields without which a service runs the same command. */
 const optionalFields = ["truncate_output_at", "disposable", "hostname", "preserve_env"] as const;
 
-function call(transport: SearchOptions["transport"], json: InstanceBody): Promise<Answer> {
+function call(transport: SearchOptions["transport"], json: InstanceBody): Promise<ServiceResponse> {
   return transport.call({
     method: "POST",
     path,
@@ -121,7 +115,7 @@ async function settle(
   };
   let search: SpawnSearch;
   try {
-    search = await searchPatiently(options, sent);
+    search = await searchTwice(options, sent);
   } catch (cause) {
     signal.throwIfAborted();
     return resendBlindly(`cannot list the service's operations: ${messageOf(cause)}`);

@@ -77,7 +77,7 @@ function createdAt(...records: readonly unknown[]): number {
 const secondLookMilliseconds = 4000;
 
 /** Searches as `searchSpawned` does, and once more some seconds later if the operation is not there. */
-export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
+export async function searchTwice(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const search = await searchSpawned(options, sent);
   if (search.kind !== "not there") return search;
   await options.clock.sleep(secondLookMilliseconds, options.signal);

@@ -62,7 +62,7 @@ export function createTerminals(
         const wait = parseRetryAfter(retryAfterIn(headers), clock.now()) ?? pauseMilliseconds;
         const isTemporary = isRefusal(status) && clock.now() - started + wait <= refusalMilliseconds;
         if (status !== 425 && !isTemporary)
-          throw new BoughError(`${transport.nameOf(parts)} answered ${status}`);
+          throw new BoughError(`${transport.nameOf(parts)} responded with ${status}`);
         await clock.sleep(Math.min(wait, maxRetryAfterMilliseconds), signal);
       }
     },

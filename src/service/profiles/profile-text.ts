@@ -43,7 +43,7 @@ export function readProfiles(files: readonly ProfileFile[]): Profiles {
     const value = (key: string) => own.get(key) ?? defaults.get(key);
     byName.set(name, {
       name,
-      token: secretOf(value("token")),
+      token: optionalSecret(value("token")),
       url: value("url"),
       type: value("type")?.toLowerCase(),
       project: value("project"),
@@ -53,7 +53,7 @@ export function readProfiles(files: readonly ProfileFile[]): Profiles {
 }
 
 /** A secret that is given as text; `undefined` for none, or an empty one. */
-export function secretOf(text: string | undefined): Secret | undefined {
+export function optionalSecret(text: string | undefined): Secret | undefined {
   return text ? Secret.of(text) : undefined;
 }
 

@@ -4,8 +4,14 @@ import { usageError } from "../../errors.ts";
 import type { Environment } from "../../home-directory.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { Secret } from "../../secret.ts";
-import { addressOf, parseBaseUrl } from "../http/address.ts";
-import { type Profile, type ProfileFile, type Profiles, readProfiles, secretOf } from "./profile-text.ts";
+import { formatAddress, parseBaseUrl } from "../http/address.ts";
+import {
+  optionalSecret,
+  type Profile,
+  type ProfileFile,
+  type Profiles,
+  readProfiles,
+} from "./profile-text.ts";
 
 export interface ServiceFlags {
   url?: string | undefined;
@@ -110,7 +116,7 @@ function ofVariables(environment: Environment): Candidate | undefined {
   return {
     source: url ? "CONTREE_URL" : "CONTREE_TOKEN",
     url: url || undefined,
-    token: secretOf(token || environment.NEBIUS_API_KEY),
+    token: optionalSecret(token || environment.NEBIUS_API_KEY),
     project: environment.CONTREE_PROJECT || environment.NEBIUS_AI_PROJECT || undefined,
   };
 }
@@ -148,7 +154,7 @@ function complete({ source, url, token, project, needsProject }: Candidate): Ser
       wording`Add project = ... to the profile, or give ${{ option: "project" }}.`,
     );
   }
-  return { kind: "remote", url: addressOf(parseBaseUrl(url)), token, project, source };
+  return { kind: "remote", url: formatAddress(parseBaseUrl(url)), token, project, source };
 }
 
 function missingUrlHint(source: string): Message {

@@ -143,7 +143,7 @@ export function isRegistryHost(text: string): boolean {
 }
 
 /** A repository without a registry host, such as `team/app`. */
-export function isRepository(text: string): boolean {
+export function isRepositoryName(text: string): boolean {
   return text.length <= maxRepositoryLength && repositoryPattern.test(text);
 }
 
@@ -160,7 +160,7 @@ export function isDockerName(text: string): boolean {
   return (
     name.length <= maxRepositoryLength &&
     (host === undefined || isRegistryHost(host)) &&
-    isRepository(repository) &&
+    isRepositoryName(repository) &&
     isTagName(text.slice(colon + 1))
   );
 }

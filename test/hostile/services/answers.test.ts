@@ -61,13 +61,17 @@ describe("a response to `bough images` is refused after one request:", () => {
     [
       "3 MB of gzip, 3 GB of JSON",
       poured([gzipHead, deflatedSpaces, ""], 200, { encoding: "gzip" }),
-      "answered 200 with more than 64 MiB",
+      "responded with 200 and more than 64 MiB",
     ],
-    ["endless JSON", poured(['{"images": ["', megabyte, ""], 4000), "answered 200 with more than 64 MiB"],
+    [
+      "endless JSON",
+      poured(['{"images": ["', megabyte, ""], 4000),
+      "responded with 200 and more than 64 MiB",
+    ],
     [
       "endless spaces",
       poured(["", Buffer.alloc(2 ** 20, " "), ""], 4000),
-      "answered 200 with more than 64 MiB",
+      "responded with 200 and more than 64 MiB",
     ],
     ["nested lists", poured(["", members("["), ""], 40), "nested more than 256 deep"],
     ["nested objects", poured(["", members('{"a":'), ""], 40), "nested more than 256 deep"],
@@ -81,12 +85,12 @@ describe("a response to `bough images` is refused after one request:", () => {
     [
       "an error of 3 GB",
       poured(["it is ", megabyte, ""], 3000, { status: "403 Forbidden" }),
-      "answered 403 Forbidden: it is xxx",
+      "responded with 403 Forbidden: it is xxx",
     ],
     [
       "an error of 3 MB of gzip, 3 GB of text",
       poured([gzipHead, deflatedSpaces, ""], 200, { status: "403 Forbidden", encoding: "gzip" }),
-      "answered 403 Forbidden",
+      "responded with 403 Forbidden",
     ],
     ["headers that never end", (socket) => headers(socket, 4000), "GET"],
     ["an endless redirect", text("", { Location: "/v1/images" }, "302 Found"), "redirects more than 5 times"],
@@ -98,12 +102,12 @@ describe("a response to `bough images` is refused after one request:", () => {
     [
       "status 429 with a Retry-After of a year",
       text("", { "Retry-After": "31536000" }, "429 Too Many Requests"),
-      "answered 429",
+      "responded with 429",
     ],
     [
       "a refusal for longer than there is time",
       text("", { "Retry-After": "9".repeat(400) }, "503 Service Unavailable"),
-      "answered 503",
+      "responded with 503",
     ],
   ])("%s", async (_, answer, message) => {
     // This service has never responded. For one that has, bough retries for a minute.

@@ -12,8 +12,8 @@ import {
   isStatus,
   isUnknownConclusion,
   lacksEnd,
+  type OperationStatement,
   reportsSuccess,
-  type Statement,
   statementIn,
 } from "./statements.ts";
 import { stageOf } from "./status.ts";
@@ -23,19 +23,19 @@ import { hasAny, wordsOf } from "./words.ts";
 
 export interface Evidence {
   /** Says that it goes on: a status, `done: false`. */
-  goesOn: Statement | undefined;
+  goesOn: OperationStatement | undefined;
   /** True if something says, less clearly, that there is no end yet: a time of the end that is empty. */
   lacksEnd: boolean;
   /** Says that it has ended. */
-  end: Statement | undefined;
+  end: OperationStatement | undefined;
   /** True if nothing but words say so that may only mean that the service has answered. */
   isWeak: boolean;
   /** Says that it does not run. */
-  idle: Statement | undefined;
+  idle: OperationStatement | undefined;
   /** Says that it has succeeded. */
-  success: Statement | undefined;
+  success: OperationStatement | undefined;
   /** The statement that is worst for a success. */
-  against: Statement | undefined;
+  against: OperationStatement | undefined;
   /** A conclusion in a word that is not known. */
   unknownConclusion: Leaf | undefined;
   exit: ExitCodes;
@@ -111,7 +111,7 @@ const maxShownCharacters = 500;
 const maxShownText = 100;
 
 /** Returns an answer in one line for a message, without what was asked for. */
-export function shownAnswer(body: unknown): string {
+export function shownResponse(body: unknown): string {
   const text = JSON.stringify(body, (name, value: unknown) => {
     const words = wordsOf(name);
     if (name !== "" && (hasAny(words, requests) || hasAny(words, pasts))) return undefined;

@@ -1,6 +1,6 @@
 /** What one value of an answer says of an operation: that it goes on, that it has ended, how. */
 import { asNumber, asRecord } from "../../http/json.ts";
-import { isEnd, type Stage, stageOf, stageOfKey } from "./status.ts";
+import { isEnd, type OperationStage, stageOf, stageOfKey } from "./status.ts";
 import {
   answered,
   conclusionKeys,
@@ -30,8 +30,8 @@ import { flagIn, type Leaf } from "./walk.ts";
 import { hasAny, hasOnly, wordsOf } from "./words.ts";
 
 /** `idle`: it does not run, if it ever has. */
-export interface Statement {
-  stage: Stage | "idle";
+export interface OperationStatement {
+  stage: OperationStage | "idle";
   /** True for a word that may only mean that the service has answered. */
   isWeak: boolean;
   /** True if it means no end where something says that there is none yet. */
@@ -47,7 +47,7 @@ export function isOfOperation({ key, around }: Leaf): boolean {
 }
 
 /** `isWrapped`: the answer has the operation in an object of its own, so that its own status need not be the operation's. */
-export function statementIn(leaf: Leaf, isWrapped: boolean): Statement | undefined {
+export function statementIn(leaf: Leaf, isWrapped: boolean): OperationStatement | undefined {
   const stage = stageIn(leaf);
   if (stage === undefined) return undefined;
   const isImages = leaf.around.some((words) => hasAny(words, images));
@@ -72,7 +72,7 @@ function meant({ key, value }: Leaf): readonly string[] {
     : key.filter((word) => !particles.has(word));
 }
 
-function stageIn(leaf: Leaf): Stage | "idle" | undefined {
+function stageIn(leaf: Leaf): OperationStage | "idle" | undefined {
   const { key, value } = leaf;
   const flag = flagIn(value);
   if (flag !== undefined) return leaf.isNamed && !flag ? undefined : stageOfFlag(key, flag);
@@ -97,7 +97,7 @@ const errorWords: ReadonlySet<string> = new Set([
 const particles: ReadonlySet<string> = new Set(["is", "has", "was", "been"]);
 
 /** `done: false` goes on, `success: false` has failed. `accepted: true` stays true. */
-function stageOfFlag(key: readonly string[], flag: boolean): Stage | "idle" | undefined {
+function stageOfFlag(key: readonly string[], flag: boolean): OperationStage | "idle" | undefined {
   const words = key.filter((word) => !particles.has(word));
   if (hasAny(words, milestones)) return undefined;
   const stage = stageOfKey(words);
@@ -107,7 +107,7 @@ function stageOfFlag(key: readonly string[], flag: boolean): Stage | "idle" | un
   return stage === "running" || stage === "queued" ? "idle" : undefined;
 }
 
-function stageOfText(leaf: Leaf, value: string): Stage | undefined {
+function stageOfText(leaf: Leaf, value: string): OperationStage | undefined {
   const { key } = leaf;
   if (isStatus(leaf)) return stageOf(value);
   if ([outputs, messages, names, images].some((set) => hasAny(key, set))) return undefined;
@@ -142,21 +142,24 @@ const answerKeys: ReadonlySet<string> = new Set(["code", "http"]);
 const nameKeys: ReadonlySet<string> = new Set(["name", "value", "type", "kind", "label", "text", "id"]);
 
 /** `{"failed": 1, "active": 0}` */
-function stageOfCount(key: readonly string[], count: number): Stage | undefined {
+function stageOfCount(key: readonly string[], count: number): OperationStage | undefined {
   if (count <= 0 || hasAny(key, milestones) || key.length > 2) return undefined;
   const stage = stageOfKey(key);
   return stage === "failed" || stage === "running" ? stage : undefined;
 }
 
 /** `{"running": {}}`, `{"terminated": {"exitCode": 0}}` */
-function stageOfObject(key: readonly string[], record: Record<string, unknown>): Stage | undefined {
+function stageOfObject(key: readonly string[], record: Record<string, unknown>): OperationStage | undefined {
   if (hasAny(key, milestones)) return undefined;
   const stage = stageOfKey(key);
   return stage === "failed" && isNothing(record) ? undefined : stage;
 }
 
 /** True if a value says that it has succeeded: `success: true` in the same object as the end, or further in. */
-export function reportsSuccess({ stage, isWeak, leaf }: Statement, end: Statement): boolean {
+export function reportsSuccess(
+  { stage, isWeak, leaf }: OperationStatement,
+  end: OperationStatement,
+): boolean {
   return stage === "succeeded" && (!isWeak || leaf.depth >= end.leaf.depth);
 }
 
@@ -206,6 +209,6 @@ export function isUnknownConclusion({ key, value }: Leaf): boolean {
   );
 }
 
-export function isEndOf({ stage }: Statement): boolean {
+export function isEndOf({ stage }: OperationStatement): boolean {
   return stage !== "idle" && isEnd(stage);
 }

@@ -17,7 +17,7 @@ import {
 import { hasAny, hasOnly, wordsOf } from "./words.ts";
 
 /** `ended`: over, but not how. `stopped`: the same, perhaps from outside. `stored`: what it makes is there. */
-export type Stage =
+export type OperationStage =
   | "queued"
   | "running"
   | "ended"
@@ -35,7 +35,7 @@ const maxCharacters = 64;
  * Returns the meaning of a status; `undefined` if this version does not know it. The worst of its words counts. A word may have
  * others before it (`JOB_STATE_SUCCEEDED`); of a sentence, all must be known.
  */
-export function stageOf(status: string): Stage | undefined {
+export function stageOf(status: string): OperationStage | undefined {
   const text = status.trim();
   if (text.length > maxCharacters) return undefined;
   const exitCode = exitCodeIn(text);
@@ -49,14 +49,14 @@ export function stageOf(status: string): Stage | undefined {
 }
 
 /** Returns what a key of known words says. */
-export function stageOfKey(words: readonly string[]): Stage | undefined {
+export function stageOfKey(words: readonly string[]): OperationStage | undefined {
   const isSaid = words.every(isKnown) && !hasAny(words, negations);
   const stage = isSaid ? worstOf(words) : undefined;
   // `networking` and `logging` say what an object is about.
   return stage === "running" && !hasAny(words, running) && !words.includes("progress") ? undefined : stage;
 }
 
-function isEnded(stage: Stage): boolean {
+function isEnded(stage: OperationStage): boolean {
   return stage === "ended" || stage === "succeeded";
 }
 
@@ -70,7 +70,7 @@ function isKnown(word: string): boolean {
 
 const phraseWords: ReadonlySet<string> = new Set(["timed", "time", "out", "of", "memory", "progress"]);
 
-function worstOf(words: readonly string[]): Stage | undefined {
+function worstOf(words: readonly string[]): OperationStage | undefined {
   const text = words.join(" ");
   if (hasAny(words, timedOut) || /\btimed? out\b/.test(text)) return "timed out";
   if (hasAny(words, failed) || /\bout of memory\b/.test(text)) return "failed";
@@ -97,7 +97,7 @@ export function isOnlyAnswered(status: string): boolean {
   return hasOnly(wordsOf(status), answered);
 }
 
-export function isEnd(stage: Stage | undefined): boolean {
+export function isEnd(stage: OperationStage | undefined): boolean {
   return stage !== undefined && stage !== "queued" && stage !== "running";
 }
 
@@ -110,7 +110,7 @@ export function usualStatus(status: string): string {
   return stage === undefined ? status : usual[stage];
 }
 
-const usual: Readonly<Record<Stage, string>> = {
+const usual: Readonly<Record<OperationStage, string>> = {
   queued: "PENDING",
   running: "EXECUTING",
   ended: "SUCCESS",

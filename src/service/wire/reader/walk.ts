@@ -42,29 +42,29 @@ export function leavesOf(
 ): Leaf[] {
   const found: Leaf[] = [];
   /** Breadth first. */
-  let level: Place[] = [placeOf(body)].flat();
+  let level: OpenRecord[] = [placeOf(body)].flat();
   for (let depth = 0; level.length > 0 && depth < maxDepth && found.length < maxLeaves; depth++) {
-    const next: Place[] = [];
+    const next: OpenRecord[] = [];
     for (const place of level) visit({ ...place, isWhole }, depth, found, next);
     level = next;
   }
   return found;
 }
 
-interface Place extends Pick<Leaf, "path" | "around" | "isPast"> {
+interface OpenRecord extends Pick<Leaf, "path" | "around" | "isPast"> {
   record: JsonRecord;
 }
 
-function placeOf(body: unknown): Place[] {
+function placeOf(body: unknown): OpenRecord[] {
   const record = asRecord(Array.isArray(body) ? body[0] : body);
   return record === undefined ? [] : [{ path: "", around: [], isPast: false, record }];
 }
 
 function visit(
-  { path, around, isPast, record, isWhole }: Place & { isWhole: boolean },
+  { path, around, isPast, record, isWhole }: OpenRecord & { isWhole: boolean },
   depth: number,
   found: Leaf[],
-  next: Place[],
+  next: OpenRecord[],
 ): void {
   const named = nameIn(record);
   for (const [name, whole] of Object.entries(record)) {

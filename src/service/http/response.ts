@@ -1,4 +1,4 @@
-/** Turns a response into a result to go on with, or a failure to decide about. Pure. */
+/** Turns a received response into one that the caller can use, or into a failure, which may be retried. Pure. */
 import type { BoughError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import { meansMissing } from "../operations/outcome.ts";
@@ -10,7 +10,7 @@ import { proxyHint } from "./connection.ts";
 import {
   type CallName,
   callName,
-  ExcessiveAnswerError,
+  ExcessiveResponseError,
   LengthRequiredError,
   NotFoundError,
   printable,
@@ -18,12 +18,12 @@ import {
   StatusError,
   serverMessage,
   statusText,
-  UnreadableAnswerError,
+  UnreadableResponseError,
 } from "./errors.ts";
 import { asId, asRecord, parseRecord } from "./json.ts";
-import { type Failure, retryAfterIn } from "./retry.ts";
+import { type AttemptFailure, retryAfterIn } from "./retry.ts";
 
-export interface Answer {
+export interface ServiceResponse {
   status: number;
   headers: Headers;
   /**
@@ -37,12 +37,12 @@ export interface Answer {
 
 /** A caller's requirement for a response. A response that does not meet it counts as malformed, like one that is not JSON. */
 export interface Requirement {
-  /** Names it in the message, such as `the file's uuid`. */
+  /** The words for a message, such as `the file's uuid`. */
   what: string;
-  isMet(answer: Answer): boolean;
+  isMet(response: ServiceResponse): boolean;
 }
 
-export type Result = { answer: Answer } | { failure: Failure; error: BoughError };
+export type AttemptResult = { answer: ServiceResponse } | { failure: AttemptFailure; error: BoughError };
 
 interface Expectation {
   call: CallName;
@@ -62,7 +62,7 @@ export interface Received {
   data: Uint8Array | ReadableStream<Uint8Array> | { moreThan: number };
 }
 
-export function readAnswer(expectation: Expectation, { status, headers, data }: Received): Result {
+export function readResponse(expectation: Expectation, { status, headers, data }: Received): AttemptResult {
   const { call, handles, expects, redact } = expectation;
   if (expectation.accepts?.includes(status) === true) {
     const result = readJson(expectation, status, headers, textOf(data));
@@ -76,7 +76,7 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
     const text = textOf(data);
     const record = parseRecord(text);
     const isOwn = status === 500 && record !== undefined;
-    const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers), isOwn };
+    const failure: AttemptFailure = { kind: "status", status, retryAfter: retryAfterIn(headers), isOwn };
     const message = redact(statusText(call, status, text));
     const isDiskFailing = record?.reason === diskFailing;
     return { failure, error: statusError(failure, { message, isDiskFailing }, expectation) };
@@ -87,7 +87,7 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
     : { answer: { status, headers, body: data } };
 }
 
-function readJson(expectation: Expectation, status: number, headers: Headers, text: string): Result {
+function readJson(expectation: Expectation, status: number, headers: Headers, text: string): AttemptResult {
   const { call, requires } = expectation;
   const isEmpty = text.trim() === "";
   const parsed = parse(text);
@@ -96,36 +96,40 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
   const needsNone = call.method !== "GET" || emptyStatuses.includes(status);
   const body = parsed ?? (headers.has("location") || (isEmpty && needsNone) ? {} : undefined);
   if (body === undefined) {
-    const shown = isEmpty ? "an empty body" : `a body that is not JSON: ${shownAnswer(text)}`;
-    // What begins as JSON or is a page is not the service's answer, or not all of it.
+    const shown = isEmpty ? "an empty body" : `a body that is not JSON: ${shownResponse(text)}`;
+    // A text that begins like JSON or HTML is incomplete, or comes from a proxy.
     const isDamaged = isEmpty || /^\s*[{["<]/.test(text);
-    return unreadable(expectation, `${status} with ${shown}`, isDamaged ? "malformed" : "incomplete");
+    return unreadable(expectation, `${status} and ${shown}`, isDamaged ? "malformed" : "incomplete");
   }
   const answer = { status, headers, body: body.value };
   if (requires === undefined || requires.isMet(answer)) return { answer };
-  return unreadable(expectation, `${status} without ${requires.what}: ${shownAnswer(text)}`, "incomplete");
+  return unreadable(expectation, `${status} without ${requires.what}: ${shownResponse(text)}`, "incomplete");
 }
 
-/** Accepted, and no content. */
+/** The statuses `Accepted` and `No Content`. */
 const emptyStatuses = [202, 204];
 
 const maxShownCharacters = 500;
 
-/** Returns an answer in one line for a message. */
-function shownAnswer(text: string): string {
+/** Returns a response's text in one line, for a message. */
+function shownResponse(text: string): string {
   return text.trim() === "" ? "an empty body" : printable(text.slice(0, maxShownCharacters));
 }
 
-function unreadable({ call, redact }: Expectation, what: string, kind: "malformed" | "incomplete"): Result {
-  const error = new UnreadableAnswerError(redact(`${callName(call)} answered ${what}`), {
+function unreadable(
+  { call, redact }: Expectation,
+  what: string,
+  kind: "malformed" | "incomplete",
+): AttemptResult {
+  const error = new UnreadableResponseError(redact(`${callName(call)} responded with ${what}`), {
     hint: "Is this the address of an image service?",
   });
   return { failure: { kind }, error };
 }
 
-/** A response is not that large by accident: a repeat would receive it all again. */
-function excessive({ call, redact }: Expectation, status: number, what: string): Result {
-  const error = new ExcessiveAnswerError(redact(`${callName(call)} answered ${status} with ${what}`), {
+/** Returns the failure of a response that is too large. A repeat would receive the same again. */
+function excessive({ call, redact }: Expectation, status: number, what: string): AttemptResult {
+  const error = new ExcessiveResponseError(redact(`${callName(call)} responded with ${status} and ${what}`), {
     hint: "bough does not accept larger responses. Is this the address of an image service?",
   });
   return { failure: { kind: "excessive" }, error };
@@ -140,7 +144,7 @@ function parse(text: string): { value?: unknown } | ExcessiveJsonError | undefin
 }
 
 function statusError(
-  { status, retryAfter }: Extract<Failure, { kind: "status" }>,
+  { status, retryAfter }: Extract<AttemptFailure, { kind: "status" }>,
   { message, isDiskFailing }: { message: string; isDiskFailing: boolean },
   { hasToken, redact }: Expectation,
 ): BoughError {
@@ -179,7 +183,7 @@ function hintFor(
   }
   if (status === 507)
     return wording`Free space on its disk${wording`; on the embedded engine, run ${{ command: "engine prune" }}`}.`;
-  // The response says what the service can't do, and what it lacks for that.
+  // The response says what the service lacks.
   if (status === 501) return undefined;
   return status >= 500
     ? "This is an error of the service, not of the request: run the command again later."
@@ -190,15 +194,14 @@ function textOf(data: Received["data"]): string {
   return data instanceof Uint8Array ? new TextDecoder().decode(data) : "";
 }
 
-/** Requirements of callers for a response. */
 export const anObject: Requirement = {
   what: "a JSON object",
   isMet: ({ body }) => asRecord(body) !== undefined,
 };
 
 /**
- * Requires `{<name>: [...]}`, the list alone, or one in another usual place. Some services return null for an empty one, or `{}` if its field is `optional` in
- * the API.
+ * Requires `{<name>: [...]}`, the list alone, or one below another usual key. Some services return null for an empty list, or `{}` if
+ * its field is `optional` in the API.
  */
 export function aList(name: string, { optional = false } = {}): Requirement {
   return {
@@ -211,7 +214,7 @@ export function aList(name: string, { optional = false } = {}): Requirement {
   };
 }
 
-/** A longer list is of no use to people, and would fill this machine's memory. */
+/** The limit of listed items: a longer list would fill this machine's memory, and nobody would read it. */
 export const maxListed = 200_000;
 
 export function listIn(body: unknown, name: string): unknown[] {
@@ -223,8 +226,8 @@ export const aFileId: Requirement = {
   isMet: (answer) => storedIdIn(answer) !== undefined,
 };
 
-/** Returns the id of a stored file: of the body, or the last segment of `Location`. */
-export function storedIdIn({ body, headers }: Pick<Answer, "body" | "headers">): string | undefined {
+/** Returns the id of a stored file: from the body, or the last segment of `Location`. */
+export function storedIdIn({ body, headers }: Pick<ServiceResponse, "body" | "headers">): string | undefined {
   const last = headers
     .get("location")
     ?.split(/[?#]/)[0]
