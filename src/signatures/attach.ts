@@ -1,11 +1,16 @@
-/** Stores signatures beside the manifests that they are about. */
+/** Stores signatures in the repositories of the manifests that they sign. */
 import { digestOf } from "../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../image/oci-layout.ts";
 import type { BlobStore } from "../registry/blob-store.ts";
 import { type Referrers, referrerOf } from "../registry/referrers.ts";
 import { inOneChunk } from "../streams.ts";
 import { bundleType } from "./bundle.ts";
-import { addLayer, encodeLayer, type SimpleSignature, signatureTag } from "./simple-signing.ts";
+import {
+  addSignatureLayer,
+  encodeSignatureLayer,
+  type SimpleSignature,
+  signatureTag,
+} from "./simple-signing.ts";
 import { signaturePredicate } from "./statement.ts";
 
 /** Digests of a signature in a registry: its bundle, and the manifest that has the bundle. */
@@ -47,13 +52,13 @@ export async function attachSimple(
   signal: AbortSignal,
 ): Promise<void> {
   const tag = signatureTag(digest);
-  const layer = encodeLayer(signature);
+  const layer = encodeSignatureLayer(signature);
   await put(store, layer.mediaType, signature.payload, signal);
   const rootfs = { type: "layers", diff_ids: [layer.digest] };
   const configuration = { architecture: "", os: "", config: {}, rootfs };
   const config = await put(store, mediaTypes.config, Buffer.from(JSON.stringify(configuration)), signal);
   const previous = await store.getManifest(tag, signal);
-  const bytes = addLayer(previous?.bytes, layer, config);
+  const bytes = addSignatureLayer(previous?.bytes, layer, config);
   await store.putManifest(tag, { mediaType: mediaTypes.manifest, bytes }, signal);
 }
 

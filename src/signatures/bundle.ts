@@ -1,14 +1,14 @@
-/** Signatures with what proves them, in one file: https://docs.sigstore.dev/about/bundle/ */
+/** Signatures with the material to verify them, in one file: https://docs.sigstore.dev/about/bundle/ */
 
 import { payloadType } from "./statement.ts";
 import type { LogEntry } from "./transparency-log.ts";
 
 export const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/** What an artifact type of a bundle begins with, whatever its version. */
+/** Matches the artifact type of a bundle of any version. */
 export const anyBundleType = /^application\/vnd\.dev\.sigstore\.bundle[.+]/;
 
-/** Who has signed: a certificate in DER, or a key that whoever verifies it has. */
+/** The signer: a certificate in DER, or the hint of a public key that the verifier has. */
 export type SignerMaterial = { certificate: Uint8Array } | { keyHint: string };
 
 interface SignedStatement {
@@ -44,12 +44,12 @@ export function encodeBundle({
   return Buffer.from(JSON.stringify(bundle));
 }
 
-/** Returns a signed statement as a transparency log takes it, and as a bundle has it. */
+/** Returns a signed statement in the form of bundles and transparency logs: a DSSE envelope. */
 export function encodeEnvelope(payload: Uint8Array, signature: Uint8Array) {
   return { payload: base64(payload), payloadType, signatures: [{ keyid: "", sig: base64(signature) }] };
 }
 
-/** Returns an entry as bundles have it: https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_rekor.proto */
+/** Returns a log entry in the form of bundles: https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_rekor.proto */
 export function encodeEntry(entry: LogEntry) {
   const { proof, promise } = entry;
   return {

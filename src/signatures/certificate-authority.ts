@@ -8,7 +8,7 @@ import type { SigningService } from "./signing-service.ts";
 
 export interface Certified {
   certificate: X509Certificate;
-  /** In PEM: those that the certificate is signed by, up to the root's. */
+  /** The certificates that have signed it, in PEM, up to the root's. */
   chain: readonly string[];
 }
 
@@ -37,8 +37,8 @@ export async function certify(
     : { certificate, chain };
 }
 
-/** Returns whom a certificate names, as whoever verifies it reads it: `https://github.com/...`, or an address. */
-export function identityOf({ raw }: X509Certificate): string {
+/** Returns the identity in a certificate, in the form that verifiers read: `https://github.com/...`, or an email address. */
+export function certificateIdentity({ raw }: X509Certificate): string {
   return Fields.parse(raw).subjectAltName ?? "";
 }
 

@@ -7,8 +7,8 @@ import { asInteger, asRecord, asText, parseRecord } from "../service/http/json.t
 const pattern =
   /-----BEGIN ENCRYPTED (COSIGN|SIGSTORE) PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END ENCRYPTED \1 PRIVATE KEY-----/;
 
-/** What scrypt may use: cosign's own parameters need 64 MiB. */
-const maxMemory = 512 * 1024 * 1024;
+/** The limit of scrypt's memory: cosign's own parameters need 64 MiB. */
+const maxMemoryBytes = 512 * 1024 * 1024;
 
 export function isCosignKey(pem: string): boolean {
   return pattern.test(pem);
@@ -29,7 +29,7 @@ export async function decryptCosignKey(pem: string, password = "", option: strin
     throw damaged(option);
   const key = await derive(password, salt, {
     ...{ N: cost, r: blockSize, p: parallelization },
-    maxmem: maxMemory,
+    maxmem: maxMemoryBytes,
   }).catch(() => {
     throw damaged(option);
   });
@@ -38,16 +38,16 @@ export async function decryptCosignKey(pem: string, password = "", option: strin
   } catch (cause) {
     throw new BoughError(`${option}: the password is wrong`, {
       kind: "usage",
-      hint: "It is the variable COSIGN_PASSWORD.",
+      hint: "Set the variable COSIGN_PASSWORD to the password.",
       cause,
     });
   }
 }
 
-/** Makes the key on another thread: it is to take long. */
+/** Derives the key on another thread, since scrypt takes long by design. */
 function derive(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  // It throws for parameters that are impossible.
+  // scrypt throws at once for invalid parameters.
   try {
     scrypt(password, salt, 32, options, (error, key) => (error ? reject(error) : resolve(key)));
   } catch (error) {

@@ -12,24 +12,24 @@ import { WrongManifestError } from "../registry/registry-error.ts";
 import { parseRecord } from "../service/http/json.ts";
 import { readAtMost } from "../streams.ts";
 import { anyBundleType } from "./bundle.ts";
-import { bundleOf, readLayers, signatureTag } from "./simple-signing.ts";
+import { bundleOf, readSignatureLayers, signatureTag } from "./simple-signing.ts";
 import type { SignedBundle } from "./verify-bundle.ts";
 
 export interface FoundSignature extends SignedBundle {
   /** `bundle`: a referrer; `tag`: a layer of the manifest under cosign's tag. */
   kind: "bundle" | "tag";
-  /** The digest of the manifest that has it. */
+  /** The digest of the manifest that has the signature. */
   manifest: string;
 }
 
 interface FoundSignatures {
   signatures: readonly FoundSignature[];
-  /** False if more is attached than is read. */
+  /** False if more is attached than was read. */
   isWhole: boolean;
 }
 
 const maxBundleBytes = 4 * 1024 * 1024;
-/** Others may attach as much as they like. Of each kind: referrers, and signatures under the tag. */
+/** The limits of each kind, referrers and signatures under the tag, since anybody may attach as much as they like. */
 const maxSignatures = 200;
 const maxTotalBytes = 64 * 1024 * 1024;
 
@@ -41,7 +41,7 @@ export async function findSignatures(
   const reader = createReader(store, signal);
   const referrers = (await list({ digest }, signal)).filter(mayHaveBundle);
   const tagged = await reader.readManifest(signatureTag(digest));
-  const layers = tagged === undefined ? [] : readLayers(tagged.bytes);
+  const layers = tagged === undefined ? [] : readSignatureLayers(tagged.bytes);
   const signatures: FoundSignature[] = [];
   for (const referrer of referrers.slice(0, maxSignatures)) {
     const bundle = await readBundle(reader, referrer.digest);
@@ -58,14 +58,14 @@ export async function findSignatures(
   return { signatures, isWhole };
 }
 
-/** A list need not say what a referrer is, so that its manifest counts. */
+/** Returns false for a referrer that is not a bundle. If a list leaves out the type, the manifest decides. */
 function mayHaveBundle({ mediaType, artifactType }: Referrer): boolean {
   return (
     mediaType === mediaTypes.manifest && (artifactType === undefined || anyBundleType.test(artifactType))
   );
 }
 
-/** Returns the bundle of a manifest, which has one; an empty one if its blob is lost. */
+/** Returns the bundle of a manifest; `undefined` if it names none, and an empty one if its blob is lost. */
 async function readBundle(reader: Reader, digest: string): Promise<object | undefined> {
   const manifest = await reader.readManifest(digest);
   const layers: unknown = manifest && parseRecord(manifest.bytes)?.layers;
@@ -77,7 +77,7 @@ async function readBundle(reader: Reader, digest: string): Promise<object | unde
   return (bytes && parseRecord(bytes)) ?? {};
 }
 
-/** Reads what is attached, as far as the bytes for all of it reach. What can't be read hides none of the others. */
+/** Reads manifests and blobs up to a total size. One that can't be read counts as missing, so that it does not hide the others. */
 interface Reader {
   readManifest(reference: string): Promise<StoredManifest | undefined>;
   readBlob(blob: { digest: string; size: number }): Promise<Uint8Array | undefined>;
@@ -99,7 +99,7 @@ function createReader(store: BlobStore, signal: AbortSignal): Reader {
     } catch (error) {
       if (error instanceof MissingBlobError) return undefined;
       if (!(error instanceof WrongBlobError || error instanceof WrongManifestError)) throw error;
-      // How much it was is not known.
+      // The number of bytes is unknown.
       left -= maxBundleBytes;
       return undefined;
     }

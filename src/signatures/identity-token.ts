@@ -1,4 +1,4 @@
-/** Tokens by which a pipeline proves who it is to a certificate authority: https://docs.sigstore.dev/cosign/signing/overview/ */
+/** Tokens by which a pipeline proves its identity to a certificate authority: https://docs.sigstore.dev/cosign/signing/overview/ */
 
 import { usageError } from "../errors.ts";
 import type { Environment } from "../home-directory.ts";
@@ -6,15 +6,15 @@ import { Secret } from "../secret.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 import { createSigningService, requireServiceAddress, type ServiceDependencies } from "./signing-service.ts";
 
-/** Whom a token is made for: certificate authorities of Sigstore refuse others. */
+/** The audience of a token. Certificate authorities of Sigstore reject others. */
 const audience = "sigstore";
 
 export type TokenSource =
   | { kind: "given"; token: Secret }
-  /** GitHub makes a token for whoever asks. It is valid for minutes, so that it is fetched when it is needed. */
+  /** GitHub issues a token on request. It is valid for minutes, so it is fetched when it is needed. */
   | { kind: "github"; url: string; requestToken: Secret };
 
-/** Finds what GitHub's and GitLab's pipelines set. Throws if there is nothing. */
+/** Finds the token that GitHub's and GitLab's pipelines provide. Throws if there is none. */
 export function findTokenSource(environment: Environment, option: string): TokenSource {
   const { SIGSTORE_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN } = environment;
   if (SIGSTORE_ID_TOKEN) return { kind: "given", token: readToken(Secret.of(SIGSTORE_ID_TOKEN)).token };
@@ -32,7 +32,7 @@ export function findTokenSource(environment: Environment, option: string): Token
   throw usageError(`${option}: there is no identity token to sign with`, advice);
 }
 
-/** An identity token, and what the key that it is for has to sign. */
+/** An identity token, and the subject, which the certified key has to sign. */
 export interface IdentityToken {
   token: Secret;
   subject: string;
@@ -52,7 +52,7 @@ export async function fetchToken(
   return readToken(Secret.of(token ?? github.fail(response)));
 }
 
-/** Reads who a token is for, as certificate authorities do. https://www.rfc-editor.org/rfc/rfc7519 */
+/** Reads the subject of a token, as certificate authorities do. https://www.rfc-editor.org/rfc/rfc7519 */
 export function readToken(token: Secret): IdentityToken {
   const claims = asRecord(parseRecord(Buffer.from(token.text().split(".")[1] ?? "", "base64url")));
   const email = claims?.email_verified === true ? asText(claims.email) : undefined;
@@ -60,6 +60,6 @@ export function readToken(token: Secret): IdentityToken {
   if (subject !== undefined) return { token, subject };
   throw usageError(
     "the identity token to sign with is not a JSON Web Token with a subject",
-    "It is that of SIGSTORE_ID_TOKEN, or of token=FILE.",
+    "Check SIGSTORE_ID_TOKEN, or the file of token=FILE.",
   );
 }

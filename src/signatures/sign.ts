@@ -5,26 +5,26 @@ import { createSingleFlight } from "../once.ts";
 import type { Referrers } from "../registry/referrers.ts";
 import { type AttachedBundle, attachBundle, attachSimple } from "./attach.ts";
 import { encodeBundle, encodeEnvelope, type SignerMaterial } from "./bundle.ts";
-import { type Certified, certify, identityOf } from "./certificate-authority.ts";
+import { type Certified, certificateIdentity, certify } from "./certificate-authority.ts";
 import { fetchToken, type TokenSource } from "./identity-token.ts";
 import { makeSigningKey, type SigningKey } from "./signing-key.ts";
 import { createSigningService, type ServiceDependencies, type SigningService } from "./signing-service.ts";
 import { type SimpleSignature, simplePayload } from "./simple-signing.ts";
 import { preAuthEncoding, signatureStatement } from "./statement.ts";
 import { timestamp } from "./timestamp-authority.ts";
-import { enter, type LogEntry } from "./transparency-log.ts";
+import { addLogEntry, type LogEntry } from "./transparency-log.ts";
 
 export interface SigningOptions {
-  /** The key, or what proves an identity to the authority that certifies a key made for one signature. */
+  /** The key, or a token for the authority that certifies a key made for one signature. */
   by: { key: SigningKey } | { token: TokenSource; authority: string };
   /** Addresses of services; `undefined` for none. */
   log: string | undefined;
   timestampAuthority: string | undefined;
-  /** True to write it also under cosign's old tag. */
+  /** True to store the signature also under cosign's old tag. */
   hasCosignTag: boolean;
 }
 
-/** What is signed: a manifest, and the repository that has it, as `registry.example/team/app`. */
+/** The descriptor of the manifest to sign. */
 interface Subject {
   mediaType: string;
   digest: string;
@@ -32,26 +32,30 @@ interface Subject {
 }
 
 interface Signature {
-  /** Whom the certificate names; `undefined` for a key. */
+  /** The identity in the certificate; `undefined` for a key. */
   identity: string | undefined;
-  /** Where the log has it; `undefined` without a log. */
+  /** The index of the log's entry; `undefined` without a log. */
   logIndex: string | undefined;
 }
 
-/** Milliseconds in which a log enters a signature. */
-const expiryMargin = 60_000;
+/** A certificate is not used for this long before it expires: the log has to enter the signature in time. */
+const expiryMarginMilliseconds = 60_000;
 
 /** A signature beside its image. */
 interface AttachedSignature extends Signature, AttachedBundle {}
 
 export interface ImageSigner {
-  /** Signs a manifest that a repository has. One that is in several repositories is signed once. @param name without a tag */
+  /**
+   * Signs a manifest of a repository. One in several repositories is signed once.
+   *
+   * @param name the repository's, without a tag: `registry.example/team/app`
+   */
   sign(subject: Subject, name: string, referrers: Referrers, signal: AbortSignal): Promise<AttachedSignature>;
 }
 
 export function createSigner(options: SigningOptions, dependencies: ServiceDependencies): ImageSigner {
   const services = openServices(options, dependencies);
-  // What is signed stays so if it can't be stored: who tries again does not enter it into the log a second time.
+  // A signature that could not be stored is kept, so that another attempt does not enter it into the log a second time.
   const signed = createSingleFlight<{ bundle: Uint8Array; signature: Signature; signing: Signing }>({
     keeps: true,
   });
@@ -86,7 +90,7 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
 
   async function signSimple(first: Signing, name: string, digest: string, signal: AbortSignal) {
     // The push to another repository may have taken longer than the certificate is valid.
-    const isValid = first.expiresAt - expiryMargin > dependencies.clock.now();
+    const isValid = first.expiresAt - expiryMarginMilliseconds > dependencies.clock.now();
     const signing = isValid ? first : await openSigning(services, dependencies, signal);
     return signing.signSimple(simplePayload(name, digest), signal);
   }
@@ -103,7 +107,7 @@ export function createSigner(options: SigningOptions, dependencies: ServiceDepen
   };
 }
 
-/** What signs: each service is one client. */
+/** The key or token, and a client for each service. */
 interface Services {
   by: { key: SigningKey } | { token: TokenSource; authority: SigningService };
   log: SigningService | undefined;
@@ -128,15 +132,15 @@ interface Made {
   timestamps: readonly Uint8Array[];
 }
 
-type Proposal = (signature: Uint8Array, verifier: string) => Parameters<typeof enter>[1];
+type Proposal = (signature: Uint8Array, verifier: string) => Parameters<typeof addLogEntry>[1];
 
-/** A key with what vouches for it. */
+/** A key, with the certificate for it, if there is one. */
 interface Signing {
   material: SignerMaterial;
-  /** Milliseconds since the epoch. What is signed later counts no more. */
+  /** Milliseconds since the epoch, after which the certificate is no longer valid. */
   expiresAt: number;
   identity: string | undefined;
-  /** @param propose what is entered into the log */
+  /** @param propose returns the entry for the log */
   sign(bytes: Uint8Array, propose: Proposal, signal: AbortSignal): Promise<Made>;
   signSimple(payload: Uint8Array, signal: AbortSignal): Promise<SimpleSignature>;
 }
@@ -155,7 +159,7 @@ async function openSigning(
   const sign: Signing["sign"] = async (bytes, propose, signal) => {
     const signature = key.sign(bytes);
     const [logEntry, stamp] = await Promise.all([
-      log && enter(log, propose(signature, pem ?? key.publicKey), signal),
+      log && addLogEntry(log, propose(signature, pem ?? key.publicKey), signal),
       timestampAuthority && timestamp(timestampAuthority, signature, signal),
     ]);
     return { signature, logEntry, timestamps: stamp === undefined ? [] : [stamp] };
@@ -163,7 +167,7 @@ async function openSigning(
   return {
     material: certified === undefined ? { keyHint: key.hint } : { certificate: certified.certificate.raw },
     expiresAt: certified?.certificate.validToDate.getTime() ?? Number.POSITIVE_INFINITY,
-    identity: certified && identityOf(certified.certificate),
+    identity: certified && certificateIdentity(certified.certificate),
     sign,
     async signSimple(payload, signal) {
       const sha256 = hexOf(digestOf(payload));

@@ -1,4 +1,4 @@
-/** Whose signatures count: an identity, and who has vouched for it, each as text or as a regular expression. */
+/** The policy for signers: an identity and its issuer, each as text or as a regular expression. */
 import { RE2JS } from "re2js";
 import { usageError } from "../errors.ts";
 import type { VerifiedSigner } from "./verify-bundle.ts";
@@ -10,7 +10,7 @@ export interface SignerPolicy {
 
 interface Match {
   matches(text: string): boolean;
-  /** For messages. */
+  /** The text or expression, for messages. */
   shown: string;
 }
 
@@ -18,7 +18,7 @@ export function exactly(text: string): Match {
   return { matches: (given) => given === text, shown: text };
 }
 
-/** Parses a regular expression of Go, as cosign has it: it may match anywhere, unless it begins with `^` and ends with `$`. */
+/** Parses a regular expression of Go, as cosign does: it matches anywhere, unless it begins with `^` and ends with `$`. */
 export function expression(text: string, option: string): Match {
   try {
     const compiled = RE2JS.compile(text);
@@ -30,7 +30,7 @@ export function expression(text: string, option: string): Match {
   }
 }
 
-/** Returns why a signer is not the one that is wanted; `undefined` for the right one. */
+/** Returns why a signer does not match the policy; `undefined` if it does. */
 export function reasonAgainst(
   { identity = "", issuer = "" }: Pick<VerifiedSigner, "identity" | "issuer">,
   wanted: SignerPolicy,

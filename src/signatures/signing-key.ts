@@ -14,11 +14,11 @@ export interface SigningKey {
   sign(bytes: Uint8Array): Uint8Array;
   /** In PEM. */
   publicKey: string;
-  /** By which whoever verifies finds the public key: the base64 of its SHA-256 digest. */
+  /** The hint by which a verifier finds the public key: the base64 of its SHA-256 digest. */
   hint: string;
 }
 
-/** Makes a key for one signature, which a certificate vouches for. */
+/** Makes a key for one signature, for which an authority issues a certificate. */
 export function makeSigningKey(): SigningKey {
   return signingKeyOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey);
 }
@@ -46,10 +46,10 @@ function parseKey(input: Parameters<typeof createPrivateKey>[0], option: string)
   try {
     return createPrivateKey(input);
   } catch (error) {
-    // A wrong password, and a key without one that needs it, give the same kinds of errors as damage.
+    // A wrong or missing password causes the same kinds of errors as damage.
     throw usageError(
       `${option}: it is not a private key in PEM that can be read${error instanceof Error ? `: ${error.message}` : ""}`,
-      "The password of one that has one is the variable COSIGN_PASSWORD.",
+      "If the key has a password, set the variable COSIGN_PASSWORD.",
     );
   }
 }

@@ -19,10 +19,10 @@ import type { Fetch } from "../service/service.ts";
 
 interface ServiceResponse {
   status: number;
-  /** What a `Location` names. */
+  /** The address in `Location`. */
   location: URL | undefined;
   bytes: Uint8Array;
-  /** Where it is from, for messages. */
+  /** The call, for messages. */
   name: Parameters<typeof protocolError>[0]["name"];
 }
 
@@ -47,7 +47,7 @@ export interface ServiceDependencies {
 
 const maxResponseBytes = 1024 * 1024;
 
-/** Creates a client for the service at an address. Failures that may pass are tried again, as those of registries are. */
+/** Creates a client for the service at an address. It repeats requests after transient failures, as for registries. */
 export function createSigningService(
   address: string,
   { fetch, clock, environment }: ServiceDependencies,
@@ -103,12 +103,12 @@ export function createSigningService(
     },
     get: (path, signal, authorization) => repeat(() => once(path, { authorization }, [], signal), signal),
     fail(response) {
-      throw protocolError(response, "responded with something else than was asked for");
+      throw protocolError(response, "responded with unexpected content");
     },
   };
 }
 
-/** Throws for an address that what is secret must not be sent to. */
+/** Throws for an address without TLS, to which no secret may be sent, unless it is on this machine. */
 export function requireServiceAddress(text: string, option: string): string {
   const url = URL.parse(text);
   const isFit = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.host));

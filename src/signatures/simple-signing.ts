@@ -1,5 +1,5 @@
 /**
- * Signatures as cosign 1 and 2 keep them: a payload that names an image's digest, in a manifest under a tag made of the digest.
+ * Signatures in the format of cosign 1 and 2: a payload that names an image's digest, in a manifest under a tag made of the digest.
  * https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md
  */
 import { digestOf, hexOf } from "../image/digest.ts";
@@ -36,7 +36,7 @@ export function simplePayload(name: string, digest: string): Uint8Array {
   return Buffer.from(JSON.stringify(payload));
 }
 
-/** Returns the digest that a payload is about; `undefined` if it is not a payload. */
+/** Returns the image's digest in a payload; `undefined` if there is none. */
 export function digestInPayload(payload: Uint8Array): string | undefined {
   const critical = asRecord(parseRecord(payload)?.critical);
   return asText(asRecord(critical?.image)?.["docker-manifest-digest"]);
@@ -45,13 +45,18 @@ export function digestInPayload(payload: Uint8Array): string | undefined {
 export interface SimpleSignature {
   payload: Uint8Array;
   signature: Uint8Array;
-  /** In PEM; `undefined` for one that was made by a key. */
+  /** In PEM; `undefined` for a signature by a key. */
   certificate: { pem: string; chain: readonly string[] } | undefined;
   logEntry: LogEntry | undefined;
 }
 
-/** Returns the layer by which a manifest has a signature. Its blob is the payload. */
-export function encodeLayer({ payload, signature, certificate, logEntry }: SimpleSignature): Descriptor {
+/** Returns the layer of a signature, whose blob is the payload. */
+export function encodeSignatureLayer({
+  payload,
+  signature,
+  certificate,
+  logEntry,
+}: SimpleSignature): Descriptor {
   const entry = logEntry && {
     SignedEntryTimestamp: logEntry.promise,
     Payload: {
@@ -74,8 +79,8 @@ export function encodeLayer({ payload, signature, certificate, logEntry }: Simpl
   };
 }
 
-/** Returns a manifest with one layer more. `previous`: the bytes of the one under the tag, and `config` the configuration of all. */
-export function addLayer(
+/** Returns a manifest of signatures with one layer more. `previous`: the manifest under the tag; `config`: the configuration of all. */
+export function addSignatureLayer(
   previous: Uint8Array | undefined,
   layer: Descriptor,
   config: Descriptor,
@@ -86,13 +91,13 @@ export function addLayer(
   return Buffer.from(JSON.stringify(manifest));
 }
 
-/** A layer of a manifest with signatures: its payload is the blob. */
+/** A layer of a manifest of signatures. Its blob is the payload. */
 interface SignatureLayer {
   payload: Descriptor;
   annotations: Readonly<Record<string, unknown>>;
 }
 
-export function readLayers(manifest: Uint8Array): SignatureLayer[] {
+export function readSignatureLayers(manifest: Uint8Array): SignatureLayer[] {
   const layers: unknown = parseRecord(manifest)?.layers;
   return (Array.isArray(layers) ? layers : []).flatMap((layer) => {
     const [payload, given] = [parseDescriptor(layer), asRecord(asRecord(layer)?.annotations)];
@@ -100,7 +105,7 @@ export function readLayers(manifest: Uint8Array): SignatureLayer[] {
   });
 }
 
-/** Returns a signature as a bundle, which says the same. `undefined` if there is none. */
+/** Converts a layer's signature to a bundle. Returns `undefined` if the layer has none. */
 export function bundleOf(given: SignatureLayer["annotations"], payload: Uint8Array): object | undefined {
   const signature = asText(given[annotations.signature]);
   if (signature === undefined) return undefined;

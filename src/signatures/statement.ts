@@ -1,16 +1,16 @@
 /**
- * What a signature says: an in-toto statement about the manifest of an image, in the envelope that is signed.
+ * The signed content: an in-toto statement about the manifest of an image, in an envelope.
  * https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md, https://github.com/secure-systems-lab/dsse
  */
 import { hexOf } from "../image/digest.ts";
 import { mediaTypes, statementType } from "../image/oci-layout.ts";
 import { asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 
-/** The predicate of an image's signature, as cosign has it since version 3. */
+/** The predicate type of an image's signature since cosign 3. */
 export const signaturePredicate = "https://sigstore.dev/cosign/sign/v1";
 export const payloadType = mediaTypes.statement;
 
-/** Returns the statement by which whoever signs it vouches for a manifest. */
+/** Returns the statement to sign for a manifest. */
 export function signatureStatement(digest: string): Uint8Array {
   const statement = {
     _type: statementType,
@@ -21,15 +21,15 @@ export function signatureStatement(digest: string): Uint8Array {
   return Buffer.from(JSON.stringify(statement));
 }
 
-/** Returns the bytes that are signed in place of a payload, so that none can be taken for one of another type. */
+/** Returns the bytes that are signed instead of a payload, which include its type: a payload can't be taken for one of another type. */
 export function preAuthEncoding(payload: Uint8Array): Uint8Array {
   const head = `DSSEv1 ${payloadType.length} ${payloadType} ${payload.byteLength} `;
   return Buffer.concat([Buffer.from(head), payload]);
 }
 
-interface Statement {
+interface InTotoStatement {
   predicateType: string | undefined;
-  /** The SHA-256 digests of what it is about. */
+  /** The SHA-256 digests of its subjects. */
   digests: readonly string[];
 }
 
@@ -38,8 +38,8 @@ export function isStatement(record: JsonRecord | undefined): record is JsonRecor
   return /^https:\/\/in-toto\.io\/Statement\/v/.test(asText(record?._type) ?? "");
 }
 
-/** Returns `undefined` for what is not a statement. */
-export function readStatement(payload: Uint8Array): Statement | undefined {
+/** Reads a statement. Returns `undefined` for other content. */
+export function readStatement(payload: Uint8Array): InTotoStatement | undefined {
   const record = parseRecord(payload);
   if (!isStatement(record)) return undefined;
   const subjects: unknown[] = Array.isArray(record?.subject) ? record.subject : [];

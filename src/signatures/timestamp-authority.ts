@@ -6,7 +6,7 @@ import type { SigningService } from "./signing-service.ts";
 const head = Buffer.from("3039020101303130" + "0d06096086480165030402010500" + "0420", "hex");
 const tail = Buffer.from("0101ff", "hex");
 
-/** Returns an authority's response, in DER, which proves that a signature was made by now. */
+/** Returns an authority's response, in DER, which proves that the signature existed at that time. */
 export async function timestamp(
   authority: SigningService,
   signature: Uint8Array,
@@ -15,7 +15,7 @@ export async function timestamp(
   const digest = createHash("sha256").update(signature).digest();
   const query = { type: "application/timestamp-query", bytes: Buffer.concat([head, digest, tail]) };
   const response = await authority.post("", query, signal);
-  // A sequence that begins with a status: 0, or 1 with changes.
+  // A response is a sequence in DER.
   const [tag] = response.bytes;
   return tag === 0x30 ? response.bytes : authority.fail(response);
 }

@@ -1,11 +1,11 @@
-/** Entries of a transparency log, in which everybody can see what was signed: https://docs.sigstore.dev/logging/overview/ */
+/** Entries of a transparency log, a public record of signatures: https://docs.sigstore.dev/logging/overview/ */
 import { asInteger, asRecord, asText, type JsonRecord, parseRecord } from "../service/http/json.ts";
 import type { SigningService } from "./signing-service.ts";
 
-/** Numbers are text, as bundles have them: a log has more entries than a number can count for certain. */
+/** An entry of a log. Numbers are text, as in bundles, since they may exceed the safe integers of JavaScript. */
 export interface LogEntry {
   index: string;
-  /** Of the log: the SHA-256 digest of its key, in hexadecimal digits. */
+  /** The SHA-256 digest of the log's key, in hexadecimal digits. */
   logId: string;
   kind: string;
   version: string;
@@ -18,7 +18,7 @@ export interface LogEntry {
   proof: InclusionProof | undefined;
 }
 
-/** Proves that a log has an entry. Hashes are hexadecimal digits. */
+/** A proof that a log has an entry. Hashes are hexadecimal digits. */
 interface InclusionProof {
   index: string;
   rootHash: string;
@@ -27,22 +27,22 @@ interface InclusionProof {
   checkpoint: string;
 }
 
-/** What is entered: an envelope with a signed statement, or the digest of what was signed, with its signature. */
+/** An entry to add: an envelope with a signed statement, or the digest of the signed bytes, with the signature. */
 export type ProposedEntry =
   | { kind: "dsse"; envelope: object; verifier: string }
   | { kind: "hashedrekord"; sha256: string; signature: Uint8Array; verifier: string };
 
-/** Enters a signature into a log. `verifier`: the certificate or public key, in PEM. */
-export async function enter(
+/** Adds a signature to a log. `verifier`: the certificate or public key, in PEM. */
+export async function addLogEntry(
   log: SigningService,
   proposed: ProposedEntry,
   signal: AbortSignal,
 ): Promise<LogEntry> {
   const response = await log.post("api/v1/log/entries", { json: encodeProposed(proposed) }, signal, [409]);
   if (response.status !== 409) return readEntry(response.bytes) ?? log.fail(response);
-  // The same signature is in the log already, as after a response that was lost.
-  const place = response.location?.pathname.split("/").pop() ?? "";
-  const existing = await log.get(`api/v1/log/entries/${encodeURIComponent(place)}`, signal);
+  // The log has the signature already, for instance after a lost response.
+  const id = response.location?.pathname.split("/").pop() ?? "";
+  const existing = await log.get(`api/v1/log/entries/${encodeURIComponent(id)}`, signal);
   return readEntry(existing.bytes) ?? log.fail(existing);
 }
 
@@ -66,7 +66,7 @@ function encodeProposed(proposed: ProposedEntry): object {
   };
 }
 
-/** Reads a response, an object with the entry under its id. */
+/** Reads a response: an object with the entry under its id. */
 function readEntry(bytes: Uint8Array): LogEntry | undefined {
   const [entry] = Object.values(parseRecord(bytes) ?? {}).map(asRecord);
   const verification = asRecord(entry?.verification);
@@ -76,7 +76,7 @@ function readEntry(bytes: Uint8Array): LogEntry | undefined {
   });
 }
 
-/** Reads an entry as the log has it. Returns `undefined` if something is missing. */
+/** Reads an entry in the log's own form. Returns `undefined` if something is missing. */
 export function readLogEntry(
   entry: JsonRecord | undefined,
   proven: Pick<LogEntry, "promise" | "proof">,

@@ -1,4 +1,4 @@
-/** The authorities and logs that are trusted: those in a file, or those that Sigstore publishes. */
+/** The trusted authorities and logs, from a file or as Sigstore publishes them. */
 import { TrustedRoot } from "@sigstore/protobuf-specs";
 import { BoughError, messageOf, usageError } from "../errors.ts";
 import { parseRecord } from "../service/http/json.ts";
@@ -10,7 +10,7 @@ export function readTrustedRoot(bytes: Uint8Array, file: string): TrustedRoot {
     const root = record && TrustedRoot.fromJSON(record);
     if (root?.mediaType.startsWith("application/vnd.dev.sigstore.trustedroot")) return root;
   } catch {
-    // The same as another kind of file.
+    // The file is reported below, like one of another kind.
   }
   throw usageError(
     `--trusted-root: ${file} is not a trusted root of Sigstore`,
@@ -19,8 +19,8 @@ export function readTrustedRoot(bytes: Uint8Array, file: string): TrustedRoot {
 }
 
 /**
- * Fetches the public one, by The Update Framework, whose first keys are part of this program. Keeps it in a directory, and asks again
- * once it has expired.
+ * Fetches Sigstore's trusted root by The Update Framework, whose first keys are part of this program. Caches it in a directory until it
+ * expires.
  */
 export async function fetchTrustedRoot(cachePath: string): Promise<TrustedRoot> {
   const { getTrustedRoot } = await import("@sigstore/tuf");

@@ -1,4 +1,4 @@
-/** Checks the signature in a bundle: that a key made it, or somebody whom a trusted authority has certified when a trusted log entered it. */
+/** Verifies the signature in a bundle: it is by a given key, or by a certificate of a trusted authority that was valid when a trusted log entered it. */
 import { createPublicKey, type KeyObject, verify, X509Certificate } from "node:crypto";
 import { type Bundle, bundleFromJSON } from "@sigstore/bundle";
 import type { TrustedRoot } from "@sigstore/protobuf-specs";
@@ -14,20 +14,20 @@ import { once } from "../once.ts";
 import { digestInPayload } from "./simple-signing.ts";
 import { payloadType, readStatement, signaturePredicate } from "./statement.ts";
 
-/** What a signature has to be by. With a key and a root, a log of the root has to have it. */
-export interface Trust {
+/** The trusted key, or the root of trusted authorities. With both, a log of the root must have the signature. */
+interface SignatureTrust {
   /** In PEM. */
   key: string | undefined;
   root: TrustedRoot | undefined;
 }
 
 export interface VerifiedSigner {
-  /** Whom the certificate names, and who has vouched for that to the authority; `undefined` for a key. */
+  /** The identity in the certificate, and the issuer of the token that proved it; `undefined` for a key. */
   identity: string | undefined;
   issuer: string | undefined;
-  /** When the log entered it, or a timestamp authority saw it, in ISO 8601; `undefined` if neither has signed a time. */
+  /** The time of the log's entry or of a timestamp, in ISO 8601; `undefined` if neither is signed. */
   signedAt: string | undefined;
-  /** Where the log has it; `undefined` unless the log has signed that. */
+  /** The index of the log's entry; `undefined` unless the log has signed it. */
   logIndex: string | undefined;
 }
 
@@ -38,26 +38,26 @@ export interface SignedBundle {
   payload: Uint8Array | undefined;
 }
 
-/** Why a bundle is no proof. */
+/** Thrown for a bundle that does not verify. */
 export class UnverifiedError extends Error {
   override readonly name = "UnverifiedError";
 }
 
-/** Throws an UnverifiedError unless the signature is by whom is trusted, and about the manifest with this digest. */
+/** Throws an UnverifiedError unless the signer is trusted, and the signature is about the manifest with this digest. */
 export type VerifyBundle = (
   signed: SignedBundle,
   about: { digest: string; predicateType: string },
 ) => VerifiedSigner;
 
-/** What a trust means to the library. */
+/** The library's verifiers for a trust. */
 interface Verifying {
-  trust: Trust;
+  trust: SignatureTrust;
   verifier: () => Verifier;
-  /** Returns one for a key alone, which asks for no proven time. */
+  /** Returns a verifier for a key alone, without a timestamp. */
   verifierFor(key: KeyObject): Verifier;
 }
 
-export function createVerifier(trust: Trust): VerifyBundle {
+export function createVerifier(trust: SignatureTrust): VerifyBundle {
   const verifying = verifyingBy(trust);
   return ({ bundle: given, payload }, { digest, predicateType }) => {
     const bundle = attempt("it is damaged", () => bundleFromJSON(given));
@@ -79,12 +79,12 @@ export function createVerifier(trust: Trust): VerifyBundle {
   };
 }
 
-function verifyingBy(trust: Trust): Verifying {
+function verifyingBy(trust: SignatureTrust): Verifying {
   const { key, root } = trust;
   const { certificateAuthorities = [], timestampAuthorities = [], tlogs = [], ctlogs = [] } = root ?? {};
   const mediaType = root?.mediaType ?? "";
   const all = { mediaType, certificateAuthorities, timestampAuthorities, tlogs, ctlogs };
-  // A root says which services its signatures pass through. When a certificate was used has to be proven in any case.
+  // Signatures have to pass through the kinds of services that the root has. For a certificate, the time must be proven in any case.
   const required = (services: readonly unknown[]) => (services.length > 0 ? 1 : 0);
   const thresholds = { tlogThreshold: required(tlogs), ctlogThreshold: required(ctlogs) };
   const verifierWith = (publicKey: () => KeyObject, timestampThreshold: number) =>
@@ -104,14 +104,14 @@ function verifyingBy(trust: Trust): Verifying {
   };
 }
 
-/** Returns who has signed, and what of the bundle is verified. */
+/** Returns the signer, and the verified parts of the bundle. */
 function verifySignature(
   bundle: Bundle,
   payload: Uint8Array | undefined,
   { trust: { root }, verifier, verifierFor }: Verifying,
 ): { signer: Signer; entity: SignedEntity } {
   const whole = openEntity(bundle, payload);
-  // Without a root, nothing but the key is trusted: what logs say is left out.
+  // Without a root, only the key is trusted, so entries of logs are ignored.
   const entity = root === undefined ? { ...whole, tlogEntries: [], timestamps: [] } : whole;
   try {
     return { signer: verifier().verify(entity), entity };
@@ -119,7 +119,7 @@ function verifySignature(
     const certificate = certificateIn(bundle);
     const isByCertificate = error instanceof VerificationError && error.code === "CERTIFICATE_ERROR";
     if (!isByCertificate || certificate === undefined) throw error;
-    // The library checks what logs say last. A time that nobody has signed is no reason to blame the certificate.
+    // The library checks log entries last, so an unsigned time could cause a misleading error about the certificate.
     verifierFor(certificate.publicKey).verify({ ...entity, key: { $case: "public-key", hint: "" } });
     requireValidity(certificate, timesOf(entity));
     throw error;
@@ -131,7 +131,7 @@ interface SignedTime {
   at: Date;
 }
 
-/** Returns the times that others have signed. Who has written a bundle may have changed that of an entry without a promise. */
+/** Returns the times that a log or a timestamp authority has signed. The time of an entry without a promise may be forged. */
 function timesOf(entity: SignedEntity): SignedTime[] {
   return [
     ...promisedEntries(entity)
@@ -216,7 +216,7 @@ function requireSubject(
     throw new UnverifiedError(`it is a statement of type ${statement.predicateType}`);
 }
 
-/** Every failure of the library means the same: nothing is proven. Its messages say why. */
+/** Performs an action of the library. Each of its failures means that the bundle does not verify, and its message says why. */
 function attempt<Result>(what: string, action: () => Result): Result {
   try {
     return action();

@@ -16,11 +16,11 @@ interface Branch {
 
 /** Branches of sessions: names that move along the history. One of a session's branches is active: new work is added to it. */
 export interface BranchStore {
-  /** Returns `main` for a session that does not exist yet. The branch itself may be missing if nothing was done on it. */
+  /** Returns the active branch, `main` for a session that does not exist yet. The branch has no entry before the first work on it. */
   active(key: string): string;
   /** Returns the tip of the active branch. */
   head(key: string): HistoryEntry | undefined;
-  /** Sorted by name. */
+  /** Returns a session's branches, sorted by name. */
   list(key: string): Branch[];
   /** Returns the branches of all sessions whose tip is the image. */
   ofImage(image: string): { session: string; branch: string }[];

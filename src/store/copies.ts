@@ -43,13 +43,13 @@ export type CopiedEntry =
       isImplied?: true;
     })
   | (Entry & { type: "symlink"; target: string })
-  /** Only in archives. */
+  /** Special files come only from archives. */
   | (Entry & { type: "special"; mode: number } & (
         | { kind: "pipe" }
         | { kind: "character-device" | "block-device"; major: number; minor: number }
       ));
 
-/** Resolved sources of copies from images, which never change. They go with their image, or after some months. */
+/** A cache of resolved sources of copies from images, which never change. They are removed with their image, or after some months. */
 export interface CopyMemory {
   /** `words`: the source arguments, and everything else that decides what they mean. */
   get(image: string, words: string): readonly CopiedSource[] | undefined;
@@ -100,7 +100,7 @@ export interface CopyLayer {
   source: string;
   /** The layer's chain hash: that of the first of several equal copies. */
   layer: string;
-  /** Who says so, if it is another machine: see `layer-origin.ts`. Null: unknown. */
+  /** The origin of the layer, see `layer-origin.ts`; null if it is unknown. */
   origin: string | null;
 }
 
@@ -112,7 +112,7 @@ export interface CopyLayerStore {
   set(session: string, copy: CopyLayer): void;
 }
 
-/** Copies remembered for one place: a stage with a new result in each build would add more and more. */
+/** The limit of stored copies with one `place`: a stage with a new result in each build would add more and more. */
 const maxCopies = 20;
 
 export function createCopyLayerStore(database: Database): CopyLayerStore {

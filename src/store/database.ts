@@ -90,11 +90,11 @@ function requireWhole(database: Database, path: string, clock: Pick<Clock, "now"
   try {
     writeFileSync(note, state, { mode: 0o600 });
   } catch {
-    // It is checked again the next time.
+    // The next command checks the file again.
   }
 }
 
-/** The check of a state file has failed. */
+/** Thrown if the check of a state file has failed. */
 class DamageError extends Error {
   override readonly name = "DamageError";
   /** SQLite's code. */
@@ -116,10 +116,10 @@ function readNote(path: string): string | undefined {
   }
 }
 
-/** After that, the contents are read once more. */
+/** The time for which results about contents are kept. After that, the contents are read again. */
 const keptMilliseconds = 90 * 24 * 3600 * 1000;
 
-/** Removes what a table has known of contents for a long time: nothing tells when they are no longer used. */
+/** Removes old rows of a table about contents, since it is unknown when those are no longer used. */
 export function forgetOld(
   database: Database,
   table: "url" | "copied" | "archive" | "fact",
@@ -129,17 +129,17 @@ export function forgetOld(
   database.query(`DELETE FROM ${table} WHERE written_at < ? AND ${condition}`).run(now - keptMilliseconds);
 }
 
-/** The tables with what is known of images. */
+/** The tables with rows about images. */
 const tables = ["import", "fact", "copied"];
 
-/** Removes what is remembered of images that are gone, except their places in histories. */
+/** Removes the rows about images that are gone, except their entries in histories. */
 export function forgetImages(database: Database, images: Iterable<string>): void {
   inTransaction(database, () => {
     for (const table of tables) {
       const forget = database.query<undefined, [string]>(`DELETE FROM ${table} WHERE image = ?`);
       for (const image of images) forget.run(image);
     }
-    // Facts of a layer that is the image's difference from its base: its ID begins with the image.
+    // The ID of a layer that is the image's difference from its base begins with the image.
     const forgetLayer = database.query<undefined, [string]>("DELETE FROM fact WHERE image GLOB ? || ' *'");
     for (const image of images) forgetLayer.run(image);
   });

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import { forgetOld } from "./database.ts";
 
-/** Facts about images of the service, by image and question. */
+/** A cache of facts about images of the service, by image and question. */
 export interface FactStore {
   get(image: string, question: string): string | undefined;
   set(image: string, question: string, answer: string): void;
@@ -10,7 +10,7 @@ export interface FactStore {
   readonly listedImages: { has(image: string): boolean; add(image: string): void };
   /** Names under which the service has listed an image. */
   readonly listedNames: { has(name: string): boolean; add(name: string): void };
-  /** The version of HTTP that the service has chosen, and when. */
+  /** The version of HTTP that the service has chosen, with the time. */
   readonly protocol: { get(): string | undefined; set(answer: string): void };
 }
 
@@ -26,7 +26,7 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
       // A build without changes stores the same facts again. Writing them would cost it a sync or two.
       if (facts.get(image, question) === answer) return;
       const now = clock.now();
-      // Those of images go with their images, those of layers and names after a time: they can be found again.
+      // Facts about images are removed with their images, those about layers and names after a time: they can be found again.
       forgetOld(
         database,
         "fact",
@@ -60,8 +60,8 @@ const protocol = "protocol";
 const ofService = "";
 
 /**
- * The images that references name: imported by FROM or `bough images import`, or tagged. Used if the service does not show
- * the image: a build would otherwise import again, get another UUID, and lose the whole cache.
+ * The images that references name: imported by FROM or `bough images import`, or tagged. They are used if the service does not list
+ * the image: a build would otherwise import it again, get another UUID, and lose the whole cache.
  */
 export interface ImportMemory {
   get(reference: string): string | undefined;
@@ -91,14 +91,14 @@ export function createImportMemory(database: Database): ImportMemory {
 type Facts = Pick<FactStore, "get" | "set">;
 
 /**
- * Returns the address of the repository that has got a layer first, of the registry of `address` (`docker://HOST/NAME`): others of
- * the same registry can take the layer from there.
+ * Returns the address of the first repository, in the registry of `address` (`docker://HOST/NAME`), to which a layer was pushed: other
+ * repositories of that registry can mount the layer from there.
  */
 export function placeOfLayer(facts: Facts, layer: string, address: string): string | undefined {
   return facts.get(layer, questionAbout(address));
 }
 
-/** Notes that the repository has a layer, unless another one of the registry is known to. A directory is no repository. */
+/** Stores that a repository has a layer, unless another one of its registry is stored. Ignores directories. */
 export function notePlace(facts: Facts, layer: string, address: string): void {
   if (!address.startsWith("docker://")) return;
   if (placeOfLayer(facts, layer, address) === undefined) facts.set(layer, questionAbout(address), address);

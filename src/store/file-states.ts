@@ -8,15 +8,15 @@ import { keptMilliseconds } from "./hashes.ts";
  * without hashing or staging them.
  */
 export interface FileStateStore {
-  /** Returns what is remembered of a build context. Reads nothing before the first query. */
+  /** Opens the rows of a build context. Reads nothing before the first query. */
   open(context: string): FileStates;
 }
 
-/** All fields are digests. */
+/** A COPY's files and their step, with the chain hash. All fields are digests. */
 export interface FileStateRow {
   /** The files that a COPY has found, with their states. */
   sources: string;
-  /** The same, with their destinations and owners. */
+  /** The files, with their states, destinations and owners. */
   copy: string;
   /** Everything that the chain hash depends on, except the staged files. */
   step: string;
@@ -27,7 +27,7 @@ export interface FileStateRow {
 export interface FileStates {
   hasSources(sources: string): boolean;
   hashOf(copy: string, step: string): string | undefined;
-  /** Call it only with files that are settled (see `isSettled`): a later change must show in a file's state. */
+  /** Adds a row. All of its files must be settled (see `isSettled`), so that a later change shows in a file's state. */
   set(row: FileStateRow): void;
   /** True once a chain hash was found: the files behind it were not looked up one by one. */
   readonly isUsed: boolean;
@@ -35,7 +35,7 @@ export interface FileStates {
   save(): void;
 }
 
-/** Rows kept of a context, for all of its Dockerfiles. */
+/** The limit of rows for a context, for all of its Dockerfiles. */
 const maxRows = 1000;
 
 export function createFileStateStore(database: Database, clock: Clock): FileStateStore {
@@ -90,7 +90,7 @@ export function createFileStateStore(database: Database, clock: Clock): FileStat
   };
 }
 
-/** Invalid rows are ignored. */
+/** Parses stored rows, without invalid ones. */
 function parseRows(text: string): FileStateRow[] {
   try {
     const rows: unknown = JSON.parse(text);

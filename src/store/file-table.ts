@@ -1,6 +1,6 @@
 import { growBuffer, lengthsOf, TextColumn } from "../columns/text-column.ts";
 
-/** The remembered files of a context. */
+/** The stored hashes of a context's files. */
 export interface FileTable {
   readonly columns: FileColumns;
   /** Returns the hash of this path, if the file was in exactly this state. */
@@ -84,7 +84,7 @@ export interface FileState {
   ctimeMs: number;
 }
 
-/** Files in columns: path, state and the content's SHA-256. In a large context, an object and two strings each would be slow. */
+/** Files in columns: path, state and the content's SHA-256. For a large context, an object and two strings for each would be slow. */
 export class FileColumns {
   readonly paths = new TextColumn();
   #states = new Float64Array();
@@ -129,7 +129,7 @@ export class FileColumns {
     return copied;
   }
 
-  /** 64 hexadecimal digits. */
+  /** Returns the SHA-256, in 64 hexadecimal digits. */
   hashAt(row: number): string {
     return this.#hashes.toString("hex", row * hashBytes, (row + 1) * hashBytes);
   }

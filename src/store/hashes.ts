@@ -5,7 +5,7 @@ import { createFileTable, FileColumns, type FileState, type FileTable, PendingFi
 
 /** Hashes of files by their `stat`, so that unchanged files need not be read again. */
 export interface HashStore {
-  /** Returns what is remembered of a build context. Reads nothing before the first query. */
+  /** Opens the hashes of a build context. Reads nothing before the first query. */
   open(context: string): ContextHashes;
 }
 
@@ -17,26 +17,26 @@ export interface ContextHashes {
   /** Writes the hashes that were set, atomically. */
   save(): void;
   /**
-   * Saves if the unsaved hashes are a good part of the table, or if some time has passed: the table is written as a whole. Yields
-   * meanwhile; hashes that are set in that time may be saved later.
+   * Saves if the unsaved hashes are a good part of the table, or if some time has passed, since the table is written as a whole. Yields
+   * to other work; hashes that are set in that time may be saved later.
    */
   saveIfDue(pace: Pace): Promise<void>;
   /**
-   * Forgets, at the end of a build, files that it has not queried, if most of the remembered files are such: they are gone, or
-   * another Dockerfile's.
+   * Removes, at the end of a build, the files that it has not queried, if these are most of the stored files: they are gone, or belong
+   * to another Dockerfile.
    */
-  tidy(): void;
+  removeUnqueried(): void;
 }
 
-/** Maximum ratio of remembered files to those that a build has queried. */
+/** Maximum ratio of stored files to those that a build has queried. */
 const maxUnqueriedRatio = 2;
 /** Maximum number of the table's rows to write for each changed one. */
 const maxRewrittenRatio = 8;
 /** Minimum time between other saves. Otherwise thousands of COPYs would write the table as often. */
 const saveIntervalMilliseconds = 1000;
-/** The time of writing of a missing row. */
+/** `writtenAt` of a missing row. */
 const never = Number.NEGATIVE_INFINITY;
-/** A context that has not been written for so long is forgotten. */
+/** The time after which a context is removed that has not been written. */
 export const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createHashStore(database: Database, clock: Clock): HashStore {
@@ -66,7 +66,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
   return {
     open(context) {
       let table: FileTable | undefined;
-      /** The time of writing of that table. */
+      /** `writtenAt` of that table. */
       let readAt = never;
       let hasSaved = false;
       let savedAt = Number.NEGATIVE_INFINITY;
@@ -106,8 +106,8 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
             isSaving = false;
           }
         },
-        tidy() {
-          // A save resets which files were queried. The next build will tidy.
+        removeUnqueried() {
+          // A save resets which files were queried. The next build removes the others.
           if (hasSaved || table === undefined || table.columns.length <= maxUnqueriedRatio * table.queried)
             return;
           put(packSome(table.columns, table.isQueried), 0);
@@ -155,13 +155,13 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
  * The version of the format in which a context's files are stored: parts that are compressed one by one, so that packing can yield
  * in between. A new layout gets a new number.
  */
-const stamp = 0xb0000003;
+const formatVersion = 0xb0000003;
 const numberBytes = Uint32Array.BYTES_PER_ELEMENT;
 /** Rows of a part, which take some milliseconds to pack. */
 const partRows = 4096;
 
 class FilePacker {
-  // Reused for all parts: a new one for each would be slow to grow, and to collect.
+  // One object serves all parts: a new one for each would be slow to grow, and to collect.
   readonly #part = new FileColumns();
   readonly #packed: Uint8Array[] = [];
 
@@ -175,11 +175,11 @@ class FilePacker {
 
   end(): Uint8Array {
     if (this.#part.length > 0) this.#pack();
-    return Buffer.concat([uint32Bytes(stamp), ...this.#packed]);
+    return Buffer.concat([uint32Bytes(formatVersion), ...this.#packed]);
   }
 
   #pack(): void {
-    // A third of the size, in less time than SQLite would take to write the rest.
+    // Compression saves two thirds of the size, in less time than SQLite would take to write them.
     const compressed = Bun.zstdCompressSync(this.#part.toBytes(), { level: 1 });
     this.#packed.push(uint32Bytes(compressed.length), compressed);
     this.#part.clear();
@@ -190,7 +190,7 @@ class FilePacker {
 export function unpackFiles(packed: Uint8Array): FileColumns {
   try {
     const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length);
-    if (bytes.readUInt32LE(0) !== stamp) return new FileColumns();
+    if (bytes.readUInt32LE(0) !== formatVersion) return new FileColumns();
     const parts: Uint8Array[] = [];
     for (let at = numberBytes; at < bytes.length; ) {
       const end = at + numberBytes + bytes.readUInt32LE(at);

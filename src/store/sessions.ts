@@ -15,7 +15,7 @@ export interface HistoryEntry {
   /** The instruction or command as the user wrote it; for a commit, its content in brackets. */
   title: string;
   operation: string | null;
-  /** Of a layer: see `layer-origin.ts`; null: an earlier bough has noted the entry. */
+  /** The origin of a layer, see `layer-origin.ts`; null in an entry of an earlier version. */
   origin: string | null;
   /** Milliseconds since the epoch. */
   createdAt: number;
@@ -51,8 +51,8 @@ export interface SessionStore {
   findTip(key: string, branch: string): BranchTip | undefined;
   /** Adds an entry and points the branch at it; creates missing sessions and branches. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
-  /** Records the build context of a session, if it exists, and that the session was used. */
-  noteBuild(key: string, path: string): void;
+  /** Stores the build context of a session, if it exists, and that the session was used. */
+  setContext(key: string, path: string): void;
   /** Sets the image that the session's latest failed build step has left. Returns the previous one. */
   setFailedImage(key: string, image: string | null): string | null;
   deleteBranch(key: string, branch: string): void;
@@ -110,9 +110,9 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       return committed;
     },
 
-    noteBuild(key, path) {
+    setContext(key, path) {
       const now = clock.now();
-      // Read first: a write takes a lock even if it changes nothing. An hour makes no difference to what depends on the age.
+      // A read comes first, since a write takes a lock even if it changes nothing. An hour makes no difference to what depends on the age.
       const session = database
         .query<{ context: string | null; updatedAt: number }, [string]>(
           "SELECT context, updated_at AS updatedAt FROM session WHERE key = ?",
@@ -197,7 +197,7 @@ function deleteImages(database: Database, images: Iterable<string>): void {
   const forget = database.query<{ session_id: number }, [string]>(
     "DELETE FROM history WHERE image = ? RETURNING session_id",
   );
-  // What was made from a forgotten image goes on from that image's own parent.
+  // Entries made from a removed image get that image's parent.
   const adopt = database.query<undefined, [string]>(
     `UPDATE history SET parent_id = (SELECT gone.parent_id FROM history gone WHERE gone.id = history.parent_id)
      WHERE parent_id IN (SELECT id FROM history WHERE image = ?)`,

@@ -17,7 +17,7 @@ export interface StepEntry {
  * number of builds.
  */
 export interface StepStore {
-  /** Sorted by ordinal. */
+  /** Returns the steps of a Dockerfile, sorted by ordinal. */
   list(session: string, dockerfile: string): StepEntry[];
   /** Returns chain hashes by ordinal. */
   hashes(session: string, dockerfile: string): Map<number, string>;
@@ -42,7 +42,7 @@ export function createStepStore(database: Database): StepStore {
         .all(session, dockerfile)
         .map(({ inputs, ...entry }) => ({
           ...entry,
-          // Few of them are looked at.
+          // The inputs are decompressed on demand, since few of them are read.
           get inputs() {
             return Bun.zstdDecompressSync(inputs).toString();
           },

@@ -18,7 +18,7 @@ import { createSurroundingsStore, type SurroundingsStore } from "./surroundings.
 import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
 import { createUploadCache, createUrlCache, type UploadCache, type UrlCache } from "./uploads.ts";
 
-/** Everything that bough remembers about one service and project, in one SQLite file. */
+/** The state that bough keeps about one service and project, in one SQLite file. */
 export interface Store extends Disposable {
   readonly path: string;
   readonly sessions: SessionStore;
@@ -36,7 +36,7 @@ export interface Store extends Disposable {
   readonly fileStates: FileStateStore;
   readonly copyLayers: CopyLayerStore;
   readonly scopeCopies: ScopeCopies;
-  /** Removes what is remembered of images that are gone, except their places in histories. */
+  /** Removes the rows about images that are gone, except their entries in histories. */
   forgetImages(images: Iterable<string>): void;
   /** Runs `work` in a transaction. */
   atomically<Result>(work: () => Result): Result;
@@ -248,7 +248,7 @@ const migrations = [
   `,
 ];
 
-/** The latest index read of each scope: it need not be fetched again while the service has the same one. */
+/** The latest index that was read of each scope, which is not fetched again as long as the service has the same. */
 export interface ScopeCopies {
   /** `image`: the UUID of the image that contains the index. */
   get(image: string): Uint8Array | undefined;

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 
-/** What commands in a session's image begin with. */
+/** The working directory and the variables of commands in a session's image. */
 interface SessionSurroundings {
-  /** Absolute; `undefined` for the image's. */
+  /** Absolute; `undefined` for the image's own. */
   directory: string | undefined;
   variables: Readonly<Record<string, string>>;
 }
 
-/** The directory and the variables that sessions keep. */
+/** The working directories and variables of sessions. */
 export interface SurroundingsStore {
   get(session: string): SessionSurroundings;
   /** Stores nothing for a session that does not exist. */

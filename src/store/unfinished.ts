@@ -19,7 +19,7 @@ export interface UnfinishedEntry {
 export interface UnfinishedStore {
   begin(entry: UnfinishedEntry): void;
   setOperation(entry: Omit<UnfinishedEntry, "operation">, operation: string): void;
-  /** True if a request with this id is known to have started the operation, for a day. */
+  /** True if a request with this id has started the operation in the last day. */
   wasStarted(requestId: number, operation: string): boolean;
   finish(session: string, steps: readonly string[], owner: string): void;
   /** Makes `owner` the owner of a step's operation that a dead process has left; the newest of several. */
@@ -31,10 +31,10 @@ export interface UnfinishedStore {
   ): UnfinishedEntry | undefined;
 }
 
-/** No service remembers an operation for longer. */
+/** The time for which entries are kept. No service keeps an operation for longer. */
 const keptMilliseconds = 30 * 24 * 3600 * 1000;
-/** Longer than a lost operation is looked for. */
-const knownMilliseconds = 24 * 3600 * 1000;
+/** The time for which started operations are kept, longer than a lost one is searched for. */
+const keptStartedMilliseconds = 24 * 3600 * 1000;
 
 export function createUnfinishedStore(database: Database): UnfinishedStore {
   const drop = (session: string, step: string, owner: string) =>
@@ -45,7 +45,7 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
   const begin = database.transaction((entry: UnfinishedEntry): void => {
     const { session, step, owner, requestId, operation, startedAt } = entry;
     database.query("DELETE FROM unfinished WHERE started_at < ?").run(startedAt - keptMilliseconds);
-    database.query("DELETE FROM started WHERE started_at < ?").run(startedAt - knownMilliseconds);
+    database.query("DELETE FROM started WHERE started_at < ?").run(startedAt - keptStartedMilliseconds);
     database
       .query(
         `INSERT OR REPLACE INTO unfinished (session, step, owner, mark, operation, started_at)

@@ -6,13 +6,13 @@ import { forgetOld } from "./database.ts";
 /** The service's files by the SHA-256 of their content, so that the service need not be asked for them. */
 export interface UploadCache {
   get(sha256: string): string | undefined;
-  /** Written in batches, or by `flush`: entries lost in a crash only cost another query. */
+  /** Adds an entry. Entries are written in batches, or by `flush`: those lost in a crash only cost another query. */
   set(sha256: string, file: string): void;
   flush(): void;
   delete(sha256: string): void;
 }
 
-/** A transaction takes about as long as the upload of a small file. */
+/** The size of a batch: a transaction takes about as long as the upload of a small file. */
 const maxUnwritten = 500;
 
 export function createUploadCache(database: Database): UploadCache {

@@ -78,7 +78,7 @@ describe("the hashes of a context's files", () => {
       const [first, second] = builds();
       first.set("/c/a", state, two);
       first.save();
-      second.tidy();
+      second.removeUnqueried();
       expect(known("/c", "/c/a", "/c/1")).toEqual([two, one]);
     });
   });
@@ -174,7 +174,7 @@ describe("the hashes of a context's files", () => {
     const build = (...names: string[]) => {
       const hashes = store.hashes.open("/c");
       for (const name of names) hashes.get(`/c/${name}`, state);
-      hashes.tidy();
+      hashes.removeUnqueried();
     };
     build("a", "b", "c");
     expect(known("/c", "/c/a", "/c/e")).toEqual([one, one]);

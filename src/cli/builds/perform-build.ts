@@ -152,7 +152,7 @@ async function prepareAndRun(
     throw await conclude(error, session, failed ?? main, invocation);
   } finally {
     for (const { connection } of services)
-      remember(() => connection.store.sessions.noteBuild(session, inputs.place));
+      remember(() => connection.store.sessions.setContext(session, inputs.place));
   }
 }
 

@@ -72,7 +72,7 @@ export async function runAndSave(
       if (!first.services.signal.aborted)
         for (const { service } of prepared) service.connection.store.failedSteps.delete(first.asked.session);
       hashes.save();
-      if (!fileStates.isUsed) hashes.tidy();
+      if (!fileStates.isUsed) hashes.removeUnqueried();
       fileStates.save();
     }, log);
     const images = imagesOf(

@@ -11,7 +11,7 @@ interface ConnectionsOptions {
   onOne: () => void;
 }
 
-export interface ConnectionWatch {
+interface ConnectionWatch {
   /** True if the server serves one connection at a time, so that each has to end with its response. */
   isOne(): boolean;
   /** Runs a request. If it waits although another request got a response, closes the other's connection. */
