@@ -231,6 +231,7 @@ const shared = [
   "go/boolean.ts",
   "go/duration.ts",
   "go/json.ts",
+  "go/quote.ts",
   "home-directory.ts",
   "paths/local-path.ts",
   "paths/path-resolution.ts",

@@ -1,5 +1,5 @@
 /** Reads an index of 10,000 layers once, as a build with a scope does, and prints the milliseconds. */
-import { decodeIndex, encodeIndex } from "../../src/builder/scopes/index-file.ts";
+import { decodeIndex, encodeScopeIndex } from "../../src/builder/scopes/index-file.ts";
 import { emptyIndex } from "../../src/builder/scopes/scope-index.ts";
 
 const index = emptyIndex();
@@ -12,7 +12,7 @@ for (let number = 0; number < 10_000; number++) {
   index.layers.set(digest(title), { image, operation, title, ...made });
 }
 const header = { scope: "main", by: "0.1.0", at: now, merged: [] };
-const file = encodeIndex(index, header).index;
+const file = encodeScopeIndex(index, header).index;
 const started = performance.now();
 const read = decodeIndex(file, "main").index.layers.size;
 const milliseconds = performance.now() - started;

@@ -22,3 +22,20 @@ export function parseGoDuration(text: string): number | undefined {
     .reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
   return Math.round(text.startsWith("-") ? 0 - nanoseconds : nanoseconds);
 }
+
+/** Formats a duration as Go does: `1m30s`, `1.5s`, `250ms`. */
+export function formatGoDuration(nanoseconds: number): string {
+  if (nanoseconds === 0) return "0s";
+  const unit = (
+    [
+      ["ns", 1],
+      ["µs", 1e3],
+      ["ms", 1e6],
+    ] as const
+  ).findLast(([, size]) => nanoseconds >= size);
+  if (nanoseconds < 1e9) return `${nanoseconds / (unit?.[1] ?? 1)}${unit?.[0] ?? "ns"}`;
+  const seconds = nanoseconds / 1e9;
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  const rest = `${Number((seconds % 60).toFixed(9))}s`;
+  return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
+}

@@ -1,5 +1,6 @@
 /** Go's `fmt.Sprint` and `fmt.Sprintf`. */
 
+import { goQuote, goQuoteCharacter } from "../go/quote.ts";
 import { formatFloat, formatValue } from "./format-value.ts";
 import { plainJson } from "./json.ts";
 import { GoStruct, GoText, type GoValue, goTypeOf } from "./values.ts";
@@ -104,7 +105,7 @@ function formatText(text: string, { verb, flags, precision }: Directive): string
     case "s":
       return cut;
     case "q":
-      return flags.includes("#") && !text.includes("`") ? `\`${cut}\`` : quoted(cut);
+      return flags.includes("#") && !text.includes("`") ? `\`${cut}\`` : goQuote(cut);
     case "x":
       return Buffer.from(text).toString("hex");
     case "X":
@@ -118,14 +119,7 @@ function integer(value: bigint, { verb, flags, width, precision }: Directive): s
   const code = Number(value);
   const isCharacter = code >= 0 && code <= 0x10ffff;
   if (verb === "c") return pad(isCharacter ? String.fromCodePoint(code) : "\uFFFD", { flags, width });
-  if (verb === "q")
-    return pad(
-      `'${quoted(isCharacter ? String.fromCodePoint(code) : "\uFFFD")
-        .slice(1, -1)
-        .replace(/^\\"$/, '"')
-        .replace(/^'$/, "\\'")}'`,
-      { flags, width },
-    );
+  if (verb === "q") return pad(goQuoteCharacter(code), { flags, width });
   if (verb === "U") return pad(`U+${code.toString(16).toUpperCase().padStart(4, "0")}`, { flags, width });
   const base = { b: 2, o: 8, O: 8, x: 16, X: 16 }[verb] ?? 10;
   const plain = (value < 0n ? -value : value).toString(base).padStart(precision ?? 0, "0");
@@ -196,31 +190,10 @@ function pad(text: string, { flags, width = 0 }: Pick<Directive, "flags" | "widt
   return (flags.includes("0") ? "0" : " ").repeat(missing) + text;
 }
 
-/** Go's `%q` of a string. */
-function quoted(text: string): string {
-  const escapes: Readonly<Record<string, string>> = {
-    ...{ "\x07": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v" },
-    ...{ "\\": "\\\\", '"': '\\"' },
-  };
-  const inside = text.replace(/[\\"]|\p{C}|(?! )\p{Z}/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    const hex = code.toString(16);
-    return (
-      escapes[character] ??
-      (code < 0x80
-        ? `\\x${hex.padStart(2, "0")}`
-        : code < 0x10000
-          ? `\\u${hex.padStart(4, "0")}`
-          : `\\U${hex.padStart(8, "0")}`)
-    );
-  });
-  return `"${inside}"`;
-}
-
 /** Approximates Go's `%#v`. */
 function goSyntax(value: GoValue): string {
-  if (typeof value === "string") return quoted(value);
-  if (value instanceof GoText) return quoted(value.text);
+  if (typeof value === "string") return goQuote(value);
+  if (value instanceof GoText) return goQuote(value.text);
   if (value === null || typeof value !== "object") return formatValue(value);
   return `${goTypeOf(value)}${plainJson(value)}`;
 }

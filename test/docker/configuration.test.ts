@@ -188,6 +188,7 @@ const newerLines: [instruction: string, createdBy: string][] = [
     'HEALTHCHECK --timeout=1m --start-period=2s --start-interval=1s CMD ["echo", "h"]',
     `HEALTHCHECK &{["CMD" "echo" "h"] "0s" "1m0s" "2s" "1s" '\\x00'}`,
   ],
+  ['CMD ["a\u200bb", "c\u00e9"]', 'CMD ["a\\u200bb" "c\u00e9"]'],
   ["HEALTHCHECK NONE", `HEALTHCHECK &{["NONE"] "0s" "0s" "0s" "0s" '\\x00'}`],
 ];
 

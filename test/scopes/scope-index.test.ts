@@ -1,9 +1,9 @@
 /** Indexes of scopes are encoded and decoded, merged and pruned. */
 import { describe, expect, test } from "bun:test";
-import { decodeIndex, decodeSteps, encodeIndex } from "../../src/builder/scopes/index-file.ts";
+import { decodeIndex, decodeSteps, encodeScopeIndex } from "../../src/builder/scopes/index-file.ts";
 import {
-  type Entry,
   emptyIndex,
+  type IndexEntry,
   mergeIndexes,
   pruneIndex,
   type ScopeIndex,
@@ -12,7 +12,7 @@ import {
 const day = 24 * 3600 * 1000;
 const now = 1_800_000_000_000;
 const hashOf = (number: number) => number.toString(16).padStart(64, "0");
-const layer = (image: string, entry: Partial<Entry<"layers">> = {}): Entry<"layers"> => ({
+const layer = (image: string, entry: Partial<IndexEntry<"layers">> = {}): IndexEntry<"layers"> => ({
   ...{
     image,
     operation: "op",
@@ -25,7 +25,7 @@ const layer = (image: string, entry: Partial<Entry<"layers">> = {}): Entry<"laye
   },
   ...entry,
 });
-const indexOf = (layers: Record<string, Entry<"layers">>): ScopeIndex => ({
+const indexOf = (layers: Record<string, IndexEntry<"layers">>): ScopeIndex => ({
   ...emptyIndex(),
   layers: new Map(Object.entries(layers)),
 });
@@ -43,7 +43,7 @@ test("decoding returns the index that was encoded, with all kinds of characters"
     usedAt: now,
   });
   const header = { scope: "main", by: "0.1.0", at: now, merged: ["image-9"] };
-  const files = encodeIndex(index, header);
+  const files = encodeScopeIndex(index, header);
   const decoded = decodeIndex(files.index, "main");
   expect(decoded).toMatchObject({ header, index: { ...index, steps: new Map() }, isSigned: false });
   decodeSteps(files.steps, decoded);
@@ -51,7 +51,7 @@ test("decoding returns the index that was encoded, with all kinds of characters"
 });
 
 describe("merging two entries of one layer", () => {
-  test.each<[string, Entry<"layers">, Entry<"layers">, Partial<Entry<"layers">>]>([
+  test.each<[string, IndexEntry<"layers">, IndexEntry<"layers">, Partial<IndexEntry<"layers">>]>([
     [
       "keeps the image that was made later",
       layer("new", { madeAt: now }),

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createIndexReader } from "../../src/builder/scopes/read-index.ts";
 import { emptyIndex, type ScopeIndex } from "../../src/builder/scopes/scope-index.ts";
 import { createScopePlace } from "../../src/builder/scopes/service-place.ts";
-import { writeIndex } from "../../src/builder/scopes/write-index.ts";
+import { writeScopeIndex } from "../../src/builder/scopes/write-index.ts";
 import { systemClock } from "../../src/clock.ts";
 import { createService } from "../../src/service/client.ts";
 import type { Fetch } from "../../src/service/service.ts";
@@ -39,7 +39,7 @@ function open(over: Fetch = send) {
 async function write(number: number, { over = send } = {}): Promise<void> {
   const { place, reader, warn } = open(over);
   const additions = { index: layerOf(number), sent: none };
-  await writeIndex(place, additions, {
+  await writeScopeIndex(place, additions, {
     ...{ reader, gone: none, bases: new Set([base]), trusts: true, clock: systemClock, warn },
   });
 }

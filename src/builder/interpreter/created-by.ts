@@ -2,6 +2,8 @@ import type { HealthcheckInstruction, Instruction, RunInstruction } from "../../
 import { nanosecondsOf } from "../../dockerfile/instructions/healthcheck.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { formatGoDuration } from "../../go/duration.ts";
+import { goQuote, goQuoteCharacter } from "../../go/quote.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { commandWords, healthcheckOf, portsOf } from "../docker/configuration.ts";
 import { pathInImage } from "../state/path-in-image.ts";
@@ -104,55 +106,12 @@ function joinPairs(pairs: readonly { key: string; value: string }[]): string {
 function formatHealthcheck(instruction: HealthcheckInstruction): string {
   const { interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
   const times = [interval, timeout, startPeriod, startInterval];
-  const durations = times.map((time = "0") => quoteText(formatDuration(nanosecondsOf(time))));
+  const durations = times.map((time = "0") => goQuote(formatGoDuration(nanosecondsOf(time))));
   const { Test } = healthcheckOf(instruction);
-  return `&{${[quoteList(Test), ...durations, quoteCharacter(Number(retries))].join(" ")}}`;
+  return `&{${[quoteList(Test), ...durations, goQuoteCharacter(Number(retries))].join(" ")}}`;
 }
 
 /** Quotes words as Go's %q does. */
 function quoteList(words: readonly string[]): string {
-  return `[${words.map(quoteText).join(" ")}]`;
-}
-
-function quoteText(text: string): string {
-  return `"${[...text].map((character) => (character === '"' ? '\\"' : escapeCharacter(character))).join("")}"`;
-}
-
-/** Quotes a number as Go's %q does: as the character with that code. */
-function quoteCharacter(code: number): string {
-  const character = String.fromCodePoint(code <= 0x10ffff ? code : 0xfffd);
-  return `'${character === "'" ? "\\'" : escapeCharacter(character)}'`;
-}
-
-function escapeCharacter(character: string): string {
-  const escaped = {
-    "\\": "\\\\",
-    "\x07": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-  }[character];
-  if (escaped !== undefined) return escaped;
-  const code = character.codePointAt(0) ?? 0;
-  return code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : character;
-}
-
-/** Formats a duration as Go does: `1m30s`, `1.5s`, `250ms`. */
-function formatDuration(nanoseconds: number): string {
-  if (nanoseconds === 0) return "0s";
-  const unit = (
-    [
-      ["ns", 1],
-      ["µs", 1e3],
-      ["ms", 1e6],
-    ] as const
-  ).findLast(([, size]) => nanoseconds >= size);
-  if (nanoseconds < 1e9) return `${nanoseconds / (unit?.[1] ?? 1)}${unit?.[0] ?? "ns"}`;
-  const seconds = nanoseconds / 1e9;
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-  const rest = `${Number((seconds % 60).toFixed(9))}s`;
-  return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
+  return `[${words.map(goQuote).join(" ")}]`;
 }

@@ -1,13 +1,13 @@
 import type { Descriptor } from "../../image/oci-layout.ts";
 import type { ScopeCopies } from "../../store/store.ts";
 import type { DecodedIndex, IndexFiles, UnusableIndexError } from "./index-file.ts";
-import type { Entry, ScopeIndex } from "./scope-index.ts";
+import type { IndexEntry, ScopeIndex } from "./scope-index.ts";
 
 /** A stored index. Several writers at once may leave several, which readers merge. Its content never changes. */
 export interface IndexPart {
   /** The UUID of an image, or the digest of a manifest. */
   id: string;
-  /** As messages show it. */
+  /** The name that messages show. */
   label: string;
   /** True for the one that readers find first. */
   isMain: boolean;
@@ -19,11 +19,11 @@ export interface IndexPart {
   problem?: UnusableIndexError | undefined;
 }
 
-/** What a place has of a cache, merged from all parts. */
+/** A cache as its place has it, merged from all parts. */
 export interface FoundIndex {
   /** The index without the inputs of steps; see `readSteps`. */
   index: ScopeIndex;
-  /** All that the place lists, the main one first. */
+  /** All parts that the place lists, the main one first. */
   parts: readonly IndexPart[];
   used: readonly UsedPart[];
   failures: readonly { part: IndexPart; error: UnusableIndexError }[];
@@ -46,13 +46,13 @@ export interface UsedPart {
 }
 
 /**
- * Where a cache is: in tagged images of a service, in a registry, in a directory, or in GitHub's cache. A place only lists, gets and
- * puts; `read-index.ts` and `write-index.ts` do the rest, in the same way for all.
+ * The place of a cache: tagged images of a service, a registry, a directory, or GitHub's cache. A place only lists, gets and puts;
+ * `read-index.ts` and `write-index.ts` do the rest, in the same way for all places.
  */
 export interface CachePlace {
-  /** As messages show it. */
+  /** The name that messages show. */
   readonly label: string;
-  /** As the result of a step and its explanation show it. */
+  /** The name that the result of a step and its explanation show. */
   readonly title: string;
   /** The name that its index has, and that is signed with it. */
   readonly name: string;
@@ -64,29 +64,29 @@ export interface CachePlace {
   readonly comparesBeforePut: boolean;
   /** Copies that this machine keeps of indexes, by part. */
   readonly copies?: ScopeCopies | undefined;
-  /** The layers, if they are beside the index, whose images then are named by their contents; else the service has them by UUID. */
+  /** Set if the layers are stored beside the index, which then identifies images by their contents. Otherwise the service has them, by UUID. */
   readonly layers?: LayerPlace | undefined;
   /** Lists the parts, the main one first. */
   list(): Promise<IndexPart[]>;
   /** Throws an UnusableIndexError if the part is incomplete. Returns `undefined` if there is no such file. */
   get(part: IndexPart, file: keyof IndexFiles): Promise<Uint8Array | undefined>;
-  /** Keeps others of this machine from writing meanwhile. Resolves to `undefined` where that is not possible. */
+  /** Locks the place against other writers of this machine. Resolves to `undefined` where that is not possible. */
   lock(): Promise<Disposable | undefined>;
-  /** Notes sizes of layers that are to be added, as far as they are unknown. */
-  measure?(layers: readonly Entry<"layers">[]): Promise<void>;
+  /** Sets the sizes of layers that are to be added, as far as they are unknown. */
+  measure?(layers: readonly IndexEntry<"layers">[]): Promise<void>;
   /** Stores an index. Resolves to `undefined`, without a change, if another writer has been faster. */
   put(files: IndexFiles, request: PutRequest): Promise<PutIndex | undefined>;
 }
 
 interface LayerPlace {
-  /** Returns those of the blobs that the place still has. */
-  stillThere(digests: ReadonlySet<string>): Promise<ReadonlySet<string>>;
+  /** Returns the blobs that the place still has. */
+  findExisting(digests: ReadonlySet<string>): Promise<ReadonlySet<string>>;
 }
 
 interface PutRequest {
-  /** What was there. */
+  /** The index that was read before. */
   found: FoundIndex;
-  /** Blobs that the index names, which the place has; and the digests of those that it is known to keep. */
+  /** Blobs that the index names and the place has. `kept`: the digests of blobs that the place is known to have. */
   blobs: readonly Descriptor[];
   kept: ReadonlySet<string>;
   /** True if nobody else can have written since `found` was read. */

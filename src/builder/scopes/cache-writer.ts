@@ -6,18 +6,18 @@ import { type Additions, joinAdditions } from "./merge-additions.ts";
 import type { IndexReader } from "./read-index.ts";
 import { formatLayers } from "./scope-index.ts";
 import type { ScopeKeys } from "./signature.ts";
-import { writeIndex } from "./write-index.ts";
+import { writeScopeIndex } from "./write-index.ts";
 
-/** Returns what a build adds, after sending its layers. `trusts`: the place is believed to have what its index names. */
+/** Returns a build's additions, after sending its layers. `trusts`: true if the place is assumed to have all blobs that its index names. */
 type MakeAdditions = (trusts: boolean) => Promise<Additions>;
 
-/** What a build knows besides. */
+/** Further facts about a build, and its limit. */
 interface BuildLimits {
-  /** Images that can't be had any more, as the index names them. */
+  /** Images that no longer exist, as the index names them. */
   gone: ReadonlySet<string>;
   /** Images with a shell. */
   bases: ReadonlySet<string>;
-  /** The size of all layers together; `undefined`: unlimited. The build that keeps the most decides. */
+  /** The maximum size of all layers together; `undefined`: unlimited. The largest limit of all builds is used. */
   keepBytes?: number | undefined;
 }
 
@@ -30,16 +30,16 @@ export interface CacheWriter {
 
 interface WriterOptions extends Pick<ScopeKeys, "sign"> {
   reader: IndexReader;
-  /** What the builds have read; `undefined` if it can't be read. */
+  /** Returns the index that the builds have read; `undefined` if it can't be read. */
   before(): Promise<FoundIndex | undefined>;
   clock: Clock;
   signal: AbortSignal;
   log: { info(text: string): void; warn(text: string): void };
 }
 
-/** Statuses of a store that lets this process only read. */
+/** HTTP statuses of a store that this process may only read. */
 const readOnlyStatuses: readonly number[] = [401, 403];
-/** Statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
+/** HTTP statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
 const mayLackBlobs: readonly number[] = [400, 404];
 
 export function createCacheWriter(
@@ -56,10 +56,10 @@ export function createCacheWriter(
   let writing: Promise<void> | undefined;
   let isReadOnly = false;
 
-  /** The build has succeeded: a full disk, a damaged file or a token that only reads costs the cache only. */
+  /** Warns instead of failing: the build has succeeded, and only the cache is affected. */
   function warn(error: unknown): void {
     signal.throwIfAborted();
-    // What is refused to one build of a command is refused to all, and said once.
+    // A refusal applies to all builds of the command, and is reported once.
     if (isReadOnly) return;
     isReadOnly = error instanceof RegistryError && readOnlyStatuses.includes(error.status ?? 0);
     log.warn(`cache: nothing is written to ${place.label}: ${messageOf(error)}`);
@@ -72,13 +72,13 @@ export function createCacheWriter(
     if (place.comparesBeforePut) last ??= await before();
     const options = { reader, last, sign, gone, bases, keepBytes, clock, warn: log.warn };
     try {
-      const written = await writeIndex(place, additions, { ...options, trusts: true }).catch(
+      const written = await writeScopeIndex(place, additions, { ...options, trusts: true }).catch(
         async (error: unknown) => {
           if (!(error instanceof RegistryError && mayLackBlobs.includes(error.status ?? 0))) throw error;
           // Other builds of this command may have left out the same blobs.
           const again = await Promise.all(made.map((make) => make(false)));
           const all = again.reduce((one, other) => joinAdditions(place, one, other));
-          return await writeIndex(place, all, { ...options, trusts: false });
+          return await writeScopeIndex(place, all, { ...options, trusts: false });
         },
       );
       if (written === undefined) return;

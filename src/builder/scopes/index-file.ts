@@ -1,13 +1,13 @@
 import { asId, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
 import {
+  type EntryFields,
   emptyIndex,
-  type Fields,
   type ScopeIndex,
   type SectionName,
   sectionNames,
   sections,
-  time,
+  timestamp,
 } from "./scope-index.ts";
 
 /** The header before the entries. Its line also has their digests. */
@@ -58,7 +58,7 @@ const stepsName: SectionName = "steps";
  * Encodes an index in four lines: format and version; the header; its signature or `unsigned`; the entries. A layer's key is its
  * chain hash, the digest of all its inputs. Moving an entry to another key changes the signed text.
  */
-export function encodeIndex(index: ScopeIndex, header: IndexHeader, sign?: Sign): IndexFiles {
+export function encodeScopeIndex(index: ScopeIndex, header: IndexHeader, sign?: Sign): IndexFiles {
   const body = encodeSections(index, (name) => name !== stepsName);
   const steps = Buffer.from(encodeSections(index, (name) => name === stepsName));
   const beginning = [
@@ -140,7 +140,7 @@ function lineEnd(file: Buffer, from: number): number {
 
 function readHeader(line: string): IndexHeader & { body: string; steps: string } {
   const record = asRecord(parse(line));
-  const [scope, by, at] = [asText(record?.scope), asText(record?.by), time(record?.at)];
+  const [scope, by, at] = [asText(record?.scope), asText(record?.by), timestamp(record?.at)];
   const [body, steps] = [asText(record?.body), asText(record?.steps)];
   const merged = Array.isArray(record?.merged) ? record.merged.map(asId) : [];
   if (
@@ -192,7 +192,7 @@ function decodeSections(body: Uint8Array, index: ScopeIndex): void {
   }
 }
 
-function readEntry(row: readonly unknown[], fields: Fields): object {
+function readEntry(row: readonly unknown[], fields: EntryFields): object {
   const entry: Record<string, string | number | null> = {};
   let at = 1;
   for (const [name, field] of Object.entries(fields)) {

@@ -53,7 +53,7 @@ export async function listIndexImages(name: string, service: ScopeService): Prom
     .sort((one, other) => Number(other.isMain) - Number(one.isMain) || other.createdAt - one.createdAt);
 }
 
-/** Throws if a list that was just read is empty only because the service has none. */
+/** Throws if the service does not support listing images, so that a list that was just read is empty. */
 export function requireImageList(service: Pick<Service, "address" | "capabilities">): void {
   if (!supportOf(service).imageList())
     throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);

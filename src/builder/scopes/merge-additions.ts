@@ -19,14 +19,14 @@ interface MergeOptions {
   trusts: boolean;
 }
 
-/** Prepares to add to what a place has. `whole`: the additions as they are merged. */
+/** Prepares adding to an existing index. `whole`: the additions as they are merged. */
 export async function prepareMerge(
   { layers }: Pick<CachePlace, "layers">,
   found: FoundIndex,
   additions: Additions,
   { now, gone, keepBytes, trusts }: MergeOptions,
 ) {
-  const kept = trusts || layers === undefined ? found.kept : await layers.stillThere(found.kept);
+  const kept = trusts || layers === undefined ? found.kept : await layers.findExisting(found.kept);
   const bounds = { now, gone, keepBytes, kept, stored: kept.union(additions.sent) };
   if (layers === undefined) {
     const whole = additions.index;
@@ -39,7 +39,7 @@ export async function prepareMerge(
   return { whole, merge, bounds };
 }
 
-/** Returns what two builds add. Of an image that only one of them has sent, that one counts. */
+/** Joins the additions of two builds. For an image that only one of them has sent, that one is used. */
 export function joinAdditions(
   { layers }: Pick<CachePlace, "layers">,
   one: Additions,

@@ -26,18 +26,18 @@ export interface ScopeChoice {
   caches?: CacheChoice | undefined;
 }
 
-/** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
+/** The caches of this machine, extended by those of the scopes. */
 interface OpenScopes {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
-  /** What the images of caches outside the service are made of; `undefined` without such caches. */
+  /** The images of caches outside the service; `undefined` without such caches. */
   images: SharedImages | undefined;
   /** The cache mounts of such caches. */
   carriedCaches: CarriedCaches | undefined;
   /**
-   * Hands what the build has made or used to the writers of the caches, and sends the layers. `results`: its images; empty if it
-   * has failed. Rejects only if interrupted, as the build has succeeded by then.
+   * Passes the layers that the build has made or used to the writers of the caches, and sends them. `results`: the build's images;
+   * empty if it has failed. Rejects only if interrupted, as the build has succeeded by then.
    */
   add(results: readonly string[]): Promise<void>;
 }
@@ -89,7 +89,7 @@ export async function openScopes(choice: ScopeChoice, options: OpenOptions): Pro
       if (used === undefined) return;
       const index = used.toIndex();
       if (to !== undefined) {
-        // Images of a service are no key for facts about files on another machine.
+        // Facts are keyed by images of this service, which other machines can't look up.
         const additions = { index: { ...index, facts: new Map() }, sent: new Set<string>() };
         await scopeOf(to).add(async () => additions, { gone, bases });
       }
@@ -127,7 +127,7 @@ async function openOtherCaches(
   return openCaches({ from, to }, options.shared, own);
 }
 
-/** Says once of each cache that layers of this machine are not used because they come from it. */
+/** Returns a function that reports, once for each cache, that layers of this machine are not used because they come from it. */
 function reporterOf({ info }: OpenOptions["log"]): (caches: readonly string[] | "unknown") => void {
   const reported = new Set<string>();
   return (caches) => {
@@ -136,7 +136,7 @@ function reporterOf({ info }: OpenOptions["log"]): (caches: readonly string[] | 
     reported.add(key);
     info(
       caches === "unknown"
-        ? "cache: layers that an earlier bough has stored here are not used: it did not note where they come from"
+        ? "cache: layers that an earlier bough has stored here are not used: it did not record where they come from"
         : `cache: layers of this machine that come from ${caches.join(", ")} are not used: no trusted key has signed that`,
     );
   };

@@ -16,8 +16,8 @@ export interface IndexReader {
   readSteps(found: FoundIndex): Promise<ScopeIndex>;
   /** Warns of the parts that can't be used, once of each. */
   report(found: FoundIndex): void;
-  /** Adds a part that was just put. */
-  note(part: IndexPart, decoded: DecodedIndex, index: Uint8Array): FoundIndex;
+  /** Adds a part that was just put, so that it need not be read. */
+  add(part: IndexPart, decoded: DecodedIndex, index: Uint8Array): FoundIndex;
 }
 
 interface ReadOptions {
@@ -69,7 +69,7 @@ export function createIndexReader(place: CachePlace, { verify, warn }: ReadOptio
     async readSteps({ used }) {
       for (const { part, decoded } of used) {
         if (decoded.hasSteps) continue;
-        // No layer depends on them: what is damaged is left out.
+        // Damaged inputs are left out: no layer depends on them.
         const steps = await place.get(part, "steps").catch(asUnusable);
         if (steps !== undefined && !(steps instanceof UnusableIndexError)) decodeSteps(steps, decoded);
       }
@@ -84,7 +84,7 @@ export function createIndexReader(place: CachePlace, { verify, warn }: ReadOptio
       }
     },
 
-    note(part, decoded, index) {
+    add(part, decoded, index) {
       known.set(part.id, decoded);
       place.copies?.set(place.name, part.id, index);
       const merged = new Set([part.id, ...decoded.header.merged]);

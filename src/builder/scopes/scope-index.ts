@@ -12,7 +12,7 @@ const number: Field<number> = (value) => {
   return found !== undefined && found >= 0 ? found : undefined;
 };
 /** Milliseconds since the epoch, as a Date can hold them. */
-export const time: Field<number> = (value) => {
+export const timestamp: Field<number> = (value) => {
   const found = number(value);
   return found !== undefined && found <= 8.64e15 ? found : undefined;
 };
@@ -23,18 +23,18 @@ function orNull<Value>(field: Field<Value>): Field<Value | null> {
   return (value) => (value === null ? null : field(value));
 }
 
-export type Fields = Readonly<Record<string, Field<string | number | null>>>;
+export type EntryFields = Readonly<Record<string, Field<string | number | null>>>;
 
 /** The entry that the fields make up. */
-type EntryOf<Of extends Fields> = {
+type EntryOf<Of extends EntryFields> = {
   -readonly [Name in keyof Of]: Exclude<ReturnType<Of[Name]>, undefined>;
 };
 
 /** The time of the last use, in milliseconds since the epoch. Every entry has it. */
-const usedAt: Field<number> = time;
+const usedAt: Field<number> = timestamp;
 
 /** A section of an index: its key, the fields of its entries, and the limits of entries and of their characters. */
-interface Section<Of extends Fields> {
+interface Section<Of extends EntryFields> {
   key: Field<string>;
   fields: Of & { usedAt: Field<number> };
   maxEntries: number;
@@ -49,7 +49,7 @@ export const sections = {
     image: id,
     operation: orNull(id),
     title: text,
-    madeAt: time,
+    madeAt: timestamp,
     bytes: orNull(number),
     seconds: orNull(number),
     by: orNull(text),
@@ -75,21 +75,21 @@ export const sections = {
     digest,
     size: number,
     diffId: digest,
-    createdAt: time,
+    createdAt: timestamp,
   }),
   /** By SHA-256. */
   texts: section(sha256, 20_000, unbounded, { text }),
   /** Archives of cache mounts, by `cacheKeyOf`. The one used last is the newest. */
   mounts: section(sha256, 200, unbounded, { id: text, mediaType: text, digest, size: number }),
-  /** Answers about files of an image, by ChainID and question; see store/facts.ts. */
+  /** Facts about files of an image, by ChainID and key; see store/facts.ts. */
   facts: section(text, 10_000, 4 * 1024 * 1024, { answer: text }),
 };
 
 export type SectionName = keyof typeof sections;
-export type Entry<Name extends SectionName> = EntryOf<(typeof sections)[Name]["fields"]>;
+export type IndexEntry<Name extends SectionName> = EntryOf<(typeof sections)[Name]["fields"]>;
 
 /** The contents of a scope: a value that is read, merged and written as a whole. */
-export type ScopeIndex = { readonly [Name in SectionName]: Map<string, Entry<Name>> };
+export type ScopeIndex = { readonly [Name in SectionName]: Map<string, IndexEntry<Name>> };
 
 export const sectionNames = Object.keys(sections) as SectionName[];
 
@@ -117,7 +117,7 @@ export function mergeIndexes(one: ScopeIndex, other: ScopeIndex): ScopeIndex {
   return merged;
 }
 
-type AnyEntry = Entry<SectionName>;
+type AnyEntry = IndexEntry<SectionName>;
 
 function addTo(entries: Map<string, AnyEntry>, additions: ReadonlyMap<string, AnyEntry>): void {
   for (const [key, added] of additions) {
@@ -171,12 +171,12 @@ function prune(
     if (entry.usedAt < now - maxAgeMilliseconds) continue;
     if (maxCharacters !== unbounded) characters += JSON.stringify([key, entry]).length;
     if (characters > maxCharacters) break;
-    // A clock that was ahead must not keep an entry forever.
+    // An entry with a time in the future, from a wrong clock, must not stay forever.
     kept.set(key, entry.usedAt > now ? { ...entry, usedAt: now } : entry);
   }
 }
 
-function section<Of extends Fields>(
+function section<Of extends EntryFields>(
   key: Field<string>,
   maxEntries: number,
   maxCharacters: number,

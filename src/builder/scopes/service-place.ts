@@ -11,7 +11,7 @@ import {
   requireInspect,
   type ScopeService,
 } from "./index-images.ts";
-import type { Entry } from "./scope-index.ts";
+import type { IndexEntry } from "./scope-index.ts";
 import { newJournalTag, scopeTag } from "./scope-name.ts";
 
 interface PlaceOptions {
@@ -111,9 +111,9 @@ async function removeOldTags(
 const maxMeasured = 200;
 const maxConcurrent = 4;
 
-/** Notes how much each layer adds to its image, if that is unknown and the service reports it. */
+/** Sets how many bytes each layer adds to its image, if that is unknown and the service reports it. */
 async function measureLayers(
-  layers: readonly Entry<"layers">[],
+  layers: readonly IndexEntry<"layers">[],
   service: ScopeService,
   signal: AbortSignal,
 ): Promise<void> {

@@ -6,18 +6,18 @@ import type { StepInputs } from "../cache/step-inputs.ts";
 import { findNearest, type StepMemory } from "../cache/step-memory.ts";
 import { distrustOf, type LayerOrigin } from "../state/layer-origin.ts";
 import { readInputs } from "./received-values.ts";
-import type { Entry, ScopeIndex } from "./scope-index.ts";
+import type { IndexEntry, ScopeIndex } from "./scope-index.ts";
 import { sharedInputs, type UsedEntries } from "./used-entries.ts";
 
 /** A scope that a build reads. */
 export interface FoundScope {
   name: string;
   index: ScopeIndex;
-  /** What all that it says depends on. */
+  /** The origin of all of its entries. */
   origin: LayerOrigin;
-  /** Set if the index names images by their contents: returns the service's UUID; `undefined` if it can't have the image. */
+  /** Set if the index identifies images by their contents: returns the service's UUID; `undefined` if the service can't have the image. */
   imageOf?(image: string): Promise<string | undefined>;
-  /** Returns the ChainID that such an index has facts by; `undefined` if it is not known what the image is made of. */
+  /** Returns the ChainID under which such an index has facts; `undefined` if the image's layers are unknown. */
   chainOf?(image: string): string | null | undefined;
 }
 
@@ -29,7 +29,7 @@ interface SharedLayersOptions {
   /** Receives the images that the build starts from. */
   bases: Set<string>;
   clock: Pick<Clock, "now">;
-  /** Fingerprints of the keys that vouch for layers from elsewhere; `undefined` if none need be vouched for. */
+  /** Fingerprints of the keys that must have signed layers from elsewhere; `undefined` if all are trusted. */
   trusted?: ReadonlySet<string> | undefined;
   /** Called with each image that the build makes. */
   onMade?: ((image: string) => void) | undefined;
@@ -61,7 +61,7 @@ export function shareLayers(
       return undefined;
     }
     if (known.isBase) bases.add(known.image);
-    used?.noteLayer(hash);
+    used?.addLayer(hash);
     return known;
   }
 
@@ -80,7 +80,7 @@ export function shareLayers(
       // Anyone who can write to the scope may have written the title.
       const layer = { hash, image, parent, kind, title: visible(title) } as const;
       const made = local.put({ ...layer, operation: operation ?? undefined, origin: found.origin });
-      used?.note("layers", hash, { image, title, operation, madeAt, bytes, seconds, by });
+      used?.add("layers", hash, { image, title, operation, madeAt, bytes, seconds, by });
       const ageSeconds = Math.max(0, (clock.now() - madeAt) / 1000);
       return { ...made, cached: true, from: { scope: found.scope, ageSeconds } };
     },
@@ -96,7 +96,7 @@ export function shareLayers(
     put(layer) {
       if (layer.kind === "from") bases.add(layer.image);
       else onMade?.(layer.image);
-      used?.noteLayer(layer.hash, layer);
+      used?.addLayer(layer.hash, layer);
       return local.put(layer);
     },
 
@@ -134,13 +134,13 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
 
     async remember(step, hash, signal) {
       await local.remember(step, hash, signal);
-      used?.noteStep(step, hash);
+      used?.addStep(step, hash);
     },
   };
 }
 
 /** If all shared inputs of a step are equal but its hash is not, a secret has changed. */
-function differenceOf({ inputs }: Entry<"steps">, now: StepInputs): Difference | undefined {
+function differenceOf({ inputs }: IndexEntry<"steps">, now: StepInputs): Difference | undefined {
   const before = readInputs(inputs);
   return before && (findDifference(before, now) ?? { reason: "command" });
 }

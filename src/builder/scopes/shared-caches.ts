@@ -28,7 +28,7 @@ interface CacheOptions extends Pick<ScopeKeys, "sign" | "verify"> {
   signal: AbortSignal;
 }
 
-/** `log`: of the command, since what is written may be of several builds. */
+/** `log`: the command's, since the written entries may come from several builds. */
 export function createSharedCaches(log: {
   info(text: string): void;
   warn(text: Message): void;
@@ -38,7 +38,7 @@ export function createSharedCaches(log: {
   let opened: BlobStores | undefined;
 
   async function openStores(options: StoreOptions): Promise<BlobStores> {
-    // A build with scopes only does not load it.
+    // Loaded on demand: a build with scopes only does not need it.
     const { createBlobStores } = await import("./registry/blob-stores.ts");
     opened = createBlobStores(options);
     return opened;

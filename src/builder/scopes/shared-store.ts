@@ -4,20 +4,20 @@ import { unpackedWords } from "../archives/read-archive.ts";
 import { distrustOf, formatOrigin, type LayerOrigin, parseOrigin } from "../state/layer-origin.ts";
 import { readSources } from "./received-values.ts";
 import { factKey } from "./registry/bound-index.ts";
-import type { Entry, SectionName } from "./scope-index.ts";
+import type { IndexEntry, SectionName } from "./scope-index.ts";
 import type { FoundScope } from "./shared-cache.ts";
 import type { UsedEntries } from "./used-entries.ts";
 
 interface SharedStoreOptions {
   scopes: readonly FoundScope[];
   used: UsedEntries | undefined;
-  /** Fingerprints of the keys that vouch for what comes from elsewhere; `undefined` if nothing need be vouched for. */
+  /** Fingerprints of the keys that must have signed entries from elsewhere; `undefined` if all are trusted. */
   trusted: ReadonlySet<string> | undefined;
 }
 
 /**
- * Returns a store that asks this machine's store first, then the scopes in order, for what COPYs between images have found. All are
- * noted for the scope that the build writes.
+ * Returns a store that looks in this machine's store first, then in the scopes, in order, for the results of COPYs between images. All
+ * results are added to the scope that the build writes.
  */
 export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreOptions): Store {
   const { copyLayers, copies, facts } = store;
@@ -32,12 +32,12 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
       ...facts,
       get(image, question) {
         const answer = facts.get(image, question) ?? findFact(scopes, image, question);
-        if (answer !== undefined) noteFact(image, question, answer, used);
+        if (answer !== undefined) addFact(image, question, answer, used);
         return answer;
       },
       set(image, question, answer) {
         facts.set(image, question, answer);
-        noteFact(image, question, answer, used);
+        addFact(image, question, answer, used);
       },
     },
 
@@ -53,25 +53,25 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
       set(session, copy) {
         copyLayers.set(session, copy);
         const { hash, origin: _, ...entry } = copy;
-        used?.note("copies", hash, entry);
+        used?.add("copies", hash, entry);
       },
     },
 
     copies: {
       ...copies,
       get(image, words) {
-        // What a scope says is not stored here: a later build may trust other keys.
+        // A scope's entry is not stored here: a later build may trust other keys.
         const sources =
           copies.get(image, words) ??
           (isShared(words)
             ? readSources(findShared(scopes, "contents", `${image}\n${words}`)?.entry.sources)
             : undefined);
-        if (sources !== undefined) noteSources(image, words, sources, used);
+        if (sources !== undefined) addSources(image, words, sources, used);
         return sources;
       },
       set(image, words, sources) {
         copies.set(image, words, sources);
-        noteSources(image, words, sources, used);
+        addSources(image, words, sources, used);
       },
     },
   };
@@ -81,9 +81,9 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
   }
 }
 
-/** An entry of a scope, and what it depends on. */
+/** An entry of a scope, with its origin. */
 interface SharedEntry<Name extends SectionName> {
-  entry: Entry<Name>;
+  entry: IndexEntry<Name>;
   origin: LayerOrigin;
 }
 
@@ -99,14 +99,14 @@ function findShared<Name extends SectionName>(
   return undefined;
 }
 
-/** Answers about an image's files. Others are about this machine, or about the service. */
-const questionsOfFiles = /^(?:directory|file|type|link|text|digest) /;
-/** A longer answer is not shared. */
-const maxAnswerCharacters = 64 * 1024;
+/** The keys of facts about an image's files. Other facts are about this machine, or about the service. */
+const fileFactKeys = /^(?:directory|file|type|link|text|digest) /;
+/** The maximum length of a fact that is shared. */
+const maxFactCharacters = 64 * 1024;
 
-/** Finds an answer in caches that name images by their contents. */
+/** Finds a fact in caches that identify images by their contents. */
 function findFact(scopes: readonly FoundScope[], image: string, question: string): string | undefined {
-  if (!questionsOfFiles.test(question)) return undefined;
+  if (!fileFactKeys.test(question)) return undefined;
   for (const { index, chainOf } of scopes) {
     const chain = chainOf?.(image) ?? index.images.get(image)?.chain;
     const answer = chain && index.facts.get(factKey(chain, question))?.answer;
@@ -115,14 +115,14 @@ function findFact(scopes: readonly FoundScope[], image: string, question: string
   return undefined;
 }
 
-function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
-  if (!questionsOfFiles.test(question) || answer.length > maxAnswerCharacters) return;
-  used?.note("facts", factKey(image, question), { answer });
+function addFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
+  if (!fileFactKeys.test(question) || answer.length > maxFactCharacters) return;
+  used?.add("facts", factKey(image, question), { answer });
 }
 
 function latestCopy(scopes: readonly FoundScope[], place: string): SharedEntry<"copies"> | undefined {
   for (const { index, origin } of scopes) {
-    let latest: Entry<"copies"> | undefined;
+    let latest: IndexEntry<"copies"> | undefined;
     for (const entry of index.copies.values())
       if (entry.place === place && entry.usedAt > (latest?.usedAt ?? -1)) latest = entry;
     if (latest !== undefined) return { entry: latest, origin };
@@ -138,7 +138,7 @@ function isShared(words: string): boolean {
 /** The entries of larger copies are not shared: another machine can read them from the image. */
 const maxContentCharacters = 256 * 1024;
 
-function noteSources(
+function addSources(
   image: string,
   words: string,
   copied: readonly CopiedSource[],
@@ -146,5 +146,5 @@ function noteSources(
 ): void {
   if (used === undefined || !isShared(words)) return;
   const sources = JSON.stringify(copied);
-  if (sources.length <= maxContentCharacters) used.note("contents", `${image}\n${words}`, { sources });
+  if (sources.length <= maxContentCharacters) used.add("contents", `${image}\n${words}`, { sources });
 }

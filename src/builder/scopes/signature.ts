@@ -15,7 +15,7 @@ export interface ScopeKeys {
   sign: Sign | undefined;
   /** `undefined`: an index need not be signed. */
   verify: Verify | undefined;
-  /** Fingerprints of the keys that verify; `undefined` if nothing need be vouched for. */
+  /** Fingerprints of the keys that verify; `undefined` if everything is trusted. */
   trusted: ReadonlySet<string> | undefined;
 }
 

@@ -9,20 +9,20 @@ import {
   type StepInputs,
 } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
-import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
+import { emptyIndex, type IndexEntry, type ScopeIndex, type SectionName } from "./scope-index.ts";
 
-/** Collects what a build has made or used, for a scope. */
+/** Collects the entries that a build has made or used, for a scope. */
 export interface UsedEntries {
-  note<Name extends SectionName>(section: Name, key: string, entry: Unstamped<Name>): void;
-  /** Notes a layer of this machine. */
-  noteLayer(hash: string, made?: NewCacheLayer): void;
-  noteStep(step: RememberedStep, hash: string): void;
-  /** Returns all of it, computed only at the end: most builds have nothing new. */
+  add<Name extends SectionName>(section: Name, key: string, entry: Unstamped<Name>): void;
+  /** Adds a layer of this machine. */
+  addLayer(hash: string, made?: NewCacheLayer): void;
+  addStep(step: RememberedStep, hash: string): void;
+  /** Returns all entries. They are computed only at the end: most builds have nothing new. */
   toIndex(): ScopeIndex;
 }
 
 /** An entry whose `usedAt` will be now. */
-type Unstamped<Name extends SectionName> = Omit<Entry<Name>, "usedAt">;
+type Unstamped<Name extends SectionName> = Omit<IndexEntry<Name>, "usedAt">;
 
 interface UsedEntriesOptions {
   store: Pick<Store, "sessions">;
@@ -51,23 +51,23 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
   }
 
   return {
-    note(section, key, entry) {
+    add(section, key, entry) {
       const entries: Map<string, object> = index[section];
       entries.set(key, { ...entry, usedAt: clock.now() });
     },
 
-    noteLayer(hash, layer) {
+    addLayer(hash, layer) {
       // The scope's entry is outdated.
       if (layer !== undefined) index.layers.delete(hash);
       made.set(hash, layer ?? made.get(hash));
     },
 
-    noteStep: (step, hash) => void steps.set(step, hash),
+    addStep: (step, hash) => void steps.set(step, hash),
 
     toIndex() {
       const usedAt = clock.now();
       for (const hash of made.keys()) {
-        // A layer from a scope is noted as it is there.
+        // A layer from a scope has its entry already.
         const layer = index.layers.has(hash) ? undefined : layerOf(hash);
         if (layer !== undefined) index.layers.set(hash, { ...layer, usedAt });
       }

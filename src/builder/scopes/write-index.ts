@@ -1,17 +1,17 @@
 import type { Clock } from "../../clock.ts";
 import { version } from "../../version.ts";
 import type { CachePlace, FoundIndex } from "./cache-place.ts";
-import { type DecodedIndex, encodeIndex, type Sign } from "./index-file.ts";
+import { type DecodedIndex, encodeScopeIndex, type Sign } from "./index-file.ts";
 import { type Additions, blobsOf, prepareMerge } from "./merge-additions.ts";
 import type { IndexReader } from "./read-index.ts";
 import { formatLayers, type ScopeIndex, sectionNames } from "./scope-index.ts";
 
 interface WriteOptions {
   reader: IndexReader;
-  /** What was there when it was last read. */
+  /** The index when it was last read. */
   last?: FoundIndex | undefined;
   sign?: Sign | undefined;
-  /** Images that can't be had any more, as the index names them. */
+  /** Images that no longer exist, as the index names them. */
   gone: ReadonlySet<string>;
   /** The size of all layers together; `undefined`: unlimited. */
   keepBytes?: number | undefined;
@@ -39,7 +39,7 @@ const maxRounds = 10;
  *
  * @returns `undefined` if there was nothing to write
  */
-export async function writeIndex(
+export async function writeScopeIndex(
   place: CachePlace,
   additions: Additions,
   options: WriteOptions,
@@ -55,7 +55,7 @@ export async function writeIndex(
       warn(`cache: nothing is written to ${place.label}: ${refusal}`);
       return undefined;
     }
-    // What can't be used is replaced.
+    // Unusable parts are reported, and replaced by this write.
     reader.report(found);
     const now = clock.now();
     const { whole, merge, bounds } = await prepareMerge(place, found, additions, { ...options, now });
@@ -68,8 +68,8 @@ export async function writeIndex(
         .map(([, layer]) => layer),
     );
     const index = merge(await reader.readSteps(found));
-    const header = { scope: place.name, by: version, at: now, merged: staying(found) };
-    const files = encodeIndex(index, header, sign);
+    const header = { scope: place.name, by: version, at: now, merged: stayingParts(found) };
+    const files = encodeScopeIndex(index, header, sign);
     const blobs = blobsOf(index, bounds.stored);
     const put = await place.put(files, {
       ...{ found, blobs, kept: bounds.kept, isLocked: lock !== undefined, bases },
@@ -80,7 +80,7 @@ export async function writeIndex(
       ...{ stepsDigest: "", hasSteps: true },
     };
     const added = Array.from(index.layers).filter(isNew).length;
-    const stored = reader.note(put.part, decoded, files.index);
+    const stored = reader.add(put.part, decoded, files.index);
     written = { added: written?.added ?? added, all: index.layers.size, found: stored };
     if (lock !== undefined || (await put.isSettled())) return written;
   }
@@ -101,8 +101,8 @@ function refusalOf({ failures, isSigned }: FoundIndex, sign: Sign | undefined): 
   return isSigned && sign === undefined ? "it is signed, and this build has no --cache-sign" : undefined;
 }
 
-/** Returns the merged parts that are listed beside the new one. The others need not be named. */
-function staying({ parts, merged }: FoundIndex): string[] {
+/** Returns the merged parts that stay listed beside the new one, which names them. */
+function stayingParts({ parts, merged }: FoundIndex): string[] {
   return parts.filter(({ id, staysListed }) => staysListed && merged.has(id)).map(({ id }) => id);
 }
 

@@ -121,7 +121,7 @@ export async function openBuildCache(
   const remoteBases = createRemoteBases({
     service,
     openSource: (address) => openBlobSource(address, dependencies),
-    onDeclared: images.noteBase,
+    onDeclared: images.recordBase,
     signal,
   });
   return { ...scopes, remoteBases };

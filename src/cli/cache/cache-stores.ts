@@ -181,7 +181,7 @@ export async function removeStore(
   const manifest = await blobs.getManifest(store.tag, signal);
   if (manifest === undefined) throw noSuchCache(store);
   if (!isCache(parseRecord(manifest.bytes)))
-    throw new BoughError(`${store.label} is no cache of bough: it is not removed`);
+    throw new BoughError(`${store.label} is not a cache of bough: it is not removed`);
   await blobs.removeManifest(store.tag, signal);
 }
 

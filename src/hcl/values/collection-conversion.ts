@@ -47,7 +47,7 @@ function fromSequence(
   if (from.kind !== "list" && from.kind !== "set") return undefined;
   // A set loses the order, and elements that are equal.
   if (to.kind === "set" && from.kind === "list" && !isUnsafe) return undefined;
-  const conversion = elementConversion(from.element, to.element, isUnsafe, converter);
+  const conversion = partConversion(from.element, to.element, isUnsafe, converter);
   if (conversion === undefined) return undefined;
   return (value) => {
     const elements = isSequenceValue(value) ? value.elements.map(conversion) : [];
@@ -65,7 +65,7 @@ function fromTuple(
   if (from.length === 0) return () => sequence(to, withoutOptional(to.element), []);
   const element = commonType(from, to.element, isUnsafe, converter);
   if (element === undefined) return undefined;
-  const conversions = from.map((each) => elementConversion(each, element, isUnsafe, converter));
+  const conversions = from.map((each) => partConversion(each, element, isUnsafe, converter));
   if (conversions.includes(undefined)) return undefined;
   return (value) => {
     const given = isSequenceValue(value) ? value.elements : [];
@@ -84,7 +84,7 @@ function toMap(from: Type, wanted: Type, isUnsafe: boolean, converter: Converter
   const conversions = new Map(
     (from.kind === "object" ? [...from.attributes] : [["", from.element] as const]).map(([name, each]) => [
       name,
-      elementConversion(each, element, isUnsafe, converter),
+      partConversion(each, element, isUnsafe, converter),
     ]),
   );
   if (conversions.values().some((each) => each === undefined)) return undefined;
@@ -119,7 +119,8 @@ function commonType(
   return type?.kind === "dynamic" && types.some(({ kind }) => kind !== "dynamic") ? undefined : type;
 }
 
-function elementConversion(
+/** Returns the conversion of an element or an attribute. One that has the type already stays as it is. */
+export function partConversion(
   from: Type,
   to: Type,
   isUnsafe: boolean,

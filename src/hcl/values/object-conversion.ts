@@ -1,7 +1,8 @@
 import { HclError } from "../hcl-error.ts";
+import { partConversion } from "./collection-conversion.ts";
 import type { Conversion, Converter } from "./converter.ts";
 import { mismatch } from "./mismatch.ts";
-import { isSameType, type ObjectType, type Type, withoutOptional } from "./types.ts";
+import { type ObjectType, type Type, withoutOptional } from "./types.ts";
 import {
   type HclValue,
   isMappingValue,
@@ -93,13 +94,4 @@ function fromMap(element: Type, to: ObjectType, converter: Converter): Conversio
       }),
     );
   };
-}
-
-function partConversion(
-  from: Type,
-  to: Type,
-  isUnsafe: boolean,
-  { conversionOf }: Converter,
-): Conversion | undefined {
-  return isSameType(from, to) ? (value) => value : conversionOf(from, to, isUnsafe);
 }

@@ -233,7 +233,7 @@ test("bough cache takes a reference", async () => {
       .sort(),
   ).toEqual(["RUN cat /one > /two", "RUN echo one > /one"]);
   const refused = await cache("remove", `${registry.host}/base:1`);
-  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("is no cache of bough")]);
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("is not a cache of bough")]);
   const missing = await cache("show", `${name}:none`);
   expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining("there is no cache")]);
 }, 180_000);

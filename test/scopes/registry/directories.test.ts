@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundIndex } from "../../../src/builder/scopes/cache-place.ts";
-import { encodeIndex } from "../../../src/builder/scopes/index-file.ts";
+import { encodeScopeIndex } from "../../../src/builder/scopes/index-file.ts";
 import { createIndexReader } from "../../../src/builder/scopes/read-index.ts";
 import { createArtifactPlace } from "../../../src/builder/scopes/registry/artifact-place.ts";
 import { cleanDirectory } from "../../../src/builder/scopes/registry/clean-directory.ts";
@@ -87,7 +87,7 @@ test("a cache that was damaged when it was read is not replaced once another wri
   // As in a registry, which can't be locked.
   const rest = { blobs: [], kept: new Set<string>(), isLocked: false, bases: new Set<string>() };
   const put = (by: string, found: FoundIndex) =>
-    place.put(encodeIndex(emptyIndex(), { scope: name, by, at: 1, merged: [] }), { found, ...rest });
+    place.put(encodeScopeIndex(emptyIndex(), { scope: name, by, at: 1, merged: [] }), { found, ...rest });
   expect(await put("first", await read())).toBeDefined();
   writeFileSync(fileOf(directory, topOf(directory)), "{}");
   const found = await read();

@@ -1,6 +1,6 @@
 /** What whoever may write to a cache's repository can do: change the index of an unsigned cache, and put blobs beside it. */
 
-import { encodeIndex } from "../../../src/builder/scopes/index-file.ts";
+import { encodeScopeIndex } from "../../../src/builder/scopes/index-file.ts";
 import { createIndexReader } from "../../../src/builder/scopes/read-index.ts";
 import { prepareArtifact } from "../../../src/builder/scopes/registry/artifact.ts";
 import { createArtifactPlace } from "../../../src/builder/scopes/registry/artifact-place.ts";
@@ -44,7 +44,7 @@ export async function writeCacheIndex(
   blobs: readonly Descriptor[] = [],
 ): Promise<void> {
   const header = { scope: name, by: "forged", at: Date.now(), merged: [] };
-  const files = encodeIndex(index, header);
+  const files = encodeScopeIndex(index, header);
   const manifest = await prepareArtifact(store, files, { blobs, kept: new Set() }, signal);
   await store.putManifest(tag, manifest, signal);
 }

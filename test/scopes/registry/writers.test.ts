@@ -106,8 +106,8 @@ test("a cache that can't be used is reported once for all targets of a bake", as
   const made = await bake(bakeFile(3, { from: image, to: () => image }));
   expect(made.exitCode, made.stderr).toBe(0);
   expect(made.stderr.match(/\[WARN\] cache: .*/g)).toEqual([
-    `[WARN] cache: ${front.host}/base:1 is not used: it is an image or another artifact, no cache of bough`,
-    `[WARN] cache: nothing is written to ${front.host}/base:1: it is an image or another artifact, no cache of bough`,
+    `[WARN] cache: ${front.host}/base:1 is not used: it is an image or another artifact, not a cache of bough`,
+    `[WARN] cache: nothing is written to ${front.host}/base:1: it is an image or another artifact, not a cache of bough`,
   ]);
 }, 180_000);
 

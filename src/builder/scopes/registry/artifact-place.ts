@@ -8,7 +8,7 @@ import {
 import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import type { CachePlace, IndexPart, PutIndex } from "../cache-place.ts";
 import { UnusableIndexError } from "../index-file.ts";
-import { type CacheManifest, prepareArtifact, readFile, readManifest } from "./artifact.ts";
+import { type CacheManifest, prepareArtifact, readArtifactFile, readManifest } from "./artifact.ts";
 import { type CacheStore, directoryIn, isDirectory } from "./cache-store.ts";
 import { cleanDirectory } from "./clean-directory.ts";
 
@@ -67,7 +67,7 @@ export function createArtifactPlace(
     return id === before?.id;
   }
 
-  /** What was written stays written if the store does not respond any more. */
+  /** Returns true if the tag still names the written manifest, and also if the store no longer responds. */
   async function isStillThere(digest: string): Promise<boolean> {
     try {
       return (await store.findDigest(tag, signal)) === digest;
@@ -81,11 +81,11 @@ export function createArtifactPlace(
     ...{ label, name, title: label, comparesBeforePut: true, list },
     minWriteIntervalMilliseconds: store.minWriteIntervalMilliseconds,
     lock: () => store.lock(signal),
-    layers: { stillThere: (digests) => stillIn(store, digests, signal) },
+    layers: { findExisting: (digests) => existingIn(store, digests, signal) },
 
     async get({ id }, file) {
       const blob = manifests.get(id)?.[file];
-      return blob && readFile(store, blob, signal);
+      return blob && readArtifactFile(store, blob, signal);
     },
 
     async put(files, { found, blobs, kept, isLocked }): Promise<PutIndex | undefined> {
@@ -115,7 +115,7 @@ export function createArtifactPlace(
 const maxRequests = 8;
 
 /** Returns the blobs that a store still has. */
-async function stillIn(
+async function existingIn(
   store: BlobStore,
   digests: ReadonlySet<string>,
   signal: AbortSignal,

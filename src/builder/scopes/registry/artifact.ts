@@ -13,7 +13,7 @@ import { inOneChunk, readAtMost } from "../../../streams.ts";
 import { type IndexFiles, UnusableIndexError } from "../index-file.ts";
 
 const annotation = "vnd.bough.cache";
-/** The two files are compressed so, though they are no archives. */
+/** The media type of the two files, which are compressed but not archives. */
 const fileType = `${mediaTypes.layer}+zstd`;
 /** A valid configuration, for registries that read it. It is the same for all caches. */
 const configuration = Buffer.from(
@@ -65,12 +65,12 @@ export async function prepareArtifact(
   return { digest: digestOf(bytes), mediaType, bytes };
 }
 
-/** Each build reads the index: a small one is made as small as it gets, which takes a tenth of a second at most. */
+/** Returns the level for a file that each build reads: the highest for a small one, which takes a tenth of a second at most. */
 function levelFor({ byteLength }: Uint8Array): number {
   return byteLength <= maxSmallBytes ? 19 : 3;
 }
 
-/** A registry that does not respond has the blob most likely; one without the blob, or with other bytes, never will. */
+/** Reads a blob. An unreachable registry is an error, since it most likely has the blob; a missing or wrong blob makes the index unusable. */
 async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal) {
   try {
     return await readAtMost(maxBytes, await store.openBlob(blob, signal));
@@ -82,7 +82,11 @@ async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal
 }
 
 /** Reads one of the two files. Throws an UnusableIndexError if it is damaged or missing. */
-export async function readFile(store: BlobStore, blob: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
+export async function readArtifactFile(
+  store: BlobStore,
+  blob: Descriptor,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
   if (blob.size > maxBytes) throw new UnusableIndexError("it is too large");
   const packed = await readWhole(store, blob, signal);
   // In pieces, so that a small file can't fill the memory.
@@ -95,7 +99,7 @@ export async function readFile(store: BlobStore, blob: Descriptor, signal: Abort
   return unpacked.bytes;
 }
 
-/** True for the manifest of a cache, in either form. */
+/** Returns true for the manifest of a cache, in either form. */
 export function isCache(json: unknown): boolean {
   const manifest = asRecord(json);
   return (
@@ -134,7 +138,7 @@ function describeForeign(manifest: ReturnType<typeof parseRecord>): string {
     return "docker buildx wrote it, in a format that bough does not read";
   if (text.includes(`"${annotation}"`) || text.includes(`"application/${annotation}.`))
     return "a newer bough wrote it";
-  return "it is an image or another artifact, no cache of bough";
+  return "it is an image or another artifact, not a cache of bough";
 }
 
 function readAnnotated(value: unknown): Descriptor | undefined {

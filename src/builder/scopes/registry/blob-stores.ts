@@ -6,13 +6,13 @@ import type { CacheStore, CacheTarget } from "./cache-store.ts";
 import { createLayerSender, type LayerSender } from "./send-layers.ts";
 import type { SharingService } from "./shared-images.ts";
 
-/** What sends layers: a service, and what this machine has noted of its layers. */
+/** The service whose layers are sent, and this machine's facts about them. */
 export interface SendingMachine {
   service: SharingService;
   facts: Pick<FactStore, "get" | "set">;
 }
 
-/** The stores of caches outside services, and what sends layers there, for all builds of a command. */
+/** The stores of caches outside services, and the senders of layers to them, for all builds of a command. */
 export interface BlobStores extends Disposable {
   open(address: string): BlobStore;
   /** @param found returns what the cache has; `undefined` if the store may have lost blobs that its manifest names */
@@ -30,7 +30,7 @@ export interface StoreOptions {
   signal: AbortSignal;
 }
 
-export function keyOf({ address, tag }: CacheStore): string {
+export function storeKeyOf({ address, tag }: CacheStore): string {
   return `${address}:${tag}`;
 }
 
@@ -44,7 +44,7 @@ export function createBlobStores({ openStore, openScratch, signal }: StoreOption
     senderTo(target, { service, facts }, found) {
       const { address, compression } = target;
       const known = senders.getOrInsertComputed(facts, () => new Map());
-      return known.getOrInsertComputed(`${keyOf(target)} ${compression} ${found !== undefined}`, () =>
+      return known.getOrInsertComputed(`${storeKeyOf(target)} ${compression} ${found !== undefined}`, () =>
         createLayerSender({
           ...{ service, facts, compression, openScratch, signal, store: open(address) },
           kept: async () => (await found?.().catch(() => undefined))?.kept ?? new Set(),

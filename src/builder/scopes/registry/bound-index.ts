@@ -3,7 +3,7 @@ import { layersOfChain } from "./portable-image.ts";
 
 interface Bounds {
   now: number;
-  /** Names of images that can't be had any more. */
+  /** Images that no longer exist, as the index names them. */
   gone: ReadonlySet<string>;
   /** The size of all layers together; `undefined`: unlimited. */
   keepBytes: number | undefined;

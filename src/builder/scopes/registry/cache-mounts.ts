@@ -3,13 +3,13 @@ import type { FactStore } from "../../../store/facts.ts";
 import { keyOfCache, recordCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
 import type { Additions } from "../merge-additions.ts";
-import type { Entry } from "../scope-index.ts";
+import type { IndexEntry } from "../scope-index.ts";
 import type { CacheTarget } from "./cache-store.ts";
 import type { LayerSender } from "./send-layers.ts";
-import type { ImageSource } from "./shared-images.ts";
+import type { SharedImageSource } from "./shared-images.ts";
 
 /** The cache mounts that commands of the build have used, by the key that names them on all machines. */
-export type UsedCaches = Map<string, { id: string /** Of the service's cache. */; key: string }>;
+export type UsedCaches = Map<string, { id: string /** The key of the service's cache. */; key: string }>;
 
 interface CarriedOptions {
   used: UsedCaches;
@@ -18,12 +18,12 @@ interface CarriedOptions {
   facts: Pick<FactStore, "get" | "set">;
 }
 
-/** Finds the newest contents of each cache mount, and notes in `used` which are used. */
+/** Finds the newest contents of each cache mount, and adds to `used` those that are used. */
 export function createCarriedCaches(
-  sources: readonly ImageSource[],
+  sources: readonly SharedImageSource[],
   { used, realm, facts }: CarriedOptions,
 ): CarriedCaches {
-  const newest = new Map<string, { entry: Entry<"mounts">; source: ImageSource }>();
+  const newest = new Map<string, { entry: IndexEntry<"mounts">; source: SharedImageSource }>();
   for (const source of sources)
     for (const [key, entry] of source.index.mounts)
       if (entry.usedAt > (newest.get(key)?.entry.usedAt ?? -1)) newest.set(key, { entry, source });
@@ -41,7 +41,7 @@ export function createCarriedCaches(
   };
 }
 
-/** Sends the caches that a build has used, as far as the target wants them. Warns of each that can't be sent. */
+/** Sends the cache mounts that a build has used and the target includes. Warns of each that can't be sent. */
 export async function withCaches(
   additions: Additions,
   used: UsedCaches,

@@ -18,7 +18,7 @@ export function isDirectory(address: string): boolean {
   return address.startsWith(directoryPrefix);
 }
 
-/** True for a cache that only this process can read: a directory of this machine, or one that needs a token of this job. */
+/** Returns true for a cache that only this process can read: a directory of this machine, or one that needs a token of this job. */
 export function isLocal(address: string): boolean {
   return isDirectory(address) || isGithub(address);
 }

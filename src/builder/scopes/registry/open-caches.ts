@@ -6,16 +6,16 @@ import type { FoundScope } from "../shared-cache.ts";
 import type { SharedCaches } from "../shared-caches.ts";
 import type { ScopeKeys } from "../signature.ts";
 import { createArtifactPlace } from "./artifact-place.ts";
-import { keyOf, type SendingMachine, type StoreOptions } from "./blob-stores.ts";
+import { type SendingMachine, type StoreOptions, storeKeyOf } from "./blob-stores.ts";
 import { createCarriedCaches, type UsedCaches, withCaches } from "./cache-mounts.ts";
 import type { CacheStore, CacheTarget } from "./cache-store.ts";
+import { toPortableIndex } from "./portable-index.ts";
 import {
   createSharedImages,
-  type ImageSource,
+  type SharedImageSource,
   type SharedImages,
   type SharingService,
 } from "./shared-images.ts";
-import { translate } from "./translate.ts";
 
 /** The caches outside a service that a build reads, in this order, and those that it writes. */
 export interface CacheChoice {
@@ -41,11 +41,11 @@ export interface OpenCaches {
   images: SharedImages;
   /** `undefined` if the service can't read and fill caches. */
   carried: CarriedCaches | undefined;
-  /** Begins to send a layer that was just made, as far as it is certain to be wanted. */
+  /** Begins to send a layer that was just made, to the caches that are certain to include it. */
   begin(image: string): void;
   /**
-   * Hands what a build has made or used to the writers, and sends the layers. `results`: its images; empty if it has failed. Rejects
-   * only if interrupted.
+   * Passes the layers that a build has made or used to the writers, and sends them. `results`: its images; empty if it has failed.
+   * Rejects only if interrupted.
    */
   add(used: ScopeIndex, results: readonly string[], gone: ReadonlySet<string>): Promise<void>;
 }
@@ -59,12 +59,12 @@ export async function openCaches(
   const { service, signal, log, clock, cacheRealm } = options;
   const stores = await shared.stores(options);
   const images = createSharedImages(service, log.warn);
-  const sources: ImageSource[] = [];
+  const sources: SharedImageSource[] = [];
   const usedCaches: UsedCaches = new Map();
 
   const cacheOf = (cache: CacheStore) => {
     const open = () => createArtifactPlace(cache, { ...options, store: stores.open(cache.address) });
-    return shared.cache(stores, keyOf(cache), open, options);
+    return shared.cache(stores, storeKeyOf(cache), open, options);
   };
   const senderTo = (target: CacheTarget, trusts: boolean) =>
     stores.senderTo(target, options, trusts ? cacheOf(target).read : undefined);
@@ -86,7 +86,7 @@ export async function openCaches(
   ): Promise<Additions> {
     const sender = senderTo(target, trusts);
     const sends = target.mode === "max" ? "all" : results;
-    const layers = await translate(used, { service, images, sender, sends, now: clock.now(), signal });
+    const layers = await toPortableIndex(used, { service, images, sender, sends, now: clock.now(), signal });
     return withCaches(layers, usedCaches, target, { sender, now: clock.now(), signal, warn: log.warn });
   }
 
@@ -103,7 +103,7 @@ export async function openCaches(
     begin(image) {
       for (const target of to)
         if (target.mode === "max")
-          // The error comes when the cache is written, if it is still there.
+          // Writing the cache sends the layer again, and reports the error if it persists.
           senderTo(target, true)
             .send(image)
             .catch(() => undefined);

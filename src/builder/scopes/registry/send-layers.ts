@@ -101,7 +101,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   function sendOnce(image: string, layer: ImageLayer): Promise<LayerBlob> {
     return sent.getOrInsertComputed(layer.id, () => {
       const begun = sendLayer(image, layer);
-      // Whoever asks for the image gets the error, and whoever asks later another attempt.
+      // The callers waiting for this attempt get the error; later callers retry.
       begun.catch(() => sent.delete(layer.id));
       return begun;
     });
@@ -160,7 +160,7 @@ function timeOf({ created_at }: ImageLayer): number {
   return Math.max(0, Date.parse(created_at) || 0);
 }
 
-/** Opens a stream when it is read: one that nobody reads would stay open, and its error would be nobody's. */
+/** Opens a stream when it is first read: an unread one would stay open, and its error would be unhandled. */
 async function* chunksOf(open: () => Promise<ReadableStream<Uint8Array>>): AsyncGenerator<Uint8Array> {
   yield* await open();
 }

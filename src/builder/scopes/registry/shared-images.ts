@@ -19,24 +19,24 @@ export type SharingService = Pick<
   | "packLayer"
 >;
 
-/** The images of caches that name them by their contents, as images of the service. */
+/** The images of caches that identify them by their contents, as images of the service. */
 export interface SharedImages {
-  /** Tells the service what an image is made of, which fetches nothing. Returns its UUID; `undefined` if it can't be had. */
-  declare(name: string, source: ImageSource): Promise<string | undefined>;
-  /** Notes the layers of an image that a build starts from, by their DiffIDs. */
-  noteBase(image: string, diffIds: readonly string[]): void;
-  /** Returns what was noted of an image. */
+  /** Declares an image's layers to the service, which fetches none. Returns its UUID; `undefined` if the service can't have it. */
+  declare(name: string, source: SharedImageSource): Promise<string | undefined>;
+  /** Records the layers of an image that a build starts from, by their DiffIDs. */
+  recordBase(image: string, diffIds: readonly string[]): void;
+  /** Returns a declared image. */
   contentsOf(image: string): PortableImage | undefined;
-  /** Returns the ChainID of an image whose contents were noted; null for one without layers. */
+  /** Returns the ChainID of a declared or recorded image; null for one without layers. */
   chainOf(image: string): string | null | undefined;
 }
 
-/** An image's parts, as the index lists them, and the address of the store with its layers. `label`: as messages show it. */
-export interface ImageSource {
+/** The index that lists an image's parts, and the address of the store with its layers. `label`: the name that messages show. */
+export interface SharedImageSource {
   index: ScopeIndex;
   address: string;
   label: string;
-  /** What all that the index says depends on. */
+  /** The origin of all entries of the index. */
   origin: LayerOrigin;
 }
 
@@ -49,34 +49,34 @@ export function createSharedImages(
   const contents = new Map<string, PortableImage>();
   const chains = new Map<string, string | null>();
 
-  function noteBase(uuid: string, diffIds: readonly string[]): void {
+  function recordBase(uuid: string, diffIds: readonly string[]): void {
     chains.set(uuid, chainOf(diffIds));
   }
 
-  function note(uuid: string, image: PortableImage): void {
+  function record(uuid: string, image: PortableImage): void {
     contents.set(uuid, image);
-    noteBase(
+    recordBase(
       uuid,
       image.layers.map(({ diffId }) => diffId),
     );
   }
 
-  /** One image that is refused for its source, such as by a signature policy, stands for all of it. */
-  function warnOnce({ address, label }: ImageSource, reason: string): void {
+  /** Warns once for each source: if one image is refused, for example by a signature policy, others are, too. */
+  function warnOnce({ address, label }: SharedImageSource, reason: string): void {
     if (refused.has(address)) return;
     refused.add(address);
     warn(`cache: layers of ${label} are not used: ${reason}`);
   }
 
-  async function declare(name: string, source: ImageSource): Promise<string | undefined> {
+  async function declare(name: string, source: SharedImageSource): Promise<string | undefined> {
     const image = findPortableImage(source.index, name);
     if (image === undefined) return undefined;
     try {
       const { image: uuid } = await service.declareImage(declarationOf(image, source.address));
-      note(uuid, image);
+      record(uuid, image);
       return uuid;
     } catch (error) {
-      // An image that the service refuses is a miss.
+      // An image that the service refuses is a cache miss.
       if (!(error instanceof BoughError)) throw error;
       if (isForbidden(error)) warnOnce(source, error.message);
       return undefined;
@@ -88,7 +88,7 @@ export function createSharedImages(
       const key = `${source.address} ${name}`;
       return declared.getOrInsertComputed(key, () => declare(name, source));
     },
-    noteBase,
+    recordBase,
     contentsOf: (image) => contents.get(image),
     chainOf: (image) => chains.get(image),
   };
@@ -107,7 +107,7 @@ function declarationOf({ config, origin, layers }: PortableImage, source: string
   };
 }
 
-/** A layer whose blob nobody has: it stands for one that was not sent. If a step needs its files, they are made again. */
+/** Returns a blob that no store has, in place of a layer that was not sent. If a step needs its files, the layer is made again. */
 export function absentLayer(id: string): LayerBlob {
   const digest = `sha256:${sha256Of(`absent ${id}`)}`;
   return { mediaType: "application/vnd.oci.image.layer.v1.tar", digest, size: 0, diffId: digest };

@@ -24,10 +24,10 @@ interface TranslateOptions {
 const maxConcurrent = 8;
 
 /**
- * Returns what a build has made or used with images by their contents in place of the service's UUIDs. Sends their layers. A layer
- * that is not sent is named all the same, so that steps above it are found.
+ * Returns the index of a build with images identified by their contents instead of the service's UUIDs. Sends their layers. A layer that
+ * is not sent is named all the same, so that steps above it are found.
  */
-export async function translate(used: ScopeIndex, options: TranslateOptions): Promise<Additions> {
+export async function toPortableIndex(used: ScopeIndex, options: TranslateOptions): Promise<Additions> {
   const { sender, sends, now, signal } = options;
   const index: ScopeIndex = { ...emptyIndex(), steps: used.steps };
   const sent = new Set<string>();
