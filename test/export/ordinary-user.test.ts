@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { diskUsage } from "../../src/engine/system/disk.ts";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -80,6 +81,19 @@ test.each([
   const place = destination.replace(/^([a-z-]+:)(?!\/\/)/, `$1${user.home}/`);
   await bough(home, "images", "import", place, "--tag", "back:1");
   expect(await treeOf(home, "back:1")).toEqual(tree);
+});
+
+test("an imported archive of docker save is kept as its files, and its layers have the same digests again", async () => {
+  const layersOf = (file: string): string[] => {
+    const { stdout } = Bun.spawnSync(["skopeo", "inspect", `docker-archive:${join(user.home, file)}`]);
+    return JSON.parse(stdout.toString()).Layers;
+  };
+  await bough("engine", "images", "export", "app:1", "docker-archive:first.tar");
+  await bough("kept", "images", "import", `docker-archive:${user.home}/first.tar`, "--tag", "back:1");
+  await bough("kept", "images", "export", "back:1", "docker-archive:second.tar");
+  expect(layersOf("second.tar")).toEqual(layersOf("first.tar"));
+  const bytesIn = (directory: string) => diskUsage(join(user.home, "kept/engine", directory));
+  expect(bytesIn("blobs")).toBeWithin(1, bytesIn("layers") / 50);
 });
 
 test("archives belong to the user, and files of a tree to their owners in the user namespace", async () => {
