@@ -100,36 +100,40 @@ describe("an image that is built on a base has the base's layers", () => {
 });
 
 describe("the files in which a base arrived", () => {
-  test("cause errors of export and check if they are damaged, and are replaced by bough's layer after a repair", async () => {
-    const home = await buildOn(`oci:${places}/gzip:1`);
-    // The file of the lowest layer. bough made the others, and would make the same bytes again.
-    const [directory = ""] = readdirSync(join(home, "engine/blobs")).sort();
-    const blobs = join(home, "engine/blobs", directory);
-    const name = readdirSync(blobs).find((each) => each !== "layers.json") ?? "";
-    const bytes = readFileSync(join(blobs, name));
-    bytes[bytes.length - 12] = (bytes[bytes.length - 12] ?? 0) ^ 1;
-    writeFileSync(join(blobs, name), bytes);
-    const failed = await inHome(home, "images", "export", "app:1", "oci:damaged:1");
-    expect(failed.stderr).toContain("a layer of the image is damaged");
-    expect(failed.exitCode).toBe(1);
-    const check = async () => {
-      const ended = await runBough(["--local", "-f", "json", "engine", "check"], {
-        workingDirectory: places,
-        environment: { BOUGH_HOME: home },
-      });
-      return JSON.parse(ended.stdout);
-    };
-    expect((await check()).damage).toMatchObject([{ kind: "blob", name: directory, images: [] }]);
-    await bough(home, "engine", "check", "--repair");
-    expect((await check()).damage).toEqual([]);
-    await bough(home, "images", "export", "app:1", "oci:own-layer:1");
-    const base = layersOf("oci:gzip:1");
-    expect(layersOf("oci:own-layer:1").filter((layer) => base.includes(layer))).toHaveLength(2);
-    // Another import stores the files again.
-    await bough(home, "images", "import", `oci:${places}/gzip:1`);
-    await bough(home, "images", "export", "app:1", "oci:again:1");
-    expect(layersOf("oci:again:1").slice(0, -1)).toEqual(layersOf("oci:gzip:1"));
-  });
+  test.each(["gzip", "none"])(
+    "cause errors of export and check if they are damaged, and are replaced by bough's layer after a repair: %s",
+    async (source) => {
+      const home = await buildOn(`oci:${places}/${source}:1`);
+      // The file of the lowest layer. bough made the others, and would make the same bytes again.
+      const [directory = ""] = readdirSync(join(home, "engine/blobs")).sort();
+      const blobs = join(home, "engine/blobs", directory);
+      const name = readdirSync(blobs).find((each) => each !== "layers.json") ?? "";
+      const bytes = readFileSync(join(blobs, name));
+      bytes[bytes.length - 12] = (bytes[bytes.length - 12] ?? 0) ^ 1;
+      writeFileSync(join(blobs, name), bytes);
+      const failed = await inHome(home, "images", "export", "app:1", `oci:damaged-${source}:1`);
+      expect(failed.stderr).toContain("a layer of the image is damaged");
+      expect(failed.stderr).toContain("engine check --repair");
+      expect(failed.exitCode).toBe(1);
+      const check = async () => {
+        const ended = await runBough(["--local", "-f", "json", "engine", "check"], {
+          workingDirectory: places,
+          environment: { BOUGH_HOME: home },
+        });
+        return JSON.parse(ended.stdout);
+      };
+      expect((await check()).damage).toMatchObject([{ kind: "blob", name: directory, images: [] }]);
+      await bough(home, "engine", "check", "--repair");
+      expect((await check()).damage).toEqual([]);
+      await bough(home, "images", "export", "app:1", `oci:own-${source}:1`);
+      const base = layersOf("oci:gzip:1");
+      expect(layersOf(`oci:own-${source}:1`).filter((layer) => base.includes(layer))).toHaveLength(2);
+      // Another import stores the files again.
+      await bough(home, "images", "import", `oci:${places}/${source}:1`);
+      await bough(home, "images", "export", "app:1", `oci:again-${source}:1`);
+      expect(layersOf(`oci:again-${source}:1`).slice(0, -1)).toEqual(layersOf("oci:gzip:1"));
+    },
+  );
 
   test("are removed with the base", async () => {
     const home = await buildOn(`oci:${places}/gzip:1`);

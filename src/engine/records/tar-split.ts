@@ -7,6 +7,7 @@
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { wording } from "../../messages/wording.ts";
 import { type BytePath, joinPath, type Path, toPath } from "../system/path.ts";
 import { contentBlocks, inChunks } from "./archive-chunks.ts";
 import { readingStored } from "./stored-content.ts";
@@ -166,7 +167,9 @@ function unpack(packed: Buffer<ArrayBuffer>, path: string): Buffer {
 }
 
 function damaged(path: string): BoughError {
-  return new BoughError(`${path} is damaged`);
+  return new BoughError(`${path}, of which an imported layer's archive is made, is damaged`, {
+    hint: wording`${{ command: "engine check", options: [{ option: "repair" }] }} removes it; then import the base image again.`,
+  });
 }
 
 /** Reads `length` bytes, or fewer at the end of the file. */
