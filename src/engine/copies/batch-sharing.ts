@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Pace } from "../../pace.ts";
 import { leastBusy, startThread } from "../../thread.ts";
 
-/** What could not be done of a batch: the index of each such job in it, and why. */
+/** The jobs of a batch that could not be done: the index of each, and the reason. */
 export type Problems<Problem> = readonly (readonly [index: number, problem: Problem])[];
 
 /** Shares batches of small jobs between this thread and others, which do them in no particular order. */
@@ -18,7 +18,7 @@ interface BatchSharing<Job, Problem> extends AsyncDisposable {
 
 /** Three threads write as fast as most file systems make files. */
 const maxThreads = 3;
-/** Batches queued at a thread, so that it need not wait for this thread. */
+/** The number of batches that are queued at a thread, so that it need not wait for this thread. */
 const maxWaiting = 2;
 
 /**
@@ -38,9 +38,9 @@ export function createBatchSharing<Job, Problem>(
   return {
     run(jobs, report) {
       if (failure !== undefined) throw failure.error;
-      const given = threads?.give(jobs);
-      if (given !== undefined) {
-        const work = given
+      const sent = threads?.send(jobs);
+      if (sent !== undefined) {
+        const work = sent
           .then(report)
           .catch((error: unknown) => {
             failure ??= { error };
@@ -68,8 +68,8 @@ export function createBatchSharing<Job, Problem>(
 }
 
 interface Threads<Job, Problem> {
-  /** Gives a batch to a thread with room for it; returns `undefined` if there is none. Rejects if the file system fails. */
-  give(jobs: readonly Job[]): Promise<Problems<Problem>> | undefined;
+  /** Sends a batch to a thread with room for it; returns `undefined` if there is none. Rejects if the file system fails. */
+  send(jobs: readonly Job[]): Promise<Problems<Problem>> | undefined;
   close(): void;
 }
 
@@ -80,7 +80,7 @@ function startThreads<Job, Problem>(program: string): Threads<Job, Problem> {
     startThread<readonly Job[], Problems<Problem>>(program, { smol: true }),
   );
   return {
-    give: (jobs) =>
+    send: (jobs) =>
       leastBusy(threads.filter((each) => each.isReady() && each.waiting() < maxWaiting))?.send(jobs),
     close() {
       for (const thread of threads) thread.close();

@@ -10,7 +10,7 @@ import type { LayerTree, MergedDirectory, MergedEntry } from "../sandbox/root/la
 import { setOwnerAndModeAt } from "../system/owner-and-mode.ts";
 import { entryType, joinPath, type Path } from "../system/path.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
-import { type SelectedSource, textOf } from "./copy-spec.ts";
+import { patternText, type SelectedSource } from "./copy-spec.ts";
 import { type Linker, type LinkPolicy, tryLink } from "./linker.ts";
 import {
   type Ids,
@@ -31,14 +31,14 @@ interface CopyTarget {
 }
 
 /** Copies one source to its destination, as BuildKit does. */
-export async function copyFromImage(
+export async function copySource(
   source: SelectedSource,
   { destination, owner, changeMode, directoryMode: mode }: CopyTarget,
   job: ImageCopyJob,
 ): Promise<void> {
   const { from, to } = job;
   const { links, ...unlinked } = job;
-  // A file on its own has one link, as in BuildKit: a hard link to the layer that it is from would be a second one.
+  // As in BuildKit, a file that is copied by itself has one link: a hard link to its layer would be a second one.
   const isLinked = source.type === "directory" && links !== undefined;
   const copier = new ImageCopier(isLinked ? job : unlinked, owner, changeMode);
   const made = { owner, mode };
@@ -51,9 +51,9 @@ export async function copyFromImage(
     if (existing !== undefined && existing !== "directory")
       throw new BoughError(`cannot copy to non-directory: /${names.join("/")}`);
     const root = makeParents(to, names, made);
-    const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
+    const target: LazyDirectory = { open: () => ({ directory: root, isNew: existing === undefined }) };
     const contents = from.enterPath(source.path);
-    await copier.copyChildren(contents, slot, source.filters);
+    await copier.copyChildren(contents, target, source.filters);
     await copier.finish();
     const [original] = contents;
     if (original === undefined) return;
@@ -89,30 +89,30 @@ function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof entr
   return undefined;
 }
 
-/** A directory that is written to. */
-interface Place {
+/** A directory into which entries are copied. */
+interface TargetDirectory {
   directory: UpperDirectory;
   /** True if this copy made the directory, so that existing entries need not be looked up. */
   isNew: boolean;
 }
 
-/** A directory that is made when the first entry goes into it. */
-interface Slot {
-  open(): Place;
+/** A directory that is made when the first entry is copied into it. */
+interface LazyDirectory {
+  open(): TargetDirectory;
 }
 
 /** The source of a copy, its target, and the rules that it keeps. */
 interface ImageCopyJob {
   from: LayerTree;
   to: UpperTree;
-  /** Without it, each file is copied. */
+  /** Makes hard links instead of copies; without it, each file is copied. */
   links?: { policy: LinkPolicy; linker: Linker };
   pace: Pace;
-  early?: BackgroundSync;
+  backgroundSync?: BackgroundSync;
 }
 
-/** So many directories' metadata is kept in memory at once. */
-const maxUndescribed = 1_000;
+/** The maximum number of directories whose metadata is kept in memory until it is set. */
+const maxPendingDirectories = 1_000;
 
 /** Copies entries of an image's layers into a tree, with their metadata. */
 class ImageCopier {
@@ -120,20 +120,20 @@ class ImageCopier {
   readonly #to: UpperTree;
   readonly #links: ImageCopyJob["links"];
   readonly #pace: Pace;
-  readonly #early: BackgroundSync | undefined;
+  readonly #backgroundSync: BackgroundSync | undefined;
   readonly #owner: Ids | undefined;
   readonly #changeMode: ModeChange | undefined;
   /** Copies of hard-linked files, by the original's inode. */
   readonly #copied = new Map<number, Path>();
-  /** Complete directories, but for links that are still being made and for their metadata. */
-  #undescribed: { path: Path; entry: MergedEntry; stats: Stats }[] = [];
+  /** Directories that are complete except for links that are still being made, and for their metadata. */
+  #pendingDirectories: { path: Path; entry: MergedEntry; stats: Stats }[] = [];
 
   constructor(job: ImageCopyJob, owner: Ids | undefined, changeMode: ModeChange | undefined) {
     this.#from = job.from;
     this.#to = job.to;
     this.#links = job.links;
     this.#pace = job.pace;
-    this.#early = job.early;
+    this.#backgroundSync = job.backgroundSync;
     this.#owner = owner;
     this.#changeMode = changeMode;
   }
@@ -141,25 +141,29 @@ class ImageCopier {
   /** Completes what has been copied. */
   async finish(): Promise<void> {
     await this.#links?.linker.drain();
-    for (const { path, entry, stats } of this.#undescribed.splice(0)) {
+    for (const { path, entry, stats } of this.#pendingDirectories.splice(0)) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
       this.#describe(path, entry, stats);
     }
   }
 
-  async copyChildren(source: MergedDirectory, slot: Slot, filters: readonly Filter[]): Promise<void> {
+  async copyChildren(
+    source: MergedDirectory,
+    target: LazyDirectory,
+    filters: readonly Filter[],
+  ): Promise<void> {
     for (const entry of this.#from.list(source)) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
-      const text = textOf(entry.name);
+      const text = patternText(entry.name);
       const isKept = passesAll(filters, text);
       if (entry.type !== "directory") {
-        const copying = isKept ? this.copyEntry(entry, slot.open()) : undefined;
+        const copying = isKept ? this.copyEntry(entry, target.open()) : undefined;
         if (copying !== undefined) await copying;
       } else if (isKept || mayPassBelow(filters, text)) {
         const below = source.length === 1 ? [entry] : this.#from.enter(source, entry.name);
-        await this.#copyDirectory(entry, below, slot, isKept, enterFilters(filters, text));
+        await this.#copyDirectory(entry, below, target, isKept, enterFilters(filters, text));
       }
     }
   }
@@ -167,13 +171,13 @@ class ImageCopier {
   async #copyDirectory(
     entry: MergedEntry,
     source: MergedDirectory,
-    parent: Slot,
+    parent: LazyDirectory,
     isKept: boolean,
     filters: readonly Filter[],
   ): Promise<void> {
     const stats = lstatSync(entry.path);
-    let place: Place | undefined;
-    const slot: Slot = {
+    let place: TargetDirectory | undefined;
+    const target: LazyDirectory = {
       open: () => {
         if (place !== undefined) return place;
         place = this.#openDirectory(entry, parent.open());
@@ -181,15 +185,15 @@ class ImageCopier {
         return place;
       },
     };
-    if (isKept) slot.open();
-    await this.copyChildren(source, slot, filters);
+    if (isKept) target.open();
+    await this.copyChildren(source, target, filters);
     // Its metadata is set last, since each file added to it changes its modification time.
     if (place !== undefined && isKept)
-      this.#undescribed.push({ path: slot.open().directory.path, entry, stats });
-    if (this.#undescribed.length >= maxUndescribed) await this.finish();
+      this.#pendingDirectories.push({ path: target.open().directory.path, entry, stats });
+    if (this.#pendingDirectories.length >= maxPendingDirectories) await this.finish();
   }
 
-  #openDirectory({ name }: MergedEntry, { directory, isNew }: Place): Place {
+  #openDirectory({ name }: MergedEntry, { directory, isNew }: TargetDirectory): TargetDirectory {
     const existing = isNew ? undefined : this.#to.find(directory, name);
     if (existing === undefined) return { directory: this.#to.make(directory, name), isNew: true };
     if (!existing.stats.isDirectory())
@@ -200,7 +204,7 @@ class ImageCopier {
   }
 
   /** Copies any entry but a directory. */
-  copyEntry(entry: MergedEntry, { directory, isNew }: Place): Promise<void> | undefined {
+  copyEntry(entry: MergedEntry, { directory, isNew }: TargetDirectory): Promise<void> | undefined {
     if (!isNew && this.#to.find(directory, entry.name)?.stats.isDirectory())
       throw new BoughError(`cannot replace to directory ${insideOf(directory, entry.name)} with file`);
     const path = isNew ? joinPath(directory.path, entry.name) : this.#to.clear(directory, entry.name);
@@ -215,7 +219,7 @@ class ImageCopier {
     return policy.allows(entry, stats) ? linker.link(entry.path, path, copy) : copy();
   }
 
-  /** True if the copy would have the owner and mode of the layer's file. */
+  /** Returns true if the copy would have the owner and mode of the layer's file. */
   #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
     const owner = this.#owner;
     if (type === "other" && stats().isSocket()) return false;
@@ -247,7 +251,7 @@ class ImageCopier {
       const copied = stats.nlink > 1 ? this.#copied.get(stats.ino) : undefined;
       if (copied !== undefined && tryLink(copied, path)) return undefined;
       if (stats.nlink > 1) this.#copied.set(stats.ino, path);
-      this.#early?.addFiles(1, stats.size);
+      this.#backgroundSync?.addFiles(1, stats.size);
       const copying = copyContent(entry.path, path, stats.size);
       if (copying !== undefined) return copying.then(() => this.#describe(path, entry, stats));
     }

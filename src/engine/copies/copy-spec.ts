@@ -23,13 +23,13 @@ import type { Ids } from "./upper-tree.ts";
 
 /** One `COPY --from`, validated. */
 export interface ImageCopySpec extends Selection {
-  /** A UUID. */
+  /** The UUID of the image. */
   image: string;
   /** An absolute path; a slash at its end marks a directory. */
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
-  /** The mode of directories that the copy makes; `undefined`: the usual one. */
+  /** The mode of directories that the copy makes; `undefined` for the default. */
   directoryMode: number | undefined;
   /** The request's own fields, for the operation's record. */
   request: RequestFields;
@@ -75,7 +75,7 @@ export function readSelectionBody(fields: RequestFields): Selection {
   return within("", () => readSelection(fields));
 }
 
-/** Checks what `POST /v1/inspect/{image}/digest` and a copy select. */
+/** Reads the selection of a copy or of `POST /v1/inspect/{image}/digest`. */
 function readSelection(fields: RequestFields): Selection {
   const sources = optionalStrings(fields, "sources") ?? refuse("sources", "is missing");
   if (sources.length === 0) refuse("sources", "must not be empty");
@@ -113,6 +113,8 @@ export interface SelectedSource extends ResolvedSource {
 }
 
 /**
+ * Returns the sources that a selection names in an image.
+ *
  * @throws BoughError if a word without a wildcard names nothing, or a pattern is invalid
  */
 export async function selectSources(selection: Selection, tree: ImageTree): Promise<SelectedSource[]> {
@@ -140,6 +142,6 @@ function splitAtPivot(word: string): { base: string; below: string } {
 }
 
 /** Returns a name as text for patterns. A name that is not UTF-8 is matched byte by byte. */
-export function textOf(name: Path): string {
+export function patternText(name: Path): string {
   return typeof name === "string" ? name : name.toString("latin1");
 }

@@ -15,12 +15,12 @@ import {
 import type { EngineState } from "../state.ts";
 import { entryType, joinPath, type Path, pathBytes, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
-import { type Selection, selectSources, textOf } from "./copy-spec.ts";
+import { patternText, type Selection, selectSources } from "./copy-spec.ts";
 import { openLayerTree } from "./fill-upper.ts";
 
 /**
- * Returns the SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link
- * targets, hard links, extended attributes and contents. Times and the sources' own locations are left out.
+ * Returns the SHA-256 of everything that a copy of the selection has: names below each source, types, modes, owners, link targets,
+ * hard links, extended attributes and contents. Times and the sources' own locations are left out.
  *
  * @throws BoughError if a source does not exist
  */
@@ -39,7 +39,7 @@ async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace
   return digest.end();
 }
 
-/** The same of an image whose layers are here. Throws a RequestError (404) if a source does not exist. */
+/** Returns the digest of a selection of an image whose layers are here. Throws a RequestError (404) if a source does not exist. */
 export async function digestOfImage(
   state: EngineState,
   image: Image,
@@ -54,6 +54,7 @@ export async function digestOfImage(
   }
 }
 
+/** Hashes the selected entries of an image. */
 class SelectionDigest {
   readonly #tree: LayerTree;
   readonly #pace: Pace;
@@ -83,10 +84,10 @@ class SelectionDigest {
     for (const entry of entries) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
-      const text = textOf(entry.name);
+      const text = patternText(entry.name);
       const isKept = passesAll(filters, text);
-      const isOnWay = entry.type === "directory" && mayPassBelow(filters, text);
-      if (!isKept && !isOnWay) continue;
+      const mayHaveKept = entry.type === "directory" && mayPassBelow(filters, text);
+      if (!isKept && !mayHaveKept) continue;
       const below = path === "" ? entry.name : joinPath(path, entry.name);
       await this.addEntry(entry, below, lstatSync(entry.path));
       if (entry.type === "directory")

@@ -9,7 +9,7 @@ export interface EarlierLayer {
   digests: Uint8Array;
 }
 
-/** Below this number of files, copying takes less time than one notices. */
+/** The minimum number of files for which digests are kept: fewer are copied in no noticeable time. */
 const minFiles = 1_000;
 
 /**
@@ -34,7 +34,7 @@ export class FileDigests {
    */
   add(inside: string, file: PlacedFile): Path | undefined {
     const digest = digestOf(inside, file);
-    // A file system may not have as many names of a file.
+    // The bytes of a file with several names are unknown: the file system may not allow as many hard links, and some become copies.
     const isOne = file.links === undefined || file.links.length === 0;
     this.#bytes = this.#bytes === undefined || !isOne ? undefined : this.#bytes + file.size;
     if (digest === undefined) return undefined;
@@ -56,7 +56,7 @@ export class FileDigests {
     return this.#bytes;
   }
 
-  /** Returns the digests of all files that were added; `undefined` if they are too few to be worth it, or not all true. */
+  /** Returns the digests of all files that were added; `undefined` if they are few, or if some may be wrong. */
   digests(): Uint8Array | undefined {
     return !this.#isValid || this.#length < minFiles * digestBytes
       ? undefined
@@ -64,7 +64,7 @@ export class FileDigests {
   }
 }
 
-/** Returns `undefined` for a file with other names, or with attributes, which are rare, or with the time of its making. */
+/** Returns a file's digest; `undefined` for one with further names or attributes, which are rare, or without a time of its own. */
 function digestOf(
   inside: string,
   { sha256, size, uid, gid, mode, mtime, links, attributes }: PlacedFile,
@@ -100,7 +100,7 @@ class DigestIndex {
     }
   }
 
-  /** The first bytes of a digest are as good as random. */
+  /** Returns the slot of a digest by its first bytes, which are evenly distributed. */
   #slotOf(bytes: Uint8Array, at: number): number {
     const number = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
     return (number * 256 + (bytes[at + 3] ?? 0)) % this.#slots.length;

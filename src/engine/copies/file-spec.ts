@@ -21,13 +21,13 @@ export type PlacedFile = HostFile & { path: string };
 /** A placed file whose bytes were uploaded. */
 export type PlacedUpload = PlacedFile & { uuid: string };
 
-/** Yields files of this machine one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
+/** Yields files of this machine one by one, since a large context has many. A stored file that is gone is treated as damaged, and sent again. */
 export function* placedFiles(files: Iterable<HostFile>, layout: Layout): Generator<PlacedFile, undefined> {
   for (const file of files) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
 }
 
 /** Reads the field `files` of a request: the files that are copied before its command starts. */
-export async function readFiles(
+export async function readPlacedFiles(
   fields: RequestFields,
   database: Database,
   layout: Layout,
@@ -86,13 +86,13 @@ function readLinks(value: unknown, name: string): readonly string[] {
   });
 }
 
-/** Seconds: the times that file systems can store end in the 25th century. */
-const maxTime = 2 ** 34;
+/** The latest time that file systems can store is in the 25th century. */
+const maxTimeSeconds = 2 ** 34;
 
 /** Reads a time of the extension `file-times`: seconds since the epoch, possibly with a fraction. */
 function readTime(value: unknown, name: string): number | undefined {
   if (value === undefined) return undefined;
-  if (typeof value === "number" && Math.abs(value) < maxTime) return value;
+  if (typeof value === "number" && Math.abs(value) < maxTimeSeconds) return value;
   refuse(`${name}.mtime`, "must be a number of seconds since 1970");
 }
 
@@ -104,12 +104,12 @@ export function readMode(value: unknown, name: string): number {
   refuse(`${name}.mode`, `must be octal text such as "0755" or a number, not ${JSON.stringify(value)}`);
 }
 
-/** What a request may say about each entry and file: the extension `entry-attributes`. */
+/** The extension `entry-attributes`: attributes that a request may set for each entry and file. */
 export interface PlacedAttributes {
-  /** Seconds since the epoch; `undefined` leaves the time of its making. */
+  /** Seconds since the epoch; `undefined` for the time at which the entry is made. */
   mtime?: number | undefined;
   attributes?: ExtendedAttributes | undefined;
-  /** It replaces what is in the image, unless both are directories. */
+  /** True if the entry replaces an existing one, unless both are directories. */
   replaces?: true | undefined;
 }
 
@@ -144,7 +144,7 @@ export type PlacedEntry = { path: string; uid: number; gid: number } & PlacedAtt
   );
 
 /** Reads the field `entries` of a request. Sorts by path, so that a directory comes before its contents. */
-export function readEntries(fields: RequestFields): PlacedEntry[] {
+export function readPlacedEntries(fields: RequestFields): PlacedEntry[] {
   return Object.entries(fields)
     .map(([path, value]) => readEntry(path, value))
     .sort((one, other) => (one.path < other.path ? -1 : 1));
@@ -189,7 +189,7 @@ function readKind(fields: RequestFields, name: string): SpecialKind {
     refuse(`${name}.kind`, "must be pipe, character-device or block-device");
   if (typeof major !== "number" || typeof minor !== "number" || deviceNumber(major, minor) === undefined)
     refuse(`${name}.major`, "and minor must be the numbers of a device");
-  // Overlayfs's mark of a deleted file.
+  // A character device 0:0 is overlayfs's whiteout.
   if (kind === "character-device" && major === 0 && minor === 0)
     refuse(`${name}.major`, "and minor must not both be 0");
   return { kind, major, minor };

@@ -9,7 +9,7 @@ import { layerDirectory } from "../records/layers.ts";
 import { imageTreeOf, LayerTree } from "../sandbox/root/layer-tree.ts";
 import type { EngineState } from "../state.ts";
 import { withinPathLimit } from "../system/path.ts";
-import { copyFromImage } from "./copy-from-image.ts";
+import { copySource } from "./copy-from-image.ts";
 import { type ImageCopySpec, selectSources } from "./copy-spec.ts";
 import { type PlacedEntry, type PlacedUpload, placedFiles } from "./file-spec.ts";
 import { createLinker, LinkPolicies, linkedFiles } from "./linker.ts";
@@ -18,7 +18,7 @@ import { placeFiles } from "./place-files.ts";
 import { createReuse } from "./reuse.ts";
 import { UpperTree } from "./upper-tree.ts";
 
-/** What a request puts into a layer, over its image. */
+/** The entries, files and copies that a request adds to its image. */
 interface Filling {
   image: Image;
   spec: {
@@ -30,7 +30,7 @@ interface Filling {
   copies: readonly { spec: ImageCopySpec; image: Image }[];
 }
 
-/** What has become of an upper directory. */
+/** The result of filling an upper directory. */
 export interface Filled {
   /** The layers whose files are hard-linked in it. */
   linkedLayers: ReadonlySet<number>;
@@ -52,13 +52,13 @@ export async function fillUpper(
   const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
   const setTimes = await placeEntries(to, spec.entries, pace);
-  const early = new BackgroundSync(state.layerSync);
-  await placeFiles(to, spec.files, pace, { early });
+  const backgroundSync = new BackgroundSync(state.layerSync);
+  await placeFiles(to, spec.files, pace, { backgroundSync });
   const layers = base.root.map(({ layer }) => layer);
-  // Other files, and a command, could replace what has been placed.
+  // Digests are kept only if neither other files nor a command can replace the host files.
   const isAll = !runsCommand && copies.length + spec.files.length === 0;
   const reuse = isAll ? await createReuse(state, spec.earlier, layers, pace) : undefined;
-  await placeFiles(to, placedFiles(spec.hostFiles, state.layout), pace, { early, reuse });
+  await placeFiles(to, placedFiles(spec.hostFiles, state.layout), pace, { backgroundSync, reuse });
   setTimes();
   const trees = new Map<number, LayerTree>();
   const selected = [];
@@ -76,16 +76,22 @@ export async function fillUpper(
   await using linker = createLinker(pace);
   for (const { from, source, spec } of selected)
     await withinPathLimit(source.path, () =>
-      copyFromImage(source, spec, { from, to, links: { policy: policies.forSource(), linker }, pace, early }),
+      copySource(source, spec, {
+        from,
+        to,
+        links: { policy: policies.forSource(), linker },
+        pace,
+        backgroundSync,
+      }),
     );
-  early.end();
+  backgroundSync.end();
   return { linkedLayers: policies.linkedLayers, fileDigests: reuse?.fileDigests() };
 }
 
-/** The number of trees that are kept, the latest ones, each with those below that it was made from. */
+/** The maximum number of trees that are kept: the latest ones, each with the trees below on which it is based. */
 const maxTrees = 8;
 
-/** Returns the tree of an image whose layers are here, or listed: one that is not kept, since its files come later. */
+/** Returns the tree of an image whose layers are here or listed. A tree with listings is not kept, since its files are fetched later. */
 export function openLayerTree(state: EngineState, image: Image): LayerTree {
   const { database, layout, inUserNamespace, trees } = state;
   if (absentLayersOf(database, image.layer).length > 0) {

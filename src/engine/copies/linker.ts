@@ -18,9 +18,9 @@ export interface Linker extends AsyncDisposable {
   drain(): Promise<void>;
 }
 
-/** This many links take as long as the start of a thread. */
+/** The number of links that take as long as the start of a thread. */
 const minLinksForThreads = 2_000;
-/** A batch occupies this thread for a millisecond or two. */
+/** The number of links in a batch, which occupies this thread for a millisecond or two. */
 const batchLinks = 128;
 
 export function createLinker(pace: Pace): Linker {
@@ -69,7 +69,7 @@ export function createLinker(pace: Pace): Linker {
 
 /** Decides which files of layers are hard-linked instead of copied. */
 export interface LinkPolicy {
-  /** True if the image may hard-link this file of a layer; false if two names there would become one file, or if the file is gone. */
+  /** Returns true if the image may hard-link this file of a layer; false if two of its files would become one, or if the file is gone. */
   allows(entry: { layer: number }, stats: () => Stats | undefined): boolean;
 }
 
@@ -149,8 +149,8 @@ export async function linkedFiles(
 type LinkJob = readonly [existing: Path, path: Path];
 
 /**
- * Makes a hard link. Returns false if the file system allows no more links to this file, or none at all, or if a copy has more to do:
- * to replace what is there, or to report that the file is gone.
+ * Makes a hard link. Returns false if the file system allows no more links to this file, or none at all, or if a copy must be tried
+ * instead, which replaces an existing file, or reports that the original is gone.
  */
 export function tryLink(existing: Path, path: Path): boolean {
   try {

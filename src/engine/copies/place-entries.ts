@@ -13,7 +13,7 @@ import { createDirectoryMaker, setExtendedAttributes, type UpperTree } from "./u
  * Makes directories, links and special files in a tree that is not mounted, as COPY does: a link replaces anything but a
  * directory. An entry with `replaces` replaces anything, but a directory is merged with a directory.
  *
- * @returns a function that gives the directories their times, once everything is in them
+ * @returns a function that sets the directories' times, to be called once everything is in them
  */
 export async function placeEntries(
   to: UpperTree,
@@ -43,10 +43,10 @@ export async function placeEntries(
 
 type DirectoryMaker = ReturnType<typeof createDirectoryMaker>;
 
-interface Made {
-  /** Its path in the upper directory. */
+interface PlacedPath {
+  /** The entry's path in the upper directory. */
   path: Path;
-  /** True if it replaced something. */
+  /** True if the entry has replaced another one. */
   hasReplaced: boolean;
 }
 
@@ -54,7 +54,7 @@ function placeDirectory(
   to: UpperTree,
   directoryAt: DirectoryMaker,
   { path, mode, uid, gid, mtime, replaces }: PlacedEntry & { type: "directory" },
-): Made {
+): PlacedPath {
   const fail = (inside: string) =>
     new BoughError(`cannot make the directory ${path}: ${inside} in the image is not a directory`);
   const name = basename(path);
@@ -74,7 +74,7 @@ function placeOther(
   to: UpperTree,
   directoryAt: DirectoryMaker,
   entry: Exclude<PlacedEntry, { type: "directory" }>,
-): Made {
+): PlacedPath {
   const { path, uid, gid, replaces } = entry;
   const what = `cannot make the ${entry.type === "symlink" ? "link" : entry.kind} ${path}`;
   const parent = directoryAt(

@@ -24,10 +24,10 @@ import {
 } from "./verified-copy.ts";
 
 /**
- * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
- * at the destination itself is replaced, even a link, as COPY does; a directory only by a file with `replaces`. A copy shares no inode
- * with its original; what `reuse` finds in an earlier layer becomes a hard link to that. Further names of a file become hard links to
- * its copy. Throws at the first file without a `uuid` (one in no store) that has changed since it was hashed.
+ * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. As COPY does, it
+ * replaces an existing file at the destination, even a link; a directory is replaced only by a file with `replaces`. A copy shares no inode
+ * with its original. A file that `reuse` finds in an earlier layer becomes a hard link to that. Further names of a file become hard links
+ * to its copy. Throws at the first file without a `uuid` (one that is not stored) that has changed since it was hashed.
  *
  * @throws DamagedFilesError naming all stored files whose bytes do not match their SHA-256
  */
@@ -35,7 +35,7 @@ export async function placeFiles(
   to: UpperTree,
   files: Iterable<PlacedFile>,
   pace: Pace,
-  { early, reuse }: { early?: BackgroundSync; reuse?: FileReuse | undefined } = {},
+  { backgroundSync, reuse }: { backgroundSync?: BackgroundSync; reuse?: FileReuse | undefined } = {},
 ): Promise<void> {
   let directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
@@ -44,14 +44,14 @@ export async function placeFiles(
     if (!("uuid" in file)) throw new ChangedFileError(file.path, `cannot put a file at ${file.destination}`);
     damaged.push(file);
   };
-  await using copier = createFileCopier(pace, report, early);
+  await using copier = createFileCopier(pace, report, backgroundSync);
   await using linker = createLinker(pace);
   const drain = async () => {
     await linker.drain();
     await copier.drain();
   };
   /** The path by which each directory was reached last. */
-  const ways = new Map<UpperDirectory, string>();
+  const lastPaths = new Map<UpperDirectory, string>();
   let parent = "";
   let directory = to.root;
   /** Makes the directory of a path. Returns true if it had another path before, through a link. */
@@ -64,8 +64,8 @@ export async function placeFiles(
         new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
     );
     to.materialize(directory);
-    const before = ways.get(directory) ?? parent;
-    ways.set(directory, parent);
+    const before = lastPaths.get(directory) ?? parent;
+    lastPaths.set(directory, parent);
     if (before !== parent) reuse?.invalidate();
     return before !== parent;
   };
@@ -85,7 +85,7 @@ export async function placeFiles(
   let count = 0;
   for (const file of files) {
     const { destination, links = [], attributes } = file;
-    // The later one of two files with one name must win.
+    // If two files have the same destination, the later one must stay.
     if (enter(destination)) await drain();
     const path = pathOf(destination, file);
     const existing = reuse?.find(`${directory.inside}/${basename(destination)}`, file);
@@ -97,7 +97,7 @@ export async function placeFiles(
         : linker.link(existing, path, () => copier.copy(file, path));
     if (placing !== undefined) await placing;
     count++;
-    if (count % filesBetween === 0) edenGC();
+    if (count % filesPerCollection === 0) edenGC();
   }
   await drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
@@ -117,28 +117,28 @@ export async function placeFiles(
   await copier.drain();
 }
 
-/** Finds files of an earlier layer, and remembers those of this one. */
+/** Finds files of an earlier layer, and records those of this one. */
 export interface FileReuse {
-  /** Returns the path of a file that may be hard-linked in place of a copy; `undefined`: the file has to be copied. */
+  /** Returns the path of a file that may be hard-linked in place of a copy; `undefined` if the file has to be copied. */
   find(inside: string, file: PlacedFile): Path | undefined;
-  /** Call it when a file may replace an earlier one: what is remembered of the layer is not true any more. */
+  /** Call it when a file may replace an earlier one: the digests of this layer are then not valid. */
   invalidate(): void;
 }
 
-/** Files between two garbage collections. Each leaves some hundred bytes, which would pile up otherwise. */
-const filesBetween = 10_000;
+/** The number of files between two garbage collections. Each file leaves some hundred bytes, which would pile up otherwise. */
+const filesPerCollection = 10_000;
 
 function directoryInPlace(destination: string): BoughError {
   return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
 }
 
-/** A file of this machine is no longer what was hashed. */
+/** Thrown for a file of this machine that has changed since it was hashed. */
 export class ChangedFileError extends BoughError {
   override readonly name = "ChangedFileError";
 
   readonly path: string;
 
-  /** `purpose`: what failed, such as `cannot mount at /src`. */
+  /** @param purpose what failed, such as `cannot mount at /src` */
   constructor(path: string, purpose: string) {
     super(`${purpose}: ${path} changed while it was being read`, {
       hint: "Build again when nothing writes to it any more.",
@@ -148,15 +148,15 @@ export class ChangedFileError extends BoughError {
 }
 
 interface FileCopier extends AsyncDisposable {
-  /** Await its result before the next call. Rejects or throws, also with the error of an earlier file. */
+  /** Copies a file. Await its result before the next call. Rejects or throws, also with the error of an earlier file. */
   copy(file: PlacedFile, target: string): Promise<void> | undefined;
   /** Resolves when all files are copied. */
   drain(): Promise<void>;
 }
 
-/** Fewer files are copied before a thread has started. */
+/** The number of files that are copied before a thread would have started. */
 const minFilesForThreads = 400;
-/** A batch occupies this thread for a few milliseconds. */
+/** The maximum size of a batch, which occupies this thread for a few milliseconds. */
 const maxBatchFiles = 128;
 const maxBatchBytes = 1024 * 1024;
 /** From this size on, a batch ends with its directory: threads that create files in the same one wait for each other. */
@@ -169,21 +169,21 @@ const minBatchFiles = 32;
 function createFileCopier(
   pace: Pace,
   report: (file: PlacedFile, problem: CopyProblem) => void,
-  early?: BackgroundSync,
+  backgroundSync?: BackgroundSync,
 ): FileCopier {
   const sharing = createBatchSharing<CopyJob, CopyProblem>(pace, {
     program: "./engine/copies/copy-thread.ts",
     perform: createBatchCopier(),
     minJobs: minFilesForThreads,
   });
-  const copyLarge = createLargeCopier((bytes) => early?.addPart(bytes));
+  const copyLarge = createLargeCopier((bytes) => backgroundSync?.addPart(bytes));
   let batch: CopyJob[] = [];
   let bytes = 0;
   let parent = "";
 
   function flush(): Promise<void> | undefined {
     const jobs = batch;
-    early?.addFiles(jobs.length, bytes);
+    backgroundSync?.addFiles(jobs.length, bytes);
     batch = [];
     bytes = 0;
     return sharing.run(jobs, (problems) => {

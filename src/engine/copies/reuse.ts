@@ -13,12 +13,12 @@ interface Reuse extends FileReuse {
 }
 
 /**
- * Finds, in the version of a layer before this one, the files that have not changed: a hard link takes a quarter of a copy's time.
- * No layer ever changes, and a command that writes to such a file gets a copy of its own from overlayfs. It can only tell by the
+ * Finds the unchanged files in the version of a layer before this one: a hard link takes a quarter of a copy's time. No layer ever
+ * changes, and a command that writes to such a file gets a copy of its own from overlayfs. A command can notice a hard link only by the
  * file's number of links, which overlayfs shows as it is in the layer.
  *
- * @param image the one of the version before
- * @param below the layers that the new one is put on
+ * @param image the image of the version before
+ * @param below the layers below the new one
  */
 export async function createReuse(
   state: EngineState,
@@ -59,7 +59,7 @@ export async function createReuse(
 
 function findEarlier(state: EngineState, uuid: string): EarlierLayer | undefined {
   const found = findFileDigests(state.database, uuid);
-  // The image's layers are looked at only if one of them has many files.
+  // The image's layers are checked only if one of them has many files.
   if (found === undefined || findImage(state, uuid) === undefined) return undefined;
   return { ...found, directory: layerDirectory(state.layout, found.id) };
 }

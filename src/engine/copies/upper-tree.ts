@@ -19,13 +19,13 @@ import { joinPath, type Path, pathKey } from "../system/path.ts";
 import { isFileSystemAttribute, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
 
-/** An owner. */
+/** An entry's owner and group. */
 export interface Ids {
   uid: number;
   gid: number;
 }
 
-/** What directories get that have to be made. */
+/** The owner and mode of missing directories that are made. */
 export interface MadeDirectory {
   owner?: Ids | undefined;
   mode?: number | undefined;
@@ -40,7 +40,7 @@ export interface UpperDirectory {
   readonly inside: string;
   /** The same directory in the layers. */
   readonly lower: MergedDirectory;
-  /** True if the upper directory has it. */
+  /** True if the directory exists in the upper directory. */
   isUpper: boolean;
   readonly children: Map<string, UpperDirectory>;
 }
@@ -76,7 +76,7 @@ export class UpperTree {
     const path = joinPath(directory.path, name);
     const lower = directory.lower.length === 0 ? [] : this.#layers.enter(directory.lower, name);
     const isUpper = directory.isUpper && lstatIfExists(path) !== undefined;
-    return remember({ parent: directory, path, inside: insideOf(directory, name), lower, isUpper }, key);
+    return addChild({ parent: directory, path, inside: insideOf(directory, name), lower, isUpper }, key);
   }
 
   /** Makes a directory that does not exist yet. */
@@ -85,7 +85,7 @@ export class UpperTree {
     const path = joinPath(directory.path, name);
     mkdirSync(path);
     const place = { parent: directory, path, inside: insideOf(directory, name), lower: [], isUpper: true };
-    return remember(place, pathKey(name));
+    return addChild(place, pathKey(name));
   }
 
   /** Makes `directory` in the upper directory, with the attributes that it has in the layers. */
@@ -100,11 +100,11 @@ export class UpperTree {
       copyMetadata(uppermost.path, path, lstatSync(uppermost.path));
     }
     directory.isUpper = true;
-    // The image shows no change in the parent.
+    // For the image, the parent has not changed.
     setFileTimes(parent.path, before);
   }
 
-  /** Removes what has this name from the upper directory, and returns the path for its replacement. */
+  /** Removes the entry of this name from the upper directory, if there is one, and returns its path. */
   clear(directory: UpperDirectory, name: Path): Path {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
@@ -187,12 +187,12 @@ export function copyMetadata(source: Path, path: Path, stats: Stats): void {
   setFileTimes(path, stats);
 }
 
-/** Sets times, to about a microsecond: JavaScript's numbers are no more precise. */
+/** Sets times, to about a microsecond, which is the precision of JavaScript's numbers. */
 export function setFileTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
   lutimesSync(path, fileTime(atimeMs / 1000), fileTime(mtimeMs / 1000));
 }
 
-function remember(place: Omit<UpperDirectory, "children">, key: string): UpperDirectory {
+function addChild(place: Omit<UpperDirectory, "children">, key: string): UpperDirectory {
   const directory: UpperDirectory = { ...place, children: new Map() };
   place.parent?.children.set(key, directory);
   return directory;
@@ -212,7 +212,7 @@ export function createDirectoryMaker(
 ): (path: string, fail: (inside: string) => BoughError) => UpperDirectory {
   const known = new Map<string, UpperDirectory>([["/", to.root]]);
   return (path, fail) => {
-    const walk = (way: string) => to.makeDirectories(to.resolve(way), undefined, fail);
+    const walk = (wanted: string) => to.makeDirectories(to.resolve(wanted), undefined, fail);
     if (hasDots(path)) return walk(path);
     const missing: string[] = [];
     let above = path;
@@ -228,7 +228,7 @@ export function createDirectoryMaker(
   };
 }
 
-/** True if the path has a component `.` or `..`, or two slashes in a row. */
+/** Returns true if the path has a component `.` or `..`, or two slashes in a row. */
 function hasDots(path: string): boolean {
   return /\/\.{0,2}(\/|$)/.test(path) && path !== "/";
 }

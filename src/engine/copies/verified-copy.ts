@@ -15,7 +15,7 @@ export interface CopyJob {
   target: string;
 }
 
-/** Why a file could not be copied: its bytes changed since they were hashed, or its target is a directory. */
+/** The reason why a file could not be copied: its bytes have changed since they were hashed, or its target is a directory. */
 export type CopyProblem = "changed" | "directory";
 
 /** A smaller copy takes less time than handing its bytes to another thread. */
@@ -56,7 +56,7 @@ export function createLargeCopier(onPart: (bytes: number) => void) {
   };
 }
 
-/** Removes what is at `target`. Returns false for a directory, which stays. */
+/** Removes a file at `target`. Returns false for a directory, which stays. */
 function clearFile(target: string): boolean {
   const stats = lstatSync(target, { throwIfNoEntry: false });
   if (stats?.isDirectory()) return false;
@@ -86,7 +86,7 @@ function readWhole({ path, size }: PlacedFile, buffer: Buffer): number | undefin
   let descriptor: number | undefined;
   try {
     descriptor = openForReading(path, readingStored);
-    // An empty pipe gives nothing, a directory can't be read, and anything else has a different hash.
+    // An empty pipe has no bytes, a directory can't be read, and any other file has a different hash.
     return readSync(descriptor, buffer, 0, size + 1, null);
   } catch (error) {
     return undefinedIfUnreadable(error);

@@ -5,7 +5,12 @@ import { maxTimeout } from "../../programs/helper.ts";
 import { HostFiles } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
-import { type PlacedEntry, type PlacedUpload, readEntries, readFiles } from "../copies/file-spec.ts";
+import {
+  type PlacedEntry,
+  type PlacedUpload,
+  readPlacedEntries,
+  readPlacedFiles,
+} from "../copies/file-spec.ts";
 import {
   optionalBoolean,
   optionalFields,
@@ -108,10 +113,10 @@ export async function readInstanceSpec(
   return {
     ...exec,
     image,
-    files: await readFiles(optionalFields(body, "files") ?? {}, database, layout),
+    files: await readPlacedFiles(optionalFields(body, "files") ?? {}, database, layout),
     hostFiles,
     earlier,
-    entries: readEntries(optionalFields(body, "entries") ?? {}),
+    entries: readPlacedEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
     mounts: await readRequestedMounts(body.mounts, { database, layout }),
     timeoutSeconds,

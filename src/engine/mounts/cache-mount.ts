@@ -5,7 +5,7 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import { type CacheContents, cacheKeyOf } from "../../service/wire/mount.ts";
 import { sha256Of } from "../../sha256.ts";
-import { copyFromImage } from "../copies/copy-from-image.ts";
+import { copySource } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { UpperTree } from "../copies/upper-tree.ts";
 import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
@@ -123,7 +123,7 @@ async function fillCache(
   setOwnerAndModeAt(directory, stats, stats);
   const to = new UpperTree(directory, new LayerTree([], state.inUserNamespace));
   const selected = { path, name: "", type: "directory", filters: [] } as const;
-  await copyFromImage(
+  await copySource(
     selected,
     { destination: "/", owner: undefined, changeMode: undefined },
     { from, to, pace: createPace(signal) },

@@ -4,7 +4,13 @@ import { directoryMode } from "../../image/file-mode.ts";
 import { Secret } from "../../secret.ts";
 import { HostFiles } from "../../service/wire/file.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
-import { type PlacedEntry, type PlacedFile, readEntries, readFiles, readMode } from "../copies/file-spec.ts";
+import {
+  type PlacedEntry,
+  type PlacedFile,
+  readMode,
+  readPlacedEntries,
+  readPlacedFiles,
+} from "../copies/file-spec.ts";
 import {
   asFields,
   optionalBoolean,
@@ -212,14 +218,15 @@ async function readContents(
     Object.fromEntries(Object.entries(paths).map(([path, value]) => [`/${path}`, value]));
   if (singleFile !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
     refuse(`${name}.files`, 'has the path "", which is allowed only as the only path');
-  const [file] = singleFile === undefined ? [] : await readFiles({ "/file": singleFile }, database, layout);
-  const [directory] = root === undefined ? [] : readEntries({ "/root": root });
+  const [file] =
+    singleFile === undefined ? [] : await readPlacedFiles({ "/file": singleFile }, database, layout);
+  const [directory] = root === undefined ? [] : readPlacedEntries({ "/root": root });
   if (directory !== undefined && directory.type !== "directory")
     refuse(`${name}.entries`, 'must only have a directory with the path ""');
   return {
     type: "files",
-    files: await readFiles(rooted(others), database, layout),
-    entries: readEntries(rooted(below)),
+    files: await readPlacedFiles(rooted(others), database, layout),
+    entries: readPlacedEntries(rooted(below)),
     singleFile: file,
     hostFiles: fields.host_files instanceof HostFiles ? fields.host_files : HostFiles.none,
     root: {
