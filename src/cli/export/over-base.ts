@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { recordedBase } from "../../builder/cache/image-records.ts";
 import { sourceWords } from "../../engine/import/registry-settings.ts";
 import { findPolicy } from "../../engine/import/signature-policy.ts";
-import { lastWords } from "../../engine/import/tool.ts";
+import { lastErrorMessage } from "../../engine/import/tool.ts";
 import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
@@ -234,7 +234,8 @@ async function runSkopeo<Result>(
       skopeo.exited,
     ]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `exited with code ${status}`}`);
+    if (status !== 0)
+      throw new BoughError(`skopeo: ${lastErrorMessage(said) || `exited with code ${status}`}`);
     return result;
   } finally {
     signal.removeEventListener("abort", kill);

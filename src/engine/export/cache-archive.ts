@@ -15,7 +15,7 @@ export async function openCacheArchive(state: EngineState, key: string): Promise
   const ended = new AbortController();
   const release = () => {
     ended.abort();
-    // A closed engine uses nothing any more.
+    // When the engine is closed, its uses of caches have ended anyway.
     if (!state.closing.aborted) releaseCaches(database, operation, clock.now());
   };
   const directory = cacheDirectory(layout, taken.name);

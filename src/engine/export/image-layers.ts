@@ -14,7 +14,7 @@ import type { EngineState } from "../state.ts";
 import type { LayerArchiveOptions } from "./layer-archive.ts";
 import type { PackableLayer } from "./pack-layer.ts";
 
-/** Returns an image's layers, the lowest first. `measures`: with the sizes of those that are not imported. */
+/** Returns an image's layers, the lowest first; with `measures`, also the sizes of those that are not imported. */
 export function listLayers(state: EngineState, image: string, measures: boolean): ImageLayer[] {
   return layersOf(state, image).map(({ place: _, number, ...layer }) =>
     measures && !layer.is_imported ? { ...layer, size: layerSize(state, number) } : layer,
@@ -27,7 +27,7 @@ interface OpenableLayer {
   open(): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** `clampTo`: seconds since the epoch, after which an archive that is made here has no time. */
+/** Finds a layer to open. `clampTo` is the latest time, in seconds since the epoch, in an archive that is made here. */
 export function findOpenableLayer(
   state: EngineState,
   image: string,
@@ -71,26 +71,26 @@ async function streamArchive(
   return streamOf(chunks, () => ended.abort());
 }
 
-/** Passes the blob of an absent layer on from the first place that has it. */
+/** Passes on the blob of an absent layer from the first source that has it. */
 async function streamRemote(
   state: EngineState,
   { number, source: first = "", blob }: PlacedLayer,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { openSource } = await import("../import/fetch-blobs.ts");
+  const { openGuardedSource } = await import("../import/fetch-blobs.ts");
   const { checkContent, ForgedBlobError } = await import("../unpack/checked-blob.ts");
   const { digest = "", size = 0, diff_id: diffId = "" } = blob ?? {};
   const others = blobSources(state.database, number)
     .flat()
-    .flatMap((place) => (place.digest === digest && place.source !== first ? [place.source] : []));
+    .flatMap((other) => (other.digest === digest && other.source !== first ? [other.source] : []));
   let failure: RequestError | undefined;
   for (const source of [first, ...others]) {
-    const opened = await openSource(state, source);
+    const opened = await openGuardedSource(state, source);
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, state.closing]);
     const fail = (error: unknown) => {
       const reason = messageOf(opened.reasonOf(messageOf(error)) ?? error);
       const text = `layer ${digest} cannot be fetched from ${source}: ${reason}`;
-      // What lists the layers again is told of another place.
+      // The next list of the layers names another source.
       if (!signal.aborted) state.unreachable.recordBlob({ source, digest }, text);
       if (error instanceof ForgedBlobError) recordForged(state.database, { digest, diffId });
       return new RequestError(424, text);
@@ -121,7 +121,7 @@ async function* rethrowing(
   }
 }
 
-/** A layer, with the path of its imported blob, or what its archive is made of. An absent layer has neither. */
+/** A layer, with the path of its imported blob, or the files of which its archive is made. An absent layer has neither. */
 type PlacedLayer = ImageLayer & { number: number; place: { blob: string } | PackableLayer };
 
 /** A layer by its number, which `layerDirectory` takes. */
@@ -133,7 +133,7 @@ export function unpackedLayers(state: EngineState, reference: string): Identifie
   const chain = contentsDownFrom(state.database, requireImage(state, reference).layer).reverse();
   return chain.flatMap(({ id: number, created_at, content }): IdentifiedLayer[] => {
     if (content === emptyContent) return [];
-    // With the time, the ID differs from that of an earlier layer of the same number.
+    // The ID contains the time, so that it differs from that of an earlier layer with the same number.
     const id = `${number}-${created_at}`;
     const createdAt = new Date(created_at).toISOString();
     return [{ number, id, created_at: createdAt, is_imported: content !== null }];
@@ -152,7 +152,7 @@ function layersOf(state: EngineState, reference: string): PlacedLayer[] {
   return unpackedLayers(state, reference).flatMap((layer) => placedLayers(state, layer));
 }
 
-/** Finds one layer as it is exported. An export asks for each, so the others are not looked at if the ID is that of an own layer. */
+/** Finds one layer as it is exported. An export asks for each layer, so the others are read only if the ID is a blob's. */
 function findPlaced(state: EngineState, image: string, layer: string): PlacedLayer | undefined {
   const layers = unpackedLayers(state, image);
   const named = layers.filter(({ id }) => id === layer);

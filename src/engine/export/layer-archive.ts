@@ -7,7 +7,7 @@ import { joinPath, listDirectory, type Path, pathBytes } from "../system/path.ts
 import { deviceOf, isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
-  /** True if overlayfs's marks are `user.overlay.*`. */
+  /** True in a user namespace, in which overlayfs's attributes are `user.overlay.*`. */
   inUserNamespace: boolean;
   /** The latest modification time, in seconds since the epoch; later ones are set to it. */
   clampTo: number | undefined;
@@ -23,17 +23,18 @@ export function streamLayer(directory: string, options: LayerArchiveOptions): As
   return inChunks(layerBlocks(directory, options), options.signal);
 }
 
-interface Place {
+/** An entry of the layer. */
+interface ArchivedEntry {
   /** The entry's path on this machine. */
   path: Path;
   /** The entry's path in the layer, without a slash at either end; empty for the root. */
   inside: Buffer;
 }
 
-/** Walks depth first, without recursion: a tree may be too deep for the stack. */
+/** Yields the blocks of the archive, depth first, without recursion: a tree may be too deep for the stack. */
 function* layerBlocks(directory: string, options: LayerArchiveOptions): Generator<Uint8Array> {
   const linked = new Map<string, Buffer>();
-  const waiting: Place[] = [{ path: directory, inside: Buffer.alloc(0) }];
+  const waiting: ArchivedEntry[] = [{ path: directory, inside: Buffer.alloc(0) }];
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
     const stats = lstatSync(place.path);
     yield* entryBlocks(place, stats, linked, options);
@@ -48,14 +49,16 @@ function* layerBlocks(directory: string, options: LayerArchiveOptions): Generato
 }
 
 function* entryBlocks(
-  { path, inside }: Place,
+  { path, inside }: ArchivedEntry,
   stats: Stats,
   linked: Map<string, Buffer>,
   { inUserNamespace, clampTo }: LayerArchiveOptions,
 ): Generator<Uint8Array> {
   const name = lastName(inside);
   if (isWhiteout(stats)) {
-    yield layerHeader(markOf(below(parentOf(inside), Buffer.concat([Buffer.from(whiteoutPrefix), name]))));
+    yield layerHeader(
+      whiteoutHeader(below(parentOf(inside), Buffer.concat([Buffer.from(whiteoutPrefix), name]))),
+    );
     return;
   }
   // Layers of earlier versions may have such names.
@@ -73,7 +76,7 @@ function* entryBlocks(
     const isRoot = inside.byteLength === 0;
     yield layerHeader({ ...entry, name: Buffer.concat([isRoot ? dot : inside, slash]), flag: "5" });
     if (!isRoot && isOpaque(path, inUserNamespace))
-      yield layerHeader(markOf(below(inside, Buffer.from(opaqueWhiteout))));
+      yield layerHeader(whiteoutHeader(below(inside, Buffer.from(opaqueWhiteout))));
   } else if (stats.isSymbolicLink()) {
     const target = readlinkSync(path, "buffer");
     yield layerHeader({ ...entry, name: inside, flag: "2", mode: 0o777, target });
@@ -81,7 +84,7 @@ function* entryBlocks(
     const key = stats.nlink > 1 ? inodeOf(path, stats) : undefined;
     const target = key === undefined ? undefined : linked.get(key);
     if (target !== undefined) {
-      // With its attributes: Docker sets the owner of a link again, which removes the file's capabilities.
+      // A link has the attributes, too: Docker sets its owner again, which removes the file's capabilities.
       yield layerHeader({ ...entry, name: inside, flag: "1", target });
       return;
     }
@@ -96,7 +99,7 @@ function* entryBlocks(
   }
 }
 
-/** Large numbers are not exact in the statistics of JavaScript's own numbers. */
+/** Returns a file's inode, which may be too large for JavaScript's numbers. */
 function inodeOf(path: Path, { ino }: Stats): string {
   return String(Number.isSafeInteger(ino) ? ino : lstatSync(path, { bigint: true }).ino);
 }
@@ -104,8 +107,8 @@ function inodeOf(path: Path, { ino }: Stats): string {
 const slash = Buffer.from("/");
 const dot = Buffer.from(".");
 
-/** Returns a mark: an empty file with a special name. */
-function markOf(name: Buffer): LayerEntry {
+/** Returns the entry of a whiteout: an empty file with a special name. */
+function whiteoutHeader(name: Buffer): LayerEntry {
   return { name, flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 };
 }
 

@@ -15,7 +15,7 @@ export interface PackableLayer {
   split?: { path: string; archiveBytes: number } | undefined;
 }
 
-/** A layer to pack, and where. Plain data, since it is sent to a thread. */
+/** A layer to pack, and the file for it. Plain data, since it is sent to a thread. */
 interface PackTask extends LayerArchiveOptions, PackableLayer {
   compression: Compression;
   path: string;
@@ -61,7 +61,7 @@ export function openPacker(closing: AbortSignal): Packer {
   };
 }
 
-/** What is smaller is packed before a thread would have started. */
+/** The maximum size of a layer that is packed before a thread would have started. */
 const maxSmall = { entries: 200, bytes: 2 * 1024 * 1024 };
 
 function isSmall({ directory, split }: PackableLayer): boolean {
@@ -80,10 +80,10 @@ function isSmall({ directory, split }: PackableLayer): boolean {
   return true;
 }
 
-/** The number of bytes between two notes of how much has been read. */
-const notedBytes = 4 * 1024 * 1024;
+/** The number of bytes between two reports of progress. */
+const reportedBytes = 4 * 1024 * 1024;
 
-/** `pack` packs a layer into a file, and hashes it before and after compression meanwhile. `close` ends the threads of that. */
+/** Returns `pack`, which packs a layer into a file and hashes it before and after compression, and `close`, which ends its threads. */
 export function createPacking() {
   const compressors = new Map<Compression, Compressor>();
   const pack = async (
@@ -104,7 +104,7 @@ export function createPacking() {
         if (Atomics.load(stopped, 0) === 1) throw new Error("packing was stopped");
         read += chunk.byteLength;
         if (read < next) return;
-        next = read + notedBytes;
+        next = read + reportedBytes;
         onRead(read);
       });
       return await writeLayerBlob(archive, compressor, (bytes) => {

@@ -15,7 +15,7 @@ import {
   readPart,
 } from "./image-files.ts";
 
-/** The decompressed archive, in the operation's directory. */
+/** The name of the decompressed archive in the operation's directory. */
 export const archiveFile = "archive.tar";
 /** The maximum length of a chain of links. */
 const maxLinks = 10;
@@ -42,7 +42,7 @@ export async function openArchiveFiles(
       );
     }
     const name = memberName(entry.name);
-    // Programs disagree on which file a name means that an archive has twice.
+    // If an archive has a name twice, programs disagree on which file it means.
     if (members.has(name) && entry.type !== "directory") {
       members.set(name, { unreadable: "occurs more than once" });
     } else members.set(name, memberOf(entry, name));
@@ -95,7 +95,7 @@ async function decompressArchive(
   const descriptor = openSync(plain, "wx", 0o600);
   let bytes = 0;
   try {
-    for await (const chunk of decompress(readWhole(path), compression, path)) {
+    for await (const chunk of decompress(readWholeFile(path), compression, path)) {
       signal.throwIfAborted();
       bytes += chunk.byteLength;
       budget.check({ bytes });
@@ -121,7 +121,7 @@ export function openWhole(path: string): ByteSource {
   return openPart(wholeOf(path));
 }
 
-export function readWhole(path: string): AsyncGenerator<Uint8Array> {
+export function readWholeFile(path: string): AsyncGenerator<Uint8Array> {
   return readPart(wholeOf(path));
 }
 

@@ -20,7 +20,7 @@ import { sourceWords } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
 
-/** The download's directory, in the operation's. */
+/** The name of the download's directory in the operation's directory. */
 export const downloadDirectory = "download";
 const authFileName = "auth.json";
 
@@ -44,7 +44,7 @@ export async function downloadImage(
       : ["--src-authfile", writeAuthFile(run.directory, source.registry, credentials)];
   const words = sourceWords(source.name, run.directory, state.environment);
   const args = [
-    // For the temporary files of large layers, which belong on the engine's disk. skopeo ignores TMPDIR for them.
+    // The temporary files of large layers belong on the engine's disk. skopeo ignores TMPDIR for them.
     ...["--tmpdir", run.directory],
     // skopeo refuses to work without a signature policy. A policy of the machine or the user stays in force.
     ...(findPolicy(state.environment) === undefined ? ["--insecure-policy"] : []),
@@ -67,7 +67,7 @@ export async function downloadImage(
   const seen = new Set(readdirSync(blobs));
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   const report = createByteReport(state, run);
-  const look = () => {
+  const check = () => {
     const bytes = freedBytes([layout]);
     budget.check({ bytes });
     report(bytes);
@@ -78,7 +78,7 @@ export async function downloadImage(
   };
   await using guard = state.allowsLocalFetch ? undefined : await guardFetch(source.registry, state);
   try {
-    await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
+    await downloadWatched(check, { clock: state.clock, signal }, (signal) =>
       runSkopeo(state, run, args, signal, guard),
     );
   } catch (error) {
@@ -99,7 +99,7 @@ function overrides(platform: Platform | undefined): string[] {
 
 const reportMilliseconds = 1000;
 
-/** Creates a function that reports from time to time how much has come: skopeo says nothing before a blob is complete. */
+/** Creates a function that reports from time to time how much was downloaded: skopeo prints nothing before a blob is complete. */
 function createByteReport({ events, clock }: EngineState, run: OperationRun): (bytes: number) => void {
   let [reported, reportedAt] = [0, clock.now()];
   return (bytes) => {
@@ -110,7 +110,7 @@ function createByteReport({ events, clock }: EngineState, run: OperationRun): (b
   };
 }
 
-/** Refuses a registry at a local address, and whatever that leads there. */
+/** Starts a guard against redirects to local addresses. Throws for a registry that has such an address itself. */
 async function guardFetch(registry: string, { environment, clock }: EngineState) {
   try {
     await resolveRemote(new URL(`https://${registry}`).hostname);
@@ -136,17 +136,17 @@ function writeAuthFile(
 const intervalMilliseconds = 100;
 
 /**
- * Calls `look` repeatedly during a download, and aborts the download when it throws: a registry can send data without end, and
+ * Calls `check` repeatedly during a download, and aborts the download when it throws: a registry can send data without end, and
  * skopeo would write until the disk is full.
  */
 async function downloadWatched(
-  look: () => void,
+  check: () => void,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
   download: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const ended = new AbortController();
   const tooLarge = new AbortController();
-  const watching = watch(look, clock, ended.signal).catch((error: unknown) => {
+  const watching = watch(check, clock, ended.signal).catch((error: unknown) => {
     // The end of the download also ends the watch.
     if (!ended.signal.aborted) tooLarge.abort(error);
   });
@@ -158,9 +158,9 @@ async function downloadWatched(
   }
 }
 
-async function watch(look: () => void, clock: Clock, signal: AbortSignal): Promise<never> {
+async function watch(check: () => void, clock: Clock, signal: AbortSignal): Promise<never> {
   for (;;) {
     await clock.sleep(intervalMilliseconds, signal);
-    look();
+    check();
   }
 }

@@ -16,11 +16,11 @@ import { downloadDirectory } from "./download.ts";
 import { startGuardedFetch } from "./fetch-guard.ts";
 import type { LayerFile } from "./image-parts.ts";
 
-/** A blob could not be fetched. */
+/** Thrown if a blob could not be fetched. */
 export class UnfetchedBlobError extends BoughError {
   override readonly name = "UnfetchedBlobError";
   readonly blob: AbsentBlob;
-  /** False if it may well be the fault of the whole source. */
+  /** False if the whole source may have failed. */
   readonly concernsBlob: boolean;
 
   constructor(blob: AbsentBlob, cause: unknown, concernsBlob: boolean) {
@@ -30,7 +30,7 @@ export class UnfetchedBlobError extends BoughError {
   }
 }
 
-/** Blobs that are fetched at the same time. */
+/** The maximum number of blobs that are fetched at the same time. */
 const maxConcurrent = 4;
 const reportMilliseconds = 1000;
 
@@ -82,7 +82,7 @@ export class BlobFetch {
     rmSync(this.#pathOf(digest), { force: true });
   }
 
-  /** Removes what was fetched, except what has been linked elsewhere. */
+  /** Removes the fetched files. Hard links to them stay. */
   async remove(): Promise<void> {
     await rm(this.#directory, { recursive: true, force: true });
   }
@@ -100,17 +100,17 @@ export class BlobFetch {
     const sources = new Map<string, Promise<OpenedSource>>();
     const slots = createSemaphore(maxConcurrent);
     const fetchNext = async (blob: AbsentBlob) => {
-      const give = await slots.acquire();
+      const release = await slots.acquire();
       try {
         signal.throwIfAborted();
-        const source = sources.get(blob.source) ?? openSource(this.#state, blob.source);
+        const source = sources.get(blob.source) ?? openGuardedSource(this.#state, blob.source);
         sources.set(blob.source, source);
         await this.#fetchOne(source, blob, { ...options, signal });
       } catch (error) {
         // Later failures are caused by the abort itself.
         if (!signal.aborted) failed.abort(error);
       } finally {
-        give();
+        release();
       }
     };
     try {
@@ -143,7 +143,7 @@ export class BlobFetch {
     onBlob(blob.digest, path);
   }
 
-  /** Writes a blob to a file. Returns false if a mirror had another one under its digest: another place may have it. */
+  /** Writes a blob to a file. Returns false if a mirror had another one under its digest: another source may have the right one. */
   async #receive(
     store: OpenedSource["store"],
     blob: AbsentBlob,
@@ -172,7 +172,7 @@ export class BlobFetch {
     }
   }
 
-  /** Reports from time to time how much has come. */
+  /** Creates a function that reports from time to time how much was downloaded. */
   #createReport(bytes: number, { report }: FetchOptions): () => void {
     const { clock } = this.#state;
     const total = (bytes / 1_000_000).toFixed(1);
@@ -188,12 +188,12 @@ export class BlobFetch {
 /** A store of blobs that the engine reads from. */
 export interface OpenedSource extends Disposable {
   store: BlobSource;
-  /** Returns the reason of a failure, if it is known better than its message says. */
+  /** Returns the reason for a failure, if it is known better than from its message. */
   reasonOf(message: string): BoughError | undefined;
 }
 
 /** Opens the source of absent layers. For a client of a server it refuses local addresses, as an import does. */
-export async function openSource(state: EngineState, address: string): Promise<OpenedSource> {
+export async function openGuardedSource(state: EngineState, address: string): Promise<OpenedSource> {
   const { clock, environment, openBlobSource, allowsLocalFetch } = state;
   if (allowsLocalFetch) {
     const store = await openBlobSource(address, { fetch, clock, environment });

@@ -1,5 +1,5 @@
 /**
- * A proxy for skopeo that refuses to connect to local addresses, whichever name or redirect of a registry leads there. It connects
+ * A proxy for skopeo that refuses to connect to local addresses, even if a name or a redirect of a registry leads there. It connects
  * through the machine's own proxy, if there is one. Go, and so skopeo, connects to `localhost` and literal loopback addresses
  * without any proxy. So skopeo gets a network in which nothing but this proxy is on loopback.
  */
@@ -27,7 +27,7 @@ interface FetchGuard extends AsyncDisposable {
 
 const maxHeadBytes = 64 * 1024;
 
-/** `environment`: the machine's, with its proxy. */
+/** Starts the guard of skopeo. `environment` is the machine's, which names its proxy. */
 export async function startFetchGuard(environment: Environment, clock: Clock): Promise<FetchGuard> {
   const guard = createProxy(environment);
   const { namespace, listener, port } = await makeEmptyNetwork(environment, clock);
@@ -51,7 +51,7 @@ interface GuardedFetch {
   close(): void;
 }
 
-/** Makes a `fetch` for this process that connects to nothing else than the guard of skopeo does. It follows no redirect. */
+/** Makes a `fetch` for this process that connects through such a guard, and follows no redirect. */
 export async function startGuardedFetch(environment: Environment): Promise<GuardedFetch> {
   const guard = createProxy(environment);
   const port = await guard.listen({ host: "127.0.0.1", port: 0 });
@@ -71,8 +71,8 @@ export async function startGuardedFetch(environment: Environment): Promise<Guard
 }
 
 /**
- * Calls `send` as if NO_PROXY had no hosts: Bun reads it for each request, and would connect to them without the guard, at whatever
- * address their name has by then.
+ * Calls `send` with an empty NO_PROXY: Bun reads it for each request, and would connect to its hosts without the guard, whatever
+ * addresses they have by then.
  */
 function withoutExceptions<Result>(send: () => Result): Result {
   const names = ["NO_PROXY", "no_proxy"].filter((name) => process.env[name] !== undefined);
@@ -106,7 +106,7 @@ function createProxy(environment: Environment) {
       try {
         const proxy = machineProxy(request, environment);
         const address = await resolveRemote(request.host).catch((error: unknown) => {
-          // Behind a proxy a machine may know no names.
+          // Behind a proxy, this machine may be unable to resolve names.
           if (proxy === undefined || error instanceof LocalAddressError) throw error;
           return request.host;
         });
@@ -117,7 +117,7 @@ function createProxy(environment: Environment) {
         };
         if (proxy !== undefined) upstream.once("error", onFailure);
         upstream.on("connect", () => {
-          // skopeo tries again, and knows why, when a connection breaks later.
+          // If a connection breaks later, skopeo tries again and reports the reason itself.
           upstream.off("error", onFailure);
           const sent = headFor(request, proxy);
           if (sent === undefined) client.write("HTTP/1.1 200 Connection established\r\n\r\n");
@@ -147,14 +147,14 @@ function createProxy(environment: Environment) {
     },
     urlAt: (port: number) => `http://bough:${password}@127.0.0.1:${port}`,
     reasonOf(message: string): BoughError | undefined {
-      // What a mirror has said is not why the registry itself failed.
-      const said = message.replace(/\(Mirrors also failed: .*\]\): /s, "");
-      const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(said) ?? [];
+      // A mirror's error is not the reason why the registry itself failed.
+      const error = message.replace(/\(Mirrors also failed: .*\]\): /s, "");
+      const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(error) ?? [];
       if (dialled !== undefined) return new LocalAddressError(dialled, dialled);
       const all = [...refused];
-      const [, named] = all.find(([host]) => said.includes(host)) ?? [];
-      // A response of this proxy has its status only, and a redirect may have led to it.
-      return named ?? (/\b403\b|Forbidden/.test(said) ? all.at(-1)?.[1] : undefined) ?? lost;
+      const [, named] = all.find(([host]) => error.includes(host)) ?? [];
+      // The message about a response of this proxy has only its status, and not the host to which a redirect has led.
+      return named ?? (/\b403\b|Forbidden/.test(error) ? all.at(-1)?.[1] : undefined) ?? lost;
     },
     close(): void {
       server.close();
@@ -163,7 +163,7 @@ function createProxy(environment: Environment) {
   };
 }
 
-/** Calls `onHead` with the head of a request, up to its empty line, and what follows it. */
+/** Calls `onHead` with the head of a request, up to its empty line, and the bytes after it. */
 function readHead(socket: Socket, onHead: (head: string, rest: Buffer) => void): void {
   let received = Buffer.alloc(0);
   const onData = (chunk: Buffer) => {
@@ -186,7 +186,7 @@ interface ProxyRequest {
   isTunnel: boolean;
   method: string;
   url: URL;
-  /** Header lines to send on. */
+  /** The header lines to pass on. */
   kept: readonly string[];
 }
 
@@ -203,7 +203,7 @@ function parseRequest(head: string): ProxyRequest | undefined {
   return { host, port: Number(port || (isTunnel ? 443 : 80)), isTunnel, method, url, kept };
 }
 
-/** Returns what is sent first; `undefined` for a tunnel without a further proxy. A plain request ends its connection. */
+/** Returns the head to send upstream; `undefined` for a tunnel without a further proxy. A plain request ends its connection. */
 function headFor(
   { host, port, isTunnel, method, url, kept }: ProxyRequest,
   proxy: MachineProxy | undefined,

@@ -11,14 +11,14 @@ import {
 } from "../../image/platform.ts";
 import { sha256Of } from "../../sha256.ts";
 import { maxLayers } from "../import-limits.ts";
-import { asObject, asTexts, type Json, optionalText, parseJson } from "./image-files.ts";
+import { asObject, asTexts, type JsonObject, optionalText, parseJsonBytes } from "./image-files.ts";
 import { type ImageParts, requireDigest } from "./image-parts.ts";
 
 /** The contents of an image's configuration. */
 export interface ImportedConfig {
   /** The configuration's digest. It names the content of every layer, so equal digests are equal images. */
   configDigest: string;
-  /** Equal for equal root file systems. */
+  /** The digest of the root file system. */
   contentDigest: string;
   /** Digests of the layers' uncompressed contents, the lowest first. */
   diffIds: readonly string[];
@@ -33,7 +33,7 @@ export function readImageConfig(
   name: string,
 ): ImportedConfig {
   const what = `the configuration of ${name}`;
-  const json = asObject(parseJson(config.bytes, what), what);
+  const json = asObject(parseJsonBytes(config.bytes, what), what);
   const rootfs = asObject(json.rootfs ?? {}, what);
   const diffIds = asTexts(rootfs.diff_ids, what).map((diffId) => requireDigest(diffId, what));
   if (layers.length !== diffIds.length) {
@@ -59,8 +59,8 @@ export function readImageConfig(
   };
 }
 
-/** Reads the platform that an image says it is for; by default, this machine's. */
-function readPlatform(json: Json, what: string): Platform {
+/** Reads an image's platform; by default, this machine's. */
+function readPlatform(json: JsonObject, what: string): Platform {
   const [os = "linux", architecture = machineArchitecture()] = [
     optionalText(json.os),
     optionalText(json.architecture),
@@ -78,14 +78,14 @@ export function contentDigestOf(diffIds: readonly string[]): string {
   return sha256Of(JSON.stringify(diffIds));
 }
 
-/** Returns the platform that an import is to have: by default the machine's. */
-export function wantedPlatform(wanted: Platform | undefined): Platform {
+/** Returns the wanted platform of an import, by default the machine's. */
+export function platformOrMachines(wanted: Platform | undefined): Platform {
   return wanted ?? parsePlatform(machinePlatform());
 }
 
-/** Refuses an image for another platform than the `wanted` one, by default the machine's. `name`: the image's, for the message. */
-export function requirePlatform(image: Platform, name: string, wanted?: Platform): void {
-  if (canRunOn(image, wantedPlatform(wanted))) return;
+/** Throws for an image of another platform than the `wanted` one, by default the machine's. `name` is the image's in the message. */
+export function requireImagePlatform(image: Platform, name: string, wanted?: Platform): void {
+  if (canRunOn(image, platformOrMachines(wanted))) return;
   const which =
     wanted === undefined ? `this machine is ${machinePlatform()}` : `${formatPlatform(wanted)} is wanted`;
   throw new BoughError(`${name} is an image for ${formatPlatform(image)}, and ${which}`);

@@ -16,7 +16,7 @@ export interface ImportFile {
   name: string;
   size: number;
   place: FilePart;
-  /** True if it is a whole file that belongs to the import and may be moved. */
+  /** True if this is a whole file that belongs to the import and may be moved. */
   isOwn?: boolean;
 }
 
@@ -36,7 +36,7 @@ export function quoteName(name: string): string {
   return /^[\w./:@+-]{1,200}$/.test(name) ? name : JSON.stringify(name.slice(0, 200));
 }
 
-/** Returns the only image in a list; throws if there are none or several. `names`: all names in the archive, for the hint. */
+/** Returns the only image in a list; throws if there are none or several. `names` returns all names in the archive, for the hint. */
 export function requireOnly<T>(
   [first, ...others]: readonly T[],
   { archive, reference, names }: { archive: string; reference: string | undefined; names: () => string[] },
@@ -67,7 +67,7 @@ export function readPart(part: FilePart): AsyncGenerator<Uint8Array> {
   return readFrom(part, { done: 0 });
 }
 
-/** Opens a part of a file like `readPart`, so that bytes which nobody needs can be left out. */
+/** Opens a part of a file like `readPart`, so that bytes that are not needed can be skipped. */
 export function openPart(part: FilePart): ByteSource {
   const progress = { done: 0 };
   return {
@@ -107,7 +107,7 @@ function readAt(descriptor: number, buffer: Uint8Array, position: number): Promi
 
 /**
  * Opens the files of an image that is a directory. The path of the directory may contain links. Links inside it are not followed,
- * since the image's author chose their targets. `isOwn`: the directory belongs to the import.
+ * since the image's author chose their targets. `isOwn` is true if the directory belongs to the import.
  */
 export function openDirectoryFiles(directory: string, isOwn = false): ImportFiles {
   const root = realpathSync(directory);
@@ -128,7 +128,7 @@ export function openDirectoryFiles(directory: string, isOwn = false): ImportFile
   };
 }
 
-/** True if no part of `path`, which is below a real path, is a link. */
+/** Returns true if no part of `path`, which is below a real path, is a link. */
 function isPlain(path: string): boolean {
   try {
     return realpathSync(path) === path;
@@ -138,10 +138,10 @@ function isPlain(path: string): boolean {
   }
 }
 
-export type Json = Record<string, unknown>;
+export type JsonObject = Record<string, unknown>;
 
-/** Reads a small file of an image. */
-export async function readSmall(file: ImportFile): Promise<Uint8Array> {
+/** Reads a manifest, an index or a configuration. Throws if it is larger than registries allow. */
+export async function readManifestFile(file: ImportFile): Promise<Uint8Array> {
   if (file.size > maxImageJsonBytes) {
     throw new BoughError(`${file.name} is too large for a manifest: ${file.size} bytes`);
   }
@@ -149,7 +149,7 @@ export async function readSmall(file: ImportFile): Promise<Uint8Array> {
 }
 
 /** Parses JSON in UTF-8. */
-export function parseJson(bytes: Uint8Array, name: string): unknown {
+export function parseJsonBytes(bytes: Uint8Array, name: string): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
@@ -157,13 +157,13 @@ export function parseJson(bytes: Uint8Array, name: string): unknown {
   }
 }
 
-export function asObject(value: unknown, name: string): Json {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+export function asObject(value: unknown, name: string): JsonObject {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   throw new BoughError(`${name} is malformed: expected an object`);
 }
 
 /** Returns a list of objects; an empty one if the value is missing. */
-export function asObjects(value: unknown, name: string): Json[] {
+export function asObjects(value: unknown, name: string): JsonObject[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: expected a list`);
   return value.map((item) => asObject(item, name));

@@ -1,25 +1,25 @@
-/** The names of the images in an archive or a layout, which they get where it is loaded. */
+/** Reads the names of the images in an archive or a layout, which `docker load` sets as their tags. */
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { defaultImportLimits, maxArchiveEntries, maxImageJsonBytes } from "../import-limits.ts";
-import { compressionOf, openWhole, readWhole } from "./archive-files.ts";
+import { compressionOf, openWhole, readWholeFile } from "./archive-files.ts";
 import {
   asObject,
   asObjects,
   asTexts,
-  type Json,
+  type JsonObject,
   openDirectoryFiles,
   optionalText,
-  parseJson,
-  readSmall,
+  parseJsonBytes,
+  readManifestFile,
 } from "./image-files.ts";
 
 /** An image of an archive or a layout. */
 interface NamedImage {
-  /** What selects it, after the path and a colon; `undefined` if it is the only one. */
+  /** The reference that selects the image, after the path and a colon; `undefined` if it is the only one. */
   reference: string | undefined;
   names: string[];
 }
@@ -36,12 +36,12 @@ export async function readImageNames(
   const list = kind === "docker-archive" ? "manifest.json" : "index.json";
   const bytes = kind === "oci" ? await fileOf(path, list) : await memberOf(path, list, signal);
   if (bytes === undefined) return [];
-  const parsed = parseJson(bytes, path);
+  const parsed = parseJsonBytes(bytes, path);
   const images = kind === "docker-archive" ? savedNames(parsed, path) : layoutNames(parsed, path);
   return images.length === 1 ? images.map((image) => ({ ...image, reference: undefined })) : images;
 }
 
-/** `RepoTags` of `docker save`. */
+/** Returns the `RepoTags` of an archive of `docker save`. */
 function savedNames(list: unknown, path: string): NamedImage[] {
   return asObjects(list, path).map(({ RepoTags }, at) => ({
     reference: `@${at}`,
@@ -49,7 +49,7 @@ function savedNames(list: unknown, path: string): NamedImage[] {
   }));
 }
 
-/** Several entries may name one image. Entries of attestations name none. */
+/** Returns the images that an index names. Several entries may name one image; entries of attestations name none. */
 function layoutNames(index: unknown, path: string): NamedImage[] {
   const images = new Map<unknown, NamedImage>();
   asObjects(asObject(index, path).manifests, path).forEach((entry, at) => {
@@ -62,9 +62,9 @@ function layoutNames(index: unknown, path: string): NamedImage[] {
   return all.some(({ names }) => names.length > 0) ? all.filter(({ names }) => names.length > 0) : [];
 }
 
-/** containerd's annotation has a whole name; that of OCI may be no more than a tag. */
-function nameOf({ annotations }: Json): string | undefined {
-  const { [containerdNameAnnotation]: whole, [nameAnnotation]: name } = (annotations ?? {}) as Json;
+/** Returns an entry's name. containerd's annotation has a whole name; OCI's may only have a tag. */
+function nameOf({ annotations }: JsonObject): string | undefined {
+  const { [containerdNameAnnotation]: whole, [nameAnnotation]: name } = (annotations ?? {}) as JsonObject;
   const given = optionalText(name);
   const text = optionalText(whole) ?? (given !== undefined && /[:/]/.test(given) ? given : undefined);
   return text && completeName(text);
@@ -78,7 +78,7 @@ export function completeName(name: string): string {
 
 async function fileOf(directory: string, name: string): Promise<Uint8Array | undefined> {
   const file = openDirectoryFiles(directory).find(name);
-  return file && readSmall(file);
+  return file && readManifestFile(file);
 }
 
 async function memberOf(path: string, name: string, signal: AbortSignal): Promise<Uint8Array | undefined> {
@@ -86,7 +86,7 @@ async function memberOf(path: string, name: string, signal: AbortSignal): Promis
   const content =
     compression === "none"
       ? openWhole(path)
-      : limitSize(decompress(readWhole(path), compression, path), path);
+      : limitSize(decompress(readWholeFile(path), compression, path), path);
   let entries = 0;
   for await (const entry of readTar(content, path)) {
     signal.throwIfAborted();

@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
 import type { Platform } from "../../image/platform.ts";
-import { type ImportFile, type Json, readSmall } from "./image-files.ts";
+import { type ImportFile, type JsonObject, readManifestFile } from "./image-files.ts";
 
 /** The parts of an image on disk, before its layers have been read. */
 export interface ImageParts {
@@ -20,7 +20,7 @@ export interface LayerFile {
   source?: string | undefined;
 }
 
-/** A file as a manifest names it, by digest and size; its media type does not matter. */
+/** A file that a manifest refers to, by digest and size; its media type does not matter. */
 export type FileDescriptor = Omit<Descriptor, "mediaType">;
 
 /** Returns a sha256 digest, or throws. OCI allows other algorithms, but registries and configurations use only this one. */
@@ -30,7 +30,7 @@ export function requireDigest(value: unknown, name: string): string {
   throw new BoughError(`${name} has ${shown} where a digest is expected (sha256: and 64 hexadecimal digits)`);
 }
 
-export function readDescriptor(descriptor: Json, name: string): FileDescriptor {
+export function parseDescriptor(descriptor: JsonObject, name: string): FileDescriptor {
   const { size } = descriptor;
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
     throw new BoughError(`${name} is malformed: a descriptor has no valid size`);
@@ -51,7 +51,7 @@ export function requireFile(
 
 /** Reads a manifest, an index or a configuration. Rejects if its digest is not the expected one. */
 export async function readVerified(file: ImportFile, digest: string): Promise<Uint8Array> {
-  const bytes = await readSmall(file);
+  const bytes = await readManifestFile(file);
   const actual = digestOf(bytes);
   if (actual === digest) return bytes;
   throw new BoughError(`${file.name} is damaged: its digest is ${actual}, but ${digest} is expected`);

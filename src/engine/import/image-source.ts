@@ -4,7 +4,7 @@ import { registryHost } from "../../registry/repository.ts";
 
 /** The image to import. */
 export type ImageSource =
-  /** `docker://...`, which skopeo downloads; `registry` is its host. */
+  /** An image of a registry (`docker://...`), which skopeo downloads. `registry` is its host. */
   | { kind: "registry"; name: string; registry: string }
   | LocalSource
   /** The empty image of `FROM scratch`. */
@@ -25,7 +25,7 @@ const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
 /** Other sources that skopeo supports: another program's image store, or a file that needs a special program. */
 const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "tarball"];
 
-/** Parses the URL of an image. A server accepts only registries: a path would be one on its own machine. */
+/** Parses the URL of an image. A server accepts only registries, since a path would be one of its own machine. */
 export function parseImageSource(url: string, { isServer }: { isServer: boolean }): ImageSource {
   if (url === "scratch") return { kind: "scratch", name: url };
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));

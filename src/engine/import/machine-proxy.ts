@@ -5,7 +5,7 @@ import { connect as connectWithTls } from "node:tls";
 import { BoughError } from "../../errors.ts";
 import type { Environment } from "../../home-directory.ts";
 
-/** What is asked of a proxy. */
+/** The destination of a connection through a proxy. */
 interface Destination {
   /** Written as in a URL: an IPv6 address is in brackets. */
   host: string;
@@ -45,7 +45,7 @@ export function machineProxy(destination: Destination, environment: Environment)
   };
 }
 
-/** A login with a bare `%` is meant as it stands. */
+/** Decodes a part of a URL. A login with a bare `%` is not encoded. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -11,11 +11,11 @@ import {
   asTexts,
   type ImportFile,
   type ImportFiles,
-  type Json,
+  type JsonObject,
   openDirectoryFiles,
   optionalText,
-  parseJson,
-  readSmall,
+  parseJsonBytes,
+  readManifestFile,
   requireOnly,
 } from "./image-files.ts";
 import { completeName } from "./image-names.ts";
@@ -25,7 +25,7 @@ import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
 
 /**
  * Opens an image on this machine. bough itself reads it, since it can't control how other programs treat links in an archive or
- * a layout. `directory`: for decompressed archives.
+ * a layout. A compressed archive is decompressed into `directory`.
  */
 export async function openLocalImage(
   source: LocalSource,
@@ -70,7 +70,11 @@ async function readDockerArchive(
       isLayout ? { hint: "It is an OCI archive: use oci-archive: instead of docker-archive:." } : {},
     );
   }
-  const image = choose(asObjects(parseJson(await readSmall(file), file.name), file.name), reference, name);
+  const image = choose(
+    asObjects(parseJsonBytes(await readManifestFile(file), file.name), file.name),
+    reference,
+    name,
+  );
   const member = (path: string): ImportFile => {
     const found = files.find(path);
     if (found !== undefined) return found;
@@ -79,7 +83,7 @@ async function readDockerArchive(
   const configName = optionalText(image.Config);
   if (configName === undefined) throw new BoughError(`${file.name} is malformed: it has no Config`);
   const config = member(configName);
-  const bytes = await readSmall(config);
+  const bytes = await readManifestFile(config);
   const digest = digestOf(bytes);
   // Docker names the configuration by its digest.
   const hex = /^([0-9a-f]{64})(\.json)?$/.exec(posix.basename(configName))?.[1];
@@ -90,8 +94,8 @@ async function readDockerArchive(
   return { config: { bytes, digest }, layers };
 }
 
-function choose(images: readonly Json[], reference: string | undefined, name: string): Json {
-  const namesOf = (image: Json) => asTexts(image.RepoTags, name);
+function choose(images: readonly JsonObject[], reference: string | undefined, name: string): JsonObject {
+  const namesOf = (image: JsonObject) => asTexts(image.RepoTags, name);
   const found = images.filter(
     (image, index) =>
       reference === undefined ||

@@ -2,32 +2,32 @@ import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { chooseBestImage, formatPlatform, type Platform, parsePlatform } from "../../image/platform.ts";
-import { wantedPlatform } from "./image-config.ts";
+import { platformOrMachines } from "./image-config.ts";
 import {
   asObject,
   asObjects,
   type ImportFile,
   type ImportFiles,
-  type Json,
+  type JsonObject,
   optionalText,
-  parseJson,
-  readSmall,
+  parseJsonBytes,
+  readManifestFile,
   requireOnly,
 } from "./image-files.ts";
 import { completeName } from "./image-names.ts";
 import {
   type FileDescriptor,
   type ImageParts,
-  readDescriptor,
+  parseDescriptor,
   readVerified,
   requireFile,
 } from "./image-parts.ts";
 
-/** Finds the file of a digest, in the way of one format. */
+/** Finds the file of a digest in an image's format. */
 type FindBlob = (digest: string) => ImportFile | undefined;
 
-/** An image's files, and the platform to choose from an index: by default the machine's. */
-interface Layout {
+/** An image's files, and the platform to choose from an index, by default the machine's. */
+interface BlobLookup {
   find: FindBlob;
   platform: Platform | undefined;
 }
@@ -47,11 +47,11 @@ export async function readOciLayout(
 ): Promise<ImageParts> {
   const file = files.find("index.json");
   if (file === undefined) throw new BoughError(`${name} is not an OCI image layout: it has no index.json`);
-  const index = asObject(parseJson(await readSmall(file), file.name), file.name);
+  const index = asObject(parseJsonBytes(await readManifestFile(file), file.name), file.name);
   const manifests = asObjects(index.manifests, file.name);
   const chosen = chooseByName(manifests, reference, name);
   const find: FindBlob = (digest) => files.find(blobPath(digest));
-  return readManifest(readDescriptor(chosen, file.name), { find, platform }, file.name);
+  return readManifest(parseDescriptor(chosen, file.name), { find, platform }, file.name);
 }
 
 /** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
@@ -66,14 +66,18 @@ export async function readSkopeoDirectory(
     const hex = hexOf(digest);
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);
   };
-  return partsOf(await readSmall(file), file.name, { find, platform });
+  return partsOf(await readManifestFile(file), file.name, { find, platform });
 }
 
-/** `reference`: the name in either annotation, or `@<number>`. Several entries may name one image. */
-function chooseByName(manifests: readonly Json[], reference: string | undefined, name: string): Json {
-  const annotated = (manifest: Json, key: string) =>
-    optionalText((manifest.annotations as Json | null | undefined)?.[key]);
-  const namesOf = (manifest: Json) => {
+/** Returns the entry that a reference selects: a name in either annotation, or `@<number>`. Several entries may name one image. */
+function chooseByName(
+  manifests: readonly JsonObject[],
+  reference: string | undefined,
+  name: string,
+): JsonObject {
+  const annotated = (manifest: JsonObject, key: string) =>
+    optionalText((manifest.annotations as JsonObject | null | undefined)?.[key]);
+  const namesOf = (manifest: JsonObject) => {
     const whole = annotated(manifest, containerdNameAnnotation);
     return [annotated(manifest, nameAnnotation), whole && completeName(whole)].filter(
       (each) => each !== undefined,
@@ -91,7 +95,7 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
 
 async function readManifest(
   descriptor: FileDescriptor,
-  from: Layout,
+  from: BlobLookup,
   name: string,
   depth = 0,
 ): Promise<ImageParts> {
@@ -100,31 +104,35 @@ async function readManifest(
 }
 
 /** Returns the parts that a manifest names; for an index, those of the image for the platform. */
-async function partsOf(bytes: Uint8Array, name: string, from: Layout, depth = 0): Promise<ImageParts> {
-  const manifest = asObject(parseJson(bytes, name), name);
+async function partsOf(bytes: Uint8Array, name: string, from: BlobLookup, depth = 0): Promise<ImageParts> {
+  const manifest = asObject(parseJsonBytes(bytes, name), name);
   if (manifest.manifests !== undefined) {
     if (depth >= maxDepth) throw new BoughError(`${name}: its image indexes are nested too deeply`);
     const chosen = chooseByPlatform(asObjects(manifest.manifests, name), name, from.platform);
-    return readManifest(readDescriptor(chosen, name), from, name, depth + 1);
+    return readManifest(parseDescriptor(chosen, name), from, name, depth + 1);
   }
   if (manifest.schemaVersion === 1) {
     throw new BoughError(`${name} is a Docker schema 1 manifest, which bough can read only from a registry`);
   }
-  const descriptor = readDescriptor(asObject(manifest.config, name), name);
+  const descriptor = parseDescriptor(asObject(manifest.config, name), name);
   const config = requireFile(from.find(descriptor.digest), descriptor, name);
   return {
     config: { bytes: await readVerified(config, descriptor.digest), digest: descriptor.digest },
     layers: asObjects(manifest.layers, name).map((layer) => {
-      const described = readDescriptor(layer, name);
+      const described = parseDescriptor(layer, name);
       return { file: requireFile(from.find(described.digest), described, name), digest: described.digest };
     }),
   };
 }
 
-function chooseByPlatform(manifests: readonly Json[], name: string, given: Platform | undefined): Json {
-  const wanted = wantedPlatform(given);
+function chooseByPlatform(
+  manifests: readonly JsonObject[],
+  name: string,
+  given: Platform | undefined,
+): JsonObject {
+  const wanted = platformOrMachines(given);
   const listed = manifests.flatMap((manifest) => {
-    const platform = readListed((manifest.platform ?? {}) as Json);
+    const platform = readListed((manifest.platform ?? {}) as JsonObject);
     return platform === undefined ? [] : [{ manifest, platform }];
   });
   const found = chooseBestImage(listed, wanted, ({ platform }) => platform);
@@ -140,7 +148,7 @@ function chooseByPlatform(manifests: readonly Json[], name: string, given: Platf
   );
 }
 
-function readListed({ os, architecture, variant }: Json): Platform | undefined {
+function readListed({ os, architecture, variant }: JsonObject): Platform | undefined {
   const parts = [os, architecture, variant].map(optionalText).filter((part) => part !== undefined);
   try {
     return parts.length < 2 ? undefined : parsePlatform(parts.join("/"));

@@ -5,19 +5,19 @@ import { retriesIn } from "../../registry/exchange.ts";
 import { credentialHelpersIn, findSettings, type RegistryEndpoint } from "../../registry/registries-conf.ts";
 import { parseRepository, type Repository, registryHost, verifiesTls } from "../../registry/repository.ts";
 
-/** Words for skopeo: before the name of its command, and after it. */
-interface SkopeoWords {
+/** Arguments for skopeo: before the name of its command, and after it. */
+interface SkopeoArguments {
   global: string[];
   copy: string[];
 }
 
 /**
- * Returns the words that have skopeo copy an image from where bough itself reads it, and try as often. skopeo does not know the
- * variables, and looks for no other main file. `directory`: for a file that skopeo reads.
+ * Returns the arguments with which skopeo copies an image from the registry or mirror that bough itself would use, with as many attempts.
+ * skopeo does not know bough's variables, and reads no other main file. A file for it is written to `directory`.
  *
  * @param name `docker://HOST/NAME:TAG`
  */
-export function sourceWords(name: string, directory: string, environment: Environment): SkopeoWords {
+export function sourceWords(name: string, directory: string, environment: Environment): SkopeoArguments {
   const retries = ["--retry-times", String(retriesIn(environment))];
   const repository = repositoryOf(name);
   const settings = repository && findSettings(repository, environment);
@@ -45,7 +45,7 @@ export function repositoryOf(name: string): Repository | undefined {
   }
 }
 
-/** Formats a file in which the repository has an entry of its own: no other file has a longer prefix of it. */
+/** Formats a file in which the repository has an entry of its own, which takes precedence over all shorter prefixes. */
 function registriesText(
   { named, location, mirrors, isBlocked }: ReturnType<typeof findSettings>,
   helpers: unknown,
@@ -70,7 +70,7 @@ function registriesText(
   ].join("\n");
 }
 
-/** JSON's strings are TOML's, too. */
+/** Quotes a string for TOML, in which JSON's strings are valid. */
 function quote(text: string): string {
   return JSON.stringify(text);
 }

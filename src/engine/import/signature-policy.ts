@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Environment, inHome } from "../../home-directory.ts";
 import { parseRepository } from "../../registry/repository.ts";
-import { asObject, asObjects, type Json, parseJson } from "./image-files.ts";
+import { asObject, asObjects, type JsonObject, parseJsonBytes } from "./image-files.ts";
 import type { LocalSource } from "./image-source.ts";
 
 /** Returns the path of the signature policy that skopeo would use; `undefined` if there is none. */
@@ -28,7 +28,7 @@ export function requireAccepted(source: LocalSource, environment: Environment): 
 }
 
 /**
- * Throws unless the policy accepts all that a repository of a registry has. Only skopeo checks signatures: an import does.
+ * Throws unless the policy accepts all images of a repository without signatures. Only skopeo, and so an import, checks signatures.
  *
  * @param address `docker://HOST/NAME`
  */
@@ -36,7 +36,7 @@ export function requireAcceptedRepository(address: string, environment: Environm
   const policy = readPolicy(environment);
   if (policy === undefined) return;
   const name = parseRepository(address.slice("docker://".length)).address.slice("docker://".length);
-  // Any of the images that have a scope of their own may be meant.
+  // Images that have a scope of their own may be meant, too.
   const images = policy
     .scopesOf("docker")
     .filter((scope) => [":", "@"].some((mark) => scope.startsWith(`${name}${mark}`)));
@@ -47,12 +47,15 @@ export function requireAcceptedRepository(address: string, environment: Environm
   );
 }
 
-/** `scopes`: the most specific first. Without any of them the requirements of the transport count, or else the default ones. */
+/**
+ * Reads the policy. `accepts` takes scopes, the most specific first. If none of them is listed, the requirements of the transport count,
+ * or else the default ones.
+ */
 function readPolicy(environment: Environment) {
   const path = findPolicy(environment);
   if (path === undefined) return undefined;
-  const policy = asObject(parseJson(readFileSync(path), path), path);
-  const scopesOf = (transport: string): Json =>
+  const policy = asObject(parseJsonBytes(readFileSync(path), path), path);
+  const scopesOf = (transport: string): JsonObject =>
     asObject(asObject(policy.transports ?? {}, path)[transport] ?? {}, path);
   return {
     path,

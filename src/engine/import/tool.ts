@@ -7,12 +7,12 @@ import type { EngineState } from "../state.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment, killedWithParent } from "../system/programs.ts";
 
-/** Waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
+/** A shell script that waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
 const script = `read -r go && exec "$@"`;
 
 /**
- * Runs skopeo in the operation's directory. If it fails, rejects with its last error message. `guard`: variables for its
- * environment, and the open file of the network namespace that it is to be in.
+ * Runs skopeo in the operation's directory. If it fails, rejects with its last error message. `guard` has variables for its environment,
+ * and the open file of its network namespace.
  */
 export async function runSkopeo(
   state: EngineState,
@@ -53,11 +53,11 @@ export async function runSkopeo(
     signal.throwIfAborted();
     if (status !== 0)
       throw new BoughError(
-        `skopeo: ${lastWords(errorOutput).replace(whatIsImported, "") || `exited with code ${status}`}`,
+        `skopeo: ${lastErrorMessage(errorOutput).replace(redundantPrefix, "") || `exited with code ${status}`}`,
       );
   } finally {
     signal.removeEventListener("abort", kill);
-    // It still runs if its progress could not be recorded.
+    // skopeo still runs if its progress could not be recorded.
     endHelper(tool);
     await tool.exited;
   }
@@ -74,11 +74,11 @@ async function reportProgress(
   }
 }
 
-/** Begins what skopeo says. bough has said what it imports, and an address follows. */
-const whatIsImported = /^initializing source \S+: (pinging container registry \S+: (?=Get "))?/;
+/** The beginning of skopeo's message that repeats what is imported: bough has said that, and an address follows. */
+const redundantPrefix = /^initializing source \S+: (pinging container registry \S+: (?=Get "))?/;
 
 /** Returns the message of skopeo's last log line: `time="..." level=fatal msg="..."`. */
-export function lastWords(errorOutput: string): string {
+export function lastErrorMessage(errorOutput: string): string {
   const last = errorOutput.trim().split("\n").at(-1) ?? "";
   const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];
   return message === undefined

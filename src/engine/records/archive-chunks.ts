@@ -5,7 +5,7 @@ import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
 import type { Path } from "../system/path.ts";
 
-/** Bytes written at once, and read at once from a file. */
+/** The size of a chunk, and of a read from a file. */
 const chunkBytes = 256 * 1024;
 
 /** Joins small blocks to chunks, and gives way to other work meanwhile. */
@@ -30,7 +30,7 @@ export async function* inChunks(
   yield joined(waiting);
 }
 
-/** A copy of each large file's content would take as long as reading it. */
+/** Joins blocks. A single one is not copied: a copy of a large file's content would take as long as reading it. */
 function joined(blocks: readonly Uint8Array[]): Uint8Array {
   const [first, ...others] = blocks;
   return first !== undefined && others.length === 0 ? first : Buffer.concat(blocks);

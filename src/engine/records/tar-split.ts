@@ -1,6 +1,6 @@
 /**
- * A layer's archive without what the layer's directory has. With the files there, it is the archive again, byte for byte: digests
- * stay, and nothing is on the disk twice. Docker and containers/storage keep the same of their layers, as tar-split.
+ * A layer's archive without the contents of files, which are in the layer's directory. Together they are the archive, byte for byte: its
+ * digest stays, and nothing is on the disk twice. Docker and containers/storage keep the same of their layers, as tar-split.
  *
  * The file has frames, each the length of its compressed bytes and these bytes. A frame has items: literal bytes of the archive,
  * with their length, or the path and the size of a file in the layer's directory.
@@ -12,11 +12,11 @@ import { type BytePath, joinPath, type Path, toPath } from "../system/path.ts";
 import { contentBlocks, inChunks } from "./archive-chunks.ts";
 import { readingStored } from "./stored-content.ts";
 
-/** Bytes that are compressed together. */
+/** The number of bytes that are compressed together. */
 const frameBytes = 1024 * 1024;
-/** What does not shrink becomes a little longer. */
+/** The maximum size of a compressed frame: bytes that don't shrink become a little longer. */
 const maxPackedBytes = frameBytes + 64 * 1024;
-/** Headers shrink to a tenth at the lowest level. */
+/** The level of compression, at which headers shrink to a tenth. */
 const level = 1;
 const kinds = { literal: 0, file: 1 } as const;
 const literalHeader = 5;
@@ -31,17 +31,17 @@ export class TarSplitWriter implements Disposable {
   /** The latest bytes, which may still turn out to be the content of a file, and their position in the archive. */
   #pending: Uint8Array = new Uint8Array();
   #position = 0;
-  /** Bytes to leave out of those that come next. */
+  /** The number of the next bytes that are left out. */
   #skipped = 0;
   #size = 0;
 
-  /** `onWritten` is called with the number of bytes that were written to `path`. */
+  /** @param onWritten called with the number of bytes that were written to `path` */
   constructor(path: string, onWritten: (bytes: number) => void) {
     this.#descriptor = openSync(path, "wx", 0o600);
     this.#onWritten = onWritten;
   }
 
-  /** Adds the next bytes of the archive. It must be known by then which of the earlier ones are contents of files. */
+  /** Adds the next bytes of the archive. `leaveOut` must have been called for all contents among the earlier ones. */
   add(chunk: Uint8Array): void {
     this.#addLiteral(this.#pending);
     this.#position += this.#pending.byteLength;
@@ -63,7 +63,7 @@ export class TarSplitWriter implements Disposable {
     this.#setPending(this.#pending, before);
   }
 
-  /** Call it after the last bytes. Returns the size of what was written. */
+  /** Call it after the last bytes. Returns the size of the split. */
   finish(): number {
     this.#addLiteral(this.#pending);
     this.#flush();

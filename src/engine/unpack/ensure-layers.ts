@@ -6,7 +6,7 @@ import type { CacheContents } from "../../service/wire/mount.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { tap } from "../../streams.ts";
 import { RequestError } from "../http/responses.ts";
-import { openSource } from "../import/fetch-blobs.ts";
+import { openGuardedSource } from "../import/fetch-blobs.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";
 import { absentBlobs, absentLayersOf, unreachableReason } from "../records/absent-layers.ts";
@@ -176,7 +176,7 @@ export async function unpackCache(
     budget.check({ bytes: Math.max(used.content, used.files), entries: used.entries });
   };
   if (source.startsWith("docker://")) requireAcceptedRepository(source, state.environment);
-  using opened = await openSource(state, source);
+  using opened = await openGuardedSource(state, source);
   const { bytes, beginning } = await peekBeginning(await opened.store.openBlob({ digest, size }, signal));
   const plain = tap(decompress(bytes, detectLayerCompression(beginning, name), name), (chunk) => {
     used.content += chunk.byteLength;

@@ -13,9 +13,9 @@ export async function ensureListed(state: EngineState, image: Pick<Image, "layer
   if (unlisted === undefined || unlisted.length === 0) return unlisted !== undefined;
   return state.listings(String(image.layer), async () => {
     // Imported only here, since few images have absent layers.
-    const { listLayers } = await import("./list-layers.ts");
+    const { makeListings } = await import("./list-layers.ts");
     try {
-      await listLayers(state, image);
+      await makeListings(state, image);
       return true;
     } catch (error) {
       state.closing.throwIfAborted();

@@ -8,7 +8,7 @@ import type { RegistryCredentials } from "../../registry/credentials.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";
 import { downloadDirectory, downloadImage } from "../import/download.ts";
-import { readImageConfig, requirePlatform } from "../import/image-config.ts";
+import { readImageConfig, requireImagePlatform } from "../import/image-config.ts";
 import { emptyImage, type ImageParts } from "../import/image-parts.ts";
 import type { ImageSource } from "../import/image-source.ts";
 import { openLocalImage } from "../import/open-image.ts";
@@ -66,7 +66,7 @@ export async function performImport(
     mkdirSync(directory);
     const parts = await fetchParts(state, spec, run, { eager, signal });
     const image = readImageConfig(parts, spec.source.name);
-    requirePlatform(image.platform, spec.source.name, spec.platform);
+    requireImagePlatform(image.platform, spec.source.name, spec.platform);
     const groups = planLayers(state, image.diffIds);
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
     const marks = await unpackLayers(state, groups, {

@@ -6,7 +6,7 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 import { createPace } from "../../pace.ts";
 import { createSemaphore } from "../../semaphore.ts";
 import { errorCode } from "../../system-error.ts";
-import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
+import { type OpenedSource, openGuardedSource } from "../import/fetch-blobs.ts";
 import { createBudget } from "../import-limits.ts";
 import { type AbsentBlob, absentBlobs } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
@@ -20,7 +20,7 @@ import { LayerWriter } from "./layer-writer.ts";
 const maxConcurrent = 8;
 
 /** Makes listings of an image's absent layers from the tables of contents in their blobs. Rejects if one is missing or damaged. */
-export async function listLayers(state: EngineState, image: Pick<Image, "layer">): Promise<void> {
+export async function makeListings(state: EngineState, image: Pick<Image, "layer">): Promise<void> {
   const unlisted = unlistedLayers(state, image);
   const chain = layerChain(state.database, image.layer).reverse();
   const slots = createSemaphore(maxConcurrent);
@@ -31,7 +31,9 @@ export async function listLayers(state: EngineState, image: Pick<Image, "layer">
     const table = tableOf(state.database, layer);
     const release = await slots.acquire(state.closing);
     try {
-      const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
+      const { store } = await sources.getOrInsertComputed(blob.source, () =>
+        openGuardedSource(state, blob.source),
+      );
       return await readEntries(state, blob, table, store);
     } finally {
       release();

@@ -1,5 +1,5 @@
 import { createSemaphore } from "../../semaphore.ts";
-import { type OpenedSource, openSource } from "../import/fetch-blobs.ts";
+import { type OpenedSource, openGuardedSource } from "../import/fetch-blobs.ts";
 import { type AbsentBlob, absentLayersOf, blobSources, unreachableReason } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
@@ -32,7 +32,9 @@ async function probeImage(state: EngineState, { layer }: Pick<Image, "layer">): 
   const probe = async (blob: AbsentBlob): Promise<void> => {
     const release = await slots.acquire(signal);
     try {
-      const { store } = await sources.getOrInsertComputed(blob.source, () => openSource(state, blob.source));
+      const { store } = await sources.getOrInsertComputed(blob.source, () =>
+        openGuardedSource(state, blob.source),
+      );
       if (await store.hasBlob(blob, signal)) return;
     } finally {
       release();
