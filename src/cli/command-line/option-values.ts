@@ -49,18 +49,7 @@ export function splitPair(text: string): [key: string, value: string | undefined
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 
 /** Parses a date (ISO 8601), or how long ago something was (`30m`, `24h`, `7d`), and returns it as ISO 8601. */
-export function parseTime(text: string, option: string, clock: Pick<Clock, "now">): string;
-export function parseTime(
-  text: string | undefined,
-  option: string,
-  clock: Pick<Clock, "now">,
-): string | undefined;
-export function parseTime(
-  text: string | undefined,
-  option: string,
-  clock: Pick<Clock, "now">,
-): string | undefined {
-  if (text === undefined) return undefined;
+export function parseTime(text: string, option: string, clock: Pick<Clock, "now">): string {
   const ago = /^(\d{1,6})([smhdw])$/.exec(text);
   const unit = ago?.[2] as keyof typeof milliseconds | undefined;
   const moment =
@@ -75,6 +64,13 @@ export function parseTime(
     "For example 2026-01-31, 2026-01-31T12:00:00Z, 30m, 24h or 7d.",
   );
 }
+
+/** Parsers of the options that lists have in common. */
+export const listParsers = (clock: Pick<Clock, "now">) => ({
+  since: (text: string) => parseTime(text, "--since", clock),
+  until: (text: string) => parseTime(text, "--until", clock),
+  limit: (text: string) => positiveInteger(text, "--limit"),
+});
 
 /** Parses lists with commas. Like buildx, takes `local` for this machine's platform. */
 export function parsePlatforms(lists: readonly string[]): Platform[] {

@@ -1,44 +1,49 @@
 import { resolve } from "node:path";
+import type { Clock } from "../../clock.ts";
 import { buildDoors, buildStatuses } from "../../history/build-record.ts";
 import type { BuildSummary } from "../../history/history-database.ts";
 import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { listWords, oneOf, parseTime, positiveInteger } from "../command-line/option-values.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { listParsers, listWords, oneOf } from "../command-line/option-values.ts";
+import { type OptionsOf, readOptions } from "../command-line/options.ts";
 import { printResult } from "../command-line/result.ts";
 import { withHistory } from "./find-build.ts";
+
+const lsDefinitions = {
+  status: {
+    type: "string",
+    completes: buildStatuses,
+    valueHint: "STATUS",
+    description: `Only builds that are ${listWords(buildStatuses)}`,
+  },
+  name: { type: "string", valueHint: "TEXT", description: "Only builds whose name contains TEXT" },
+  context: {
+    type: "string",
+    completes: "directory",
+    valueHint: "CONTEXT",
+    description: "Only builds of this context",
+  },
+  by: {
+    type: "string",
+    completes: buildDoors,
+    valueHint: "COMMAND",
+    description: `Only builds begun by ${listWords(buildDoors)}: docker is the plug-in, mcp a coding agent`,
+  },
+  ci: { type: "boolean", description: "Only builds of a pipeline, which sets CI" },
+  since: {
+    type: "string",
+    valueHint: "WHEN",
+    description: "Only builds begun since a date, or an age such as 12h",
+  },
+  until: { type: "string", valueHint: "WHEN", description: "Only builds begun until a date or an age" },
+  limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
+} as const satisfies ArgumentDefinitions;
 
 export const ls = command({
   name: "ls",
   description: "List the builds of this machine, the newest first: also failed and interrupted ones.",
-  args: {
-    status: {
-      type: "string",
-      completes: buildStatuses,
-      valueHint: "STATUS",
-      description: `Only builds that are ${listWords(buildStatuses)}`,
-    },
-    name: { type: "string", valueHint: "TEXT", description: "Only builds whose name contains TEXT" },
-    context: {
-      type: "string",
-      completes: "directory",
-      valueHint: "CONTEXT",
-      description: "Only builds of this context",
-    },
-    by: {
-      type: "string",
-      completes: buildDoors,
-      valueHint: "COMMAND",
-      description: `Only builds begun by ${listWords(buildDoors)}: docker is the plug-in, mcp a coding agent`,
-    },
-    ci: { type: "boolean", description: "Only builds of a pipeline, which sets CI" },
-    since: {
-      type: "string",
-      valueHint: "WHEN",
-      description: "Only builds begun since a date, or an age such as 12h",
-    },
-    until: { type: "string", valueHint: "WHEN", description: "Only builds begun until a date or an age" },
-    limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
-  },
+  args: lsDefinitions,
   run: printBuilds,
   examples: [
     ["history", "the last builds"],
@@ -48,11 +53,13 @@ export const ls = command({
   agentNote: "It reads bough's own state on this machine; the service is not asked.",
 });
 
-async function printBuilds(invocation: Invocation): Promise<void> {
-  const builds = await withHistory(invocation.runtime, (all) => all.filter(filterOf(invocation)));
-  const limit = positiveInteger(invocation.values.text("limit"), "--limit") ?? 50;
+async function printBuilds({ values, ...surroundings }: Invocation): Promise<void> {
+  const { runtime } = surroundings;
+  const { limit = 50, ...options } = readOptions(values, lsDefinitions, lsParsers(runtime.clock));
+  const isShown = filterOf(options, runtime.workingDirectory);
+  const builds = await withHistory(runtime, (all) => all.filter(isShown));
   const shown = builds.slice(0, limit);
-  printResult(invocation, {
+  printResult(surroundings, {
     id: shown.map(({ id }) => id),
     json: shown.map(toJson),
     table: () => ({
@@ -71,23 +78,32 @@ async function printBuilds(invocation: Invocation): Promise<void> {
   });
 }
 
-function filterOf({ values, runtime }: Invocation): (build: BuildSummary) => boolean {
-  const status = values.text("status");
-  const door = values.text("by");
-  const chosenStatus = status === undefined ? undefined : oneOf(status, buildStatuses, "--status");
-  const chosenDoor = door === undefined ? undefined : oneOf(door, buildDoors, "--by");
-  const since = parseTime(values.text("since"), "--since", runtime.clock);
-  const until = parseTime(values.text("until"), "--until", runtime.clock);
-  const name = values.text("name")?.toLowerCase() ?? "";
-  const context = values.text("context");
-  const places = context === undefined ? [] : [context, resolve(runtime.workingDirectory, context)];
+const lsParsers = (clock: Pick<Clock, "now">) => ({
+  ...listParsers(clock),
+  status: (text: string) => oneOf(text, buildStatuses, "--status"),
+  by: (text: string) => oneOf(text, buildDoors, "--by"),
+});
+
+function filterOf(
+  {
+    status,
+    by,
+    since,
+    until,
+    name = "",
+    context,
+    ci,
+  }: OptionsOf<typeof lsDefinitions, ReturnType<typeof lsParsers>>,
+  workingDirectory: string,
+): (build: BuildSummary) => boolean {
+  const places = context === undefined ? [] : [context, resolve(workingDirectory, context)];
   return (build) =>
-    (chosenStatus === undefined || build.status === chosenStatus) &&
-    (chosenDoor === undefined || build.door === chosenDoor) &&
-    (!values.flag("ci") || build.isCi) &&
+    (status === undefined || build.status === status) &&
+    (by === undefined || build.door === by) &&
+    (ci !== true || build.isCi) &&
     (since === undefined || build.startedAt >= Date.parse(since)) &&
     (until === undefined || build.startedAt <= Date.parse(until)) &&
-    build.name.toLowerCase().includes(name) &&
+    build.name.toLowerCase().includes(name.toLowerCase()) &&
     (places.length === 0 || places.includes(build.context));
 }
 

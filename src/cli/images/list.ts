@@ -4,44 +4,51 @@ import type { Service } from "../../service/client.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { type Cell, sizeCell, type Table, withoutEmptyColumns } from "../../terminal/table.ts";
-import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
-import { parseTime, positiveInteger } from "../command-line/option-values.ts";
+import { command, type Surroundings } from "../command-line/command.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { listParsers } from "../command-line/option-values.ts";
+import { type OptionsOf, readOptions } from "../command-line/options.ts";
 import { printed } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
+
+const listDefinitions = {
+  name: {
+    type: "positional",
+    required: false,
+    completes: "tag",
+    description: "Only this image: NAME for all of its tags, or NAME:TAG",
+  },
+  all: {
+    type: "boolean",
+    alias: "a",
+    description:
+      "List every image, also those of a build's layers (default: those with a tag, and each session's newest)",
+  },
+  tag: {
+    type: "string",
+    completes: "tag",
+    valueHint: "PREFIX",
+    description: "Only images with a tag that begins with PREFIX",
+  },
+  tagged: { type: "boolean", description: "Only images with a tag" },
+  since: {
+    type: "string",
+    valueHint: "WHEN",
+    description: "Only images made since a date, or an age such as 24h or 7d",
+  },
+  until: { type: "string", valueHint: "WHEN", description: "Only images made until a date or an age" },
+  limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
+} as const satisfies ArgumentDefinitions;
 
 export const list = command({
   name: "list",
   description: "List the images that have a tag and the newest of each session, the newest first.",
-  args: {
-    name: {
-      type: "positional",
-      required: false,
-      completes: "tag",
-      description: "Only this image: NAME for all of its tags, or NAME:TAG",
-    },
-    all: {
-      type: "boolean",
-      alias: "a",
-      description:
-        "List every image, also those of a build's layers (default: those with a tag, and each session's newest)",
-    },
-    tag: {
-      type: "string",
-      completes: "tag",
-      valueHint: "PREFIX",
-      description: "Only images with a tag that begins with PREFIX",
-    },
-    tagged: { type: "boolean", description: "Only images with a tag" },
-    since: {
-      type: "string",
-      valueHint: "WHEN",
-      description: "Only images made since a date, or an age such as 24h or 7d",
-    },
-    until: { type: "string", valueHint: "WHEN", description: "Only images made until a date or an age" },
-    limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
-  },
+  args: listDefinitions,
   needs: "service",
-  run: printed(readAndList),
+  run: printed(({ values, ...surroundings }) => {
+    const options = readOptions(values, listDefinitions, listParsers(surroundings.runtime.clock));
+    return listImages({ ...options, name: values.positionals[0] }, surroundings);
+  }),
   foreign: async () => (await import("../foreign/image-options.ts")).foreignImagesOptions,
   examples: [
     ["images", "the results of builds and sessions"],
@@ -56,38 +63,15 @@ export const list = command({
 /** An image under one of its tags, and the sessions whose image it is. */
 type ImageWithSessions = ImageRecord & { sessions: string[] };
 
-function readAndList(invocation: Invocation) {
-  const { values, runtime } = invocation;
-  const [name] = values.positionals;
-  const asked = {
-    name,
-    tag: values.text("tag") ?? (name === undefined ? undefined : tagPrefix(name)),
-    all: values.flag("all"),
-    tagged: values.flag("tagged"),
-    since: parseTime(values.text("since"), "--since", runtime.clock),
-    until: parseTime(values.text("until"), "--until", runtime.clock),
-    limit: positiveInteger(values.text("limit"), "--limit"),
-  };
-  return listImages(asked, invocation);
-}
+type ListRequest = OptionsOf<typeof listDefinitions, ReturnType<typeof listParsers>>;
 
-/** Which images are listed. Times are in ISO 8601. */
-interface ListRequest {
-  name?: string | undefined;
-  /** What the tag begins with. */
-  tag: string | undefined;
-  all: boolean | undefined;
-  tagged?: boolean | undefined;
-  since: string | undefined;
-  until?: string | undefined;
-  limit: number | undefined;
-}
-
+/** @param options.name NAME for all of its tags, or NAME:TAG */
 export async function listImages(
-  { name, tag, all = false, tagged = false, since, until, limit }: ListRequest,
+  { name, all = false, tagged = false, since, until, limit, ...options }: ListRequest,
   surroundings: Surroundings,
 ) {
   const { globals } = surroundings;
+  const tag = options.tag ?? (name === undefined ? undefined : tagPrefix(name));
   const isExplicit = all || tag !== undefined;
   await using connection = await connect(surroundings);
   const { service, store } = connection;
@@ -161,7 +145,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 }
 
 /** Returns the table. Empty columns are left out for people, as a service may not report sizes, and sessions may not use the images. */
-function tableOf(images: readonly ImageWithSessions[], { wide, format }: Invocation["globals"]): Table {
+function tableOf(images: readonly ImageWithSessions[], { wide, format }: Surroundings["globals"]): Table {
   const isMixed = new Set(images.map(({ platform }) => platform)).size > 1;
   const isForPeople = format === "table";
   const table = {

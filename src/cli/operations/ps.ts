@@ -2,7 +2,9 @@ import type { OperationFilter, OperationSummary } from "../../service/operations
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation, type Surroundings } from "../command-line/command.ts";
-import { oneOf, parseTime, positiveInteger } from "../command-line/option-values.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { listParsers, oneOf } from "../command-line/option-values.ts";
+import { readOptions } from "../command-line/options.ts";
 import { printed, type Result } from "../command-line/result.ts";
 import {
   findOperations,
@@ -13,35 +15,37 @@ import {
 } from "../references/operation-argument.ts";
 import { connect } from "../service/connection.ts";
 
+const psDefinitions = {
+  all: { type: "boolean", alias: "a", description: "List operations that have ended, too" },
+  status: {
+    type: "string",
+    completes: operationStatuses,
+    valueHint: "STATUS",
+    description: `Only ${operationStatuses.join(", ")}`,
+  },
+  kind: {
+    type: "string",
+    completes: kindNames,
+    valueHint: "KIND",
+    description: "Only `run` or `import`",
+  },
+  since: {
+    type: "string",
+    valueHint: "WHEN",
+    description: "Only operations started since a date, or an age such as 1h",
+  },
+  until: {
+    type: "string",
+    valueHint: "WHEN",
+    description: "Only operations started until a date or an age",
+  },
+  limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
+} as const satisfies ArgumentDefinitions;
+
 export const ps = command({
   name: "ps",
   description: "List the operations that are under way, newest first.",
-  args: {
-    all: { type: "boolean", alias: "a", description: "List operations that have ended, too" },
-    status: {
-      type: "string",
-      completes: operationStatuses,
-      valueHint: "STATUS",
-      description: `Only ${operationStatuses.join(", ")}`,
-    },
-    kind: {
-      type: "string",
-      completes: kindNames,
-      valueHint: "KIND",
-      description: "Only `run` or `import`",
-    },
-    since: {
-      type: "string",
-      valueHint: "WHEN",
-      description: "Only operations started since a date, or an age such as 1h",
-    },
-    until: {
-      type: "string",
-      valueHint: "WHEN",
-      description: "Only operations started until a date or an age",
-    },
-    limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
-  },
+  args: psDefinitions,
   needs: "service",
   run: printed(readAndList),
   examples: [
@@ -53,18 +57,27 @@ export const ps = command({
     "`status` SUCCESS of -f json means that the command ran to its end; `exitCode`, or `bough show OP`, has its exit code.",
 });
 
-function readAndList(invocation: Invocation): Promise<Result<OperationSummary[]>> {
-  const { values, runtime } = invocation;
-  const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
-  const given = values.text("kind");
-  const kind = given === undefined ? undefined : oneOf(given, kindNames, "--kind");
+function readAndList({ values, ...surroundings }: Invocation): Promise<Result<OperationSummary[]>> {
+  const {
+    status,
+    all,
+    kind,
+    limit = 50,
+    since,
+    until,
+  } = readOptions(values, psDefinitions, {
+    ...listParsers(surroundings.runtime.clock),
+    kind: (text) => oneOf(text, kindNames, "--kind"),
+    status: (text) =>
+      operationStatuses.find((known) => known === text.toUpperCase()) ??
+      oneOf(text, operationStatuses, "--status"),
+  });
   const filter: OperationFilter = {
-    limit,
+    ...{ limit, since, until },
     kind: kind && (kind === "run" ? "instance" : "image_import"),
-    since: parseTime(values.text("since"), "--since", runtime.clock),
-    until: parseTime(values.text("until"), "--until", runtime.clock),
   };
-  return listOperations(filter, readStatuses(values.text("status"), values.flag("all")), invocation);
+  const shown = all === true ? undefined : activeStatuses;
+  return listOperations(filter, status === undefined ? shown : [status], surroundings);
 }
 
 /** @param statuses `undefined` for all */
@@ -91,13 +104,4 @@ export async function listOperations(
       ]),
     }),
   };
-}
-
-/** `undefined` for all statuses. */
-function readStatuses(given: string | undefined, all: boolean): readonly OperationStatus[] | undefined {
-  if (given !== undefined) {
-    const known = operationStatuses.find((status) => status === given.toUpperCase());
-    return [known ?? oneOf(given, operationStatuses, "--status")];
-  }
-  return all ? undefined : activeStatuses;
 }

@@ -31,7 +31,7 @@ export const images: Tool<typeof imagesInput, typeof imagesOutput> = {
   annotations: readOnly,
   async perform({ tag, all, tagged, since, limit }, call) {
     const surroundings = surroundingsFor(call);
-    const from = parseTime(since, "--since", surroundings.runtime.clock);
+    const from = since && parseTime(since, "--since", surroundings.runtime.clock);
     return { images: (await listImages({ all, tagged, tag, since: from, limit }, surroundings)).json };
   },
 };

@@ -43,7 +43,7 @@ export const operations: Tool<typeof operationsInput, typeof operationsOutput> =
   async perform({ operation, all, since, limit }, call) {
     const surroundings = surroundingsFor(call);
     if (operation === undefined) {
-      const filter = { limit, since: parseTime(since, "--since", surroundings.runtime.clock) };
+      const filter = { limit, since: since && parseTime(since, "--since", surroundings.runtime.clock) };
       const listed = await listOperations(filter, all === true ? undefined : activeStatuses, surroundings);
       return { operations: listed.json.map((each) => ({ ...each })) };
     }
