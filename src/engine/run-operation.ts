@@ -21,7 +21,7 @@ import {
   requestCancel,
   type SuccessfulOutcome,
 } from "./records/operations.ts";
-import { requireNoFailedSync } from "./records/unsynced-layers.ts";
+import { hasFailedSync, requireNoFailedSync } from "./records/unsynced-layers.ts";
 import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
 import type { EngineState } from "./state.ts";
 import { stopHelper } from "./system/helper-process.ts";
@@ -106,6 +106,7 @@ async function run(
       if (
         result.status === "SUCCESS" &&
         result.image !== undefined &&
+        hasFailedSync(database, uuid) &&
         findImage(state, result.image) === undefined
       )
         requireNoFailedSync(database, uuid);

@@ -106,11 +106,16 @@ function layersLostBy(database: Database, { layers, startedAt }: FailedSync): nu
 
 /** Throws if a sync has failed since an operation began, in any process: files of the operation may be lost. */
 export function requireNoFailedSync(database: Database, operation: string): void {
-  const row = database
-    .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")
-    .get(operation);
-  if (row?.sync_failed !== 1) return;
+  if (!hasFailedSync(database, operation)) return;
   throw new BoughError("writing to the disk failed meanwhile, so the result was not kept", {
     hint: `Try again. ${failingDiskHint}`,
   });
+}
+
+/** Returns true if a sync has failed while the operation ran. */
+export function hasFailedSync(database: Database, operation: string): boolean {
+  const row = database
+    .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")
+    .get(operation);
+  return row?.sync_failed === 1;
 }

@@ -9,8 +9,13 @@ import { lostLayers } from "./unsynced-layers.ts";
  * Creates a function that returns true for a layer if it and all layers below it exist, as directories and not as links, with all of
  * their marks, and none is lost. Absent layers exist while they can be fetched. The function checks each layer once, so create a new
  * one for each request.
+ *
+ * @param isChecked true for a layer that was found to be whole, with those below it, and need not be looked at again
  */
-export function createLayerCheck(records: Records): (id: number) => boolean {
+export function createLayerCheck(
+  records: Records,
+  isChecked: (id: number) => boolean = () => false,
+): (id: number) => boolean {
   const missing = [...lostLayers(records), ...unreachableLayers(records)];
   const known = new Map<number, boolean>(missing.map((id) => [id, false]));
   const read = new Map<number, CheckedLayer>();
@@ -26,7 +31,8 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
   const isWhole = (layer: CheckedLayer | undefined): boolean => {
     if (layer === undefined) return false;
     const answer =
-      known.get(layer.id) ?? (findLayerProblem(records, layer) === undefined && hasWholeParent(layer));
+      known.get(layer.id) ??
+      (isChecked(layer.id) || (findLayerProblem(records, layer) === undefined && hasWholeParent(layer)));
     known.set(layer.id, answer);
     return answer;
   };

@@ -109,11 +109,12 @@ export async function ensureImage(
   signal: AbortSignal,
   { forLookup = false } = {},
 ) {
-  // The layers of an image in `state.trees` were checked before: a build asks for many files of its newest image.
+  // The layers of an image in `state.trees` were checked before: a build asks for many files of its newest image, which has one more.
+  const isChecked = (layer: number) => state.trees.has(layer);
   const image = requireImage(
     state,
     uuid,
-    (layer) => state.trees.has(layer) || createLayerCheck(state)(layer),
+    (layer) => isChecked(layer) || createLayerCheck(state, isChecked)(layer),
   );
   if (forLookup && (await ensureListed(state, image))) return image;
   await ensureImages(state, [image], { signal, report: () => undefined });
