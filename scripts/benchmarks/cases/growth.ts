@@ -5,15 +5,24 @@ import { importBase } from "../buildah.ts";
 import { writeManyFiles } from "../contexts.ts";
 import { growthRow, measurePoint } from "../growth.ts";
 import { median, run } from "../measure.ts";
+import { makeBundle } from "./steps.ts";
 
 const stepCounts = [10, 100, 1_000];
 const fileCounts = [1_000, 20_000, 100_000, 500_000];
 const layerCounts = [10, 100, 400];
+const buildCounts = [1, 2, 4, 8];
 /** Large points take minutes, so each is measured few times. */
 const timesOf = ({ times }: Bench) => Math.min(3, times);
 
 function write(context: string, lines: readonly string[]): void {
   writeFileSync(join(context, "Dockerfile"), `FROM base:1\n${lines.join("\n")}\n`);
+}
+
+/** Returns the processor time of a container without bough. */
+async function timeRunc(bench: Bench): Promise<number> {
+  const bundle = await makeBundle(bench);
+  const words = () => ["runc", "run", "--bundle", bundle, `bench-${crypto.randomUUID()}`];
+  return (await measurePoint(1, Math.max(3, bench.times), () => ({ words: words() }))).seconds;
 }
 
 /** Measures 10 to 1,000 RUNs that take no time: made, and cached. */
@@ -27,11 +36,13 @@ export async function measureGrowingSteps(bench: Bench): Promise<Row[]> {
       Array.from({ length: count }, (_, step) => `RUN true ${step}`),
     );
     made.push(await measurePoint(count, timesOf(bench), () => bench.build(context, "engine", "--no-cache")));
-    await run(bench.build(context, "engine"));
+    await runUntilSettled(bench.build(context, "engine"));
     cached.push(await measurePoint(count, bench.times, () => bench.build(context, "engine")));
   }
+  const seconds = (await timeRunc(bench)) * Math.max(...stepCounts);
+  const floor = { program: "runc run", seconds };
   return [
-    growthRow({ name: "RUN true", things: "steps", points: made }),
+    growthRow({ name: "RUN true", things: "steps", points: made, floor }),
     growthRow({ name: "RUN true, cached", things: "steps", points: cached }),
   ];
 }
@@ -106,9 +117,17 @@ export async function measureGrowingLayers(bench: Bench): Promise<Row[]> {
       }),
     );
   }
+  const script = `for layer in $(seq ${Math.max(...layerCounts)}); do mkdir $layer; cp ../file $layer; done`;
+  const directory = bench.directory("growing-layers-copies/made");
+  writeFileSync(join(directory, "../file"), "content\n");
+  const copied = (await run({ words: ["sh", "-c", script], cwd: directory })).processorSeconds;
+  const floors = {
+    copies: { program: "mkdir and cp", seconds: copied },
+    run: { program: "runc run", seconds: await timeRunc(bench) },
+  };
   return [
-    growthRow({ name: "COPY of a file", things: "layers", points: made }),
-    growthRow({ name: "one RUN more", things: "layers", points: added }),
+    growthRow({ name: "COPY of a file", things: "layers", points: made, floor: floors.copies }),
+    growthRow({ name: "one RUN more", things: "layers", points: added, floor: floors.run }),
   ];
 }
 
@@ -116,7 +135,7 @@ export async function measureGrowingLayers(bench: Bench): Promise<Row[]> {
 export async function measureGrowingBuilds(bench: Bench): Promise<Row[]> {
   await importBase(bench);
   const points: Point[] = [];
-  for (const count of [1, 2, 4, 8]) {
+  for (const count of buildCounts) {
     const contexts = Array.from({ length: count }, (_, index) => {
       const context = bench.directory(`growing-builds-${count}-${index}`);
       writeManyFiles(context, { count: 1000, bytes: 4096, word: `build${count}-${index}` });
@@ -134,5 +153,7 @@ export async function measureGrowingBuilds(bench: Bench): Promise<Row[]> {
     }
     points.push({ size: count, seconds: median(totals), peakBytes });
   }
-  return [growthRow({ name: "at once", things: "builds", points })];
+  const [{ seconds } = { seconds: Number.NaN }] = points;
+  const floor = { program: "one, eight times", seconds: seconds * Math.max(...buildCounts) };
+  return [growthRow({ name: "at once", things: "builds", points, floor })];
 }

@@ -125,7 +125,7 @@ export async function measureEngineOutput(bench: Bench): Promise<Row[]> {
 }
 
 /** Makes a bundle with runc's default configuration, bough's seccomp filter, and a static `true` as the root file system. */
-async function makeBundle(bench: Bench): Promise<string> {
+export async function makeBundle(bench: Bench): Promise<string> {
   const bundle = bench.directory("bundle");
   mkdirSync(join(bundle, "rootfs/bin"), { recursive: true });
   cpSync("/bin/busybox", join(bundle, "rootfs/bin/true"));
