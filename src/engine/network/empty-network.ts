@@ -19,18 +19,18 @@ interface EmptyNetwork {
   port: number;
 }
 
-/** A process makes the namespace in some 50 milliseconds. */
+/** Normally a process makes the namespace in some 50 milliseconds. */
 const maxSeconds = 10;
 
-/** Makes the namespace. It stays as long as one of its two files is open: the process that made it is needed no more. */
+/** Makes the namespace. It stays as long as one of its two files is open: the process that has made it is ended. */
 export async function makeEmptyNetwork(environment: Environment, clock: Clock): Promise<EmptyNetwork> {
   const command = [findProgram("unshare", environment), "--net", ...ownProcess("listen")];
   const place = { workingDirectory: "/", environment: helperEnvironment(environment) };
   const helper = startHelper(command, place);
   try {
-    const said = readLines(helper.stdout)[Symbol.asyncIterator]().next();
+    const firstLine = readLines(helper.stdout)[Symbol.asyncIterator]().next();
     const deadline = { clock, seconds: maxSeconds, failure: "was not ready" };
-    const { value: descriptor, done } = await beforeDeadline(helper, command, said, deadline);
+    const { value: descriptor, done } = await beforeDeadline(helper, command, firstLine, deadline);
     const listener = done === true ? undefined : openForeign(helper.pid, Number(descriptor));
     if (listener === undefined) throw failure();
     try {

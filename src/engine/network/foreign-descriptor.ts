@@ -5,7 +5,7 @@ import { numericCalls } from "../../programs/libc.ts";
 /** System calls with the same number on all architectures. */
 const [openProcess, takeDescriptor] = [434, 438];
 
-/** Opens what another process has open as `descriptor`. Returns `undefined` if the kernel does not allow it (Linux before 5.6). */
+/** Duplicates a descriptor of another process. Returns `undefined` if the kernel does not allow it (Linux before 5.6). */
 export function openForeign(pid: number, descriptor: number): number | undefined {
   const { syscall } = numericCalls();
   const processDescriptor = Number(syscall(openProcess, pid, 0, 0));

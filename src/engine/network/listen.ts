@@ -1,4 +1,4 @@
-/** Listens in a network namespace that has nothing but its loopback, which is down at first. In a process of its own (`ownProcess`). */
+/** Listens in a network namespace that has only its loopback, which is down at first. This runs in a process of its own (`ownProcess`). */
 import { ptr } from "bun:ffi";
 import { writeSync } from "node:fs";
 import { closeOnExec, libc, numericCalls } from "../../programs/libc.ts";
@@ -9,7 +9,7 @@ const [setFlags, up, flagsAt, requestBytes] = [0x8914, 1, 16, 40];
 const maxWaiting = 128;
 export const port = 3128;
 
-/** Prints the number of the socket's descriptor once it listens, and then stays until it is ended. Returns 1 if it can't listen. */
+/** Prints the number of the socket's descriptor once it listens, and then waits until it is ended. Returns 1 if it can't listen. */
 export function listen(): number | Promise<number> {
   const { socket, bind, listen } = libc();
   const request = Buffer.alloc(requestBytes);

@@ -6,6 +6,7 @@ import { BoughError } from "../../../errors.ts";
 import type { Environment } from "../../../home-directory.ts";
 import { wording } from "../../../messages/wording.ts";
 import { beforeDeadline, type Helper, sendLine, startHelper } from "../../../programs/helper.ts";
+import { quote } from "../../../programs/quote.ts";
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
@@ -34,13 +35,14 @@ export interface MountNamespace {
 }
 
 /**
- * The runtime makes missing directories of the image, such as a working directory: the umask of whoever started bough must not
- * get into them.
+ * The shell script of the process. It sets the umask, since the runtime makes missing directories of the image, such as a working
+ * directory, which must not depend on bough's umask.
  *
  * The process first enters its control groups, if it has any (the first process to do so after a while waits for some
- * milliseconds). Then it reads what to mount, mounts it and prints an empty line, until it reads its command, which it becomes. All further output is the command's. What it reads comes in files, since a shell reads a pipe byte by
- * byte. Other sandboxes may change the source of a bind mount, so the process enters that directory and checks where it is.
- * Descriptor 4 is the command's terminal, if it has one.
+ * milliseconds). Then it reads lists of mounts, makes them and prints an empty line for each list, until it reads its command, which
+ * it becomes. All further output is the command's. The lists are in files, since a shell reads a pipe byte by byte. Other sandboxes may
+ * change the source of a bind mount, so the process enters that directory and checks where it is. Descriptor 4 is the command's
+ * terminal, if it has one.
  */
 const script = `umask 022
 if [ $# -gt 0 ]; then
@@ -64,9 +66,9 @@ shift
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
 
-/** Bytes. */
-const maxComplaint = 64 * 1024;
-/** Mounting takes some milliseconds. */
+/** The maximum length of an error message that is read. */
+const maxErrorBytes = 64 * 1024;
+/** Normally mounting takes some milliseconds. */
 const maxMountSeconds = 60;
 
 /** Returns options of unshare(1): a PID namespace that the kernel ends together with bough, with a `/proc` that shows it, if there may be one. */
@@ -75,7 +77,7 @@ export function processNamespace(hasOwnProc: boolean): string[] {
 }
 
 /** The instructions for a process in its namespaces. */
-interface Words {
+interface MountInstructions {
   layers: readonly number[];
   /** The directory with `upper` and `work`. If it is missing, the mount is read-only. */
   operation?: string;
@@ -86,8 +88,8 @@ interface Words {
 }
 
 /**
- * Starts a process in its own mount namespace, which waits for instructions what to mount. `forCommand`: it is also the first
- * process of a PID namespace; it and all processes that it starts end as soon as bough does.
+ * Starts a process in its own mount namespace, which waits for its mounts. With `forCommand`, it is also the first process of a PID
+ * namespace: it and all processes that it starts end as soon as bough does.
  */
 export function startNamespace(
   layout: Layout,
@@ -118,15 +120,15 @@ export function startNamespace(
 
 /**
  * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, and then `mounts`, for the process that
- * `startNamespace` started. `file`: the path to write instructions for the process to.
+ * `startNamespace` started. Instructions for the process are written to `file`.
  */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
   helper: Helper,
-  words: Words & { clock: Clock; file: string },
+  instructions: MountInstructions & { clock: Clock; file: string },
 ): Promise<MountNamespace> {
-  const { clock, file, layers, operation, inUserNamespace, mounts = [], command = [] } = words;
+  const { clock, file, layers, operation, inUserNamespace, mounts = [], command = [] } = instructions;
   const stdout = helper.stdout[Symbol.asyncIterator]();
   const enter = enterCommand(environment, { forCommand: command.length > 0 });
   const untilReady = async () => {
@@ -169,7 +171,7 @@ function mountWords(mount: NamespaceMount): string[] {
 }
 
 async function mountError({ stderr }: Helper): Promise<BoughError> {
-  const errorOutput = (await readAtMost(maxComplaint, stderr)).bytes.toString().trim();
+  const errorOutput = (await readAtMost(maxErrorBytes, stderr)).bytes.toString().trim();
   return new BoughError(
     `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
     {
@@ -180,7 +182,7 @@ async function mountError({ stderr }: Helper): Promise<BoughError> {
   );
 }
 
-/** False in a chroot whose root is not a mount point. The kernel lists the mounts that this process can reach. */
+/** Returns false in a chroot whose root is not a mount point. The kernel lists the mounts that this process can reach. */
 function isRootMounted(): boolean {
   const points = readFileSync("/proc/self/mountinfo", "utf8").matchAll(/^(?:\S+ ){4}(\S+)/gm);
   return Array.from(points, ([, point]) => point).includes("/");
@@ -193,10 +195,6 @@ function enterCommand(environment: Environment, { forCommand }: { forCommand: bo
     ...(forCommand ? processNamespace(mountableViews().proc) : []),
   ];
   return [...unshare, findProgram("sh", environment), "-c", script];
-}
-
-function quote(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function firstLine(text: string): string {

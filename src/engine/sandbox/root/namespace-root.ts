@@ -18,15 +18,15 @@ export function findRoot(): number {
 }
 
 /**
- * Makes the root of a process that of its mount namespace, and removes the machine's own from it. Otherwise the machine's would
- * stay above the root of a command, and a process that the runtime starts beside the command would begin there.
+ * Makes the root of a process the root of its mount namespace, and removes the machine's own from it. Otherwise the machine's would stay
+ * above the root of a command, and a process that the runtime starts beside the command would begin there.
  */
 export function replaceRoot(pid: string): number {
   const root = openDirectory(`/proc/${pid}/root`);
   enterNamespace(pid);
   const { fchdir, mount, umount2 } = libc();
   const [here, none] = [text("."), text("")];
-  // unshare(1) has made those private that the process can see; pivot_root(2) fails if the one above its root is shared.
+  // unshare(1) has made the mounts private that the process can see; pivot_root(2) fails if the mount above its root is shared.
   mount(none, text("/"), none, recursive | isPrivate, none);
   const isReplaced =
     fchdir(root) === 0 &&
