@@ -17,7 +17,6 @@ import type { Dialect } from "../builder/dialect.ts";
 import type { Backend } from "../builder/interpreter/backend.ts";
 import { expandMounts, mountedDirectory } from "../builder/mounts/mount-support.ts";
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
-import { numericOwner, root } from "../builder/owners/ownership.ts";
 import type { MountSupport } from "../builder/service-support.ts";
 import { pathInImage } from "../builder/state/path-in-image.ts";
 import type { BuildPlatforms } from "../builder/state/platform.ts";
@@ -27,13 +26,7 @@ import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import { cacheFileSystem, type FileSystem } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type {
-  AddInstruction,
-  CopyInstruction,
-  FromInstruction,
-  Instruction,
-  RunInstruction,
-} from "../dockerfile/instruction.ts";
+import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
@@ -41,7 +34,7 @@ import { withDefaultPath } from "../image/config.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
 import { type OpenReference, openReferences } from "./lints/references.ts";
-import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
+import { describeItem, type PlannedFile, plannedFiles } from "./planned-file.ts";
 import { type Finding, isWarningRule, warn } from "./rules.ts";
 
 export interface DryRunOptions {
@@ -171,7 +164,9 @@ export function createDryRun(
       const from = directory === undefined ? {} : { context: directory.name };
       for (const reference of openReferences(copy, buildArgs))
         result.references.push({ ...reference, range: instruction.range });
-      result.files.push(...filesOf(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })));
+      result.files.push(
+        ...plannedFiles(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })),
+      );
       return isDestinationKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },
     async run(instruction, stage) {
@@ -250,34 +245,6 @@ const shellExpanded: ReadonlySet<string> = new Set([
   // Docker replaces its variables, but does not warn of undefined ones.
   "EXPOSE",
 ]);
-
-/** Returns the files that a COPY or ADD would create, as far as they are known without the image. */
-function filesOf(
-  instruction: CopyInstruction | AddInstruction,
-  { words, plan, isDestinationKnown, dependsOnImage }: PlannedCopy,
-  stage: DryRunStage,
-  escape: EscapeCharacter,
-): PlannedFile[] {
-  const isKnown = createIsKnown(stage, escape);
-  const isCertain =
-    !dependsOnImage && isDestinationKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
-  const destinationIs = plan.destination.isDirectory ? "directory" : "file";
-  const isOwnerKnown = isKnown(instruction.chown ?? "");
-  const named = words.chown === "" ? root : numericOwner(words.chown);
-  const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
-  return withoutImpliedDirectories([...plan.items]).map((item): PlannedFile => {
-    const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
-    return {
-      line: instruction.range.start,
-      ...describeItem(item),
-      destination: isDestinationKnown ? item.path : undefined,
-      destinationIs: isCertain ? destinationIs : "unknown",
-      uid,
-      gid,
-      ...(hasKnownText ? {} : { size: undefined }),
-    };
-  });
-}
 
 /** Returns the entries that later instructions find, by path. */
 function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {

@@ -1,6 +1,11 @@
 import { posix } from "node:path";
 import { redactUrl } from "../builder/addresses/source-url.ts";
+import type { PlannedCopy } from "../builder/copy/plan.ts";
 import type { PlannedItem } from "../builder/copy/planned-items.ts";
+import { numericOwner, root } from "../builder/owners/ownership.ts";
+import { createIsKnown, type StageScope } from "../builder/state/scope.ts";
+import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 
 /** One file, link or empty directory that a COPY or ADD creates. Values that depend on the image are `undefined`. */
 export interface PlannedFile {
@@ -27,8 +32,36 @@ export interface PlannedFile {
   size: number | undefined;
 }
 
+/** Returns the files that a COPY or ADD would create, as far as they are known without the image. */
+export function plannedFiles(
+  instruction: CopyInstruction | AddInstruction,
+  { words, plan, isDestinationKnown, dependsOnImage }: PlannedCopy,
+  stage: StageScope & { workdirIsAssumed: boolean },
+  escape: EscapeCharacter,
+): PlannedFile[] {
+  const isKnown = createIsKnown(stage, escape);
+  const isCertain =
+    !dependsOnImage && isDestinationKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
+  const destinationIs = plan.destination.isDirectory ? "directory" : "file";
+  const isOwnerKnown = isKnown(instruction.chown ?? "");
+  const named = words.chown === "" ? root : numericOwner(words.chown);
+  const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
+  return withoutImpliedDirectories([...plan.items]).map((item): PlannedFile => {
+    const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
+    return {
+      line: instruction.range.start,
+      ...describeItem(item),
+      destination: isDestinationKnown ? item.path : undefined,
+      destinationIs: isCertain ? destinationIs : "unknown",
+      uid,
+      gid,
+      ...(hasKnownText ? {} : { size: undefined }),
+    };
+  });
+}
+
 /** Leaves out directories that are not empty: their entries imply them. */
-export function withoutImpliedDirectories(items: readonly PlannedItem[]): PlannedItem[] {
+function withoutImpliedDirectories(items: readonly PlannedItem[]): PlannedItem[] {
   return items.filter((item, index) => {
     if (item.kind !== "entry" || item.entry.type !== "directory") return true;
     const next = items[index + 1];

@@ -136,7 +136,7 @@ async function addDirectories(
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   const ends = new Set(roots);
   for (const [path, entry] of stageDirectories(missing, owner, line, stage))
-    addition.add(path, ends.has(path) ? entry : { ...entry, isOnTheWay: true });
+    addition.add(path, ends.has(path) ? entry : { ...entry, isParentOnly: true });
   const isModeGiven = mode !== undefined && mode !== directoryMode && found.length + roots.length > 0;
   if (isModeGiven && (await services.supports.fileLayers()))
     for (const path of await missingAmong([...parentDirectories(place), place, ...roots], stage, services))

@@ -15,7 +15,7 @@ export function placementScript(staged: Staged): string {
     entry.type !== "directory" && entry.replaces ? [path] : [],
   );
   const owning = hasNames(staged) ? own : "";
-  const needed = entriesToMake(staged, { withTimes: false }).some(([, entry]) => !isOwnedOnTheWay(entry));
+  const needed = entriesToMake(staged, { withTimes: false }).some(([, entry]) => !isOwnedParent(entry));
   if (owning === "" && replacing.length === 0 && !needed) return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
   const directories = entries.flatMap(([path, entry]) =>
@@ -32,8 +32,8 @@ export function placementScript(staged: Staged): string {
 }
 
 /** Returns true for a parent directory of files that is made, with an owner, if the image lacks it. */
-export function isOwnedOnTheWay(entry: StagedEntry): entry is StagedDirectory {
-  return entry.type === "directory" && entry.isOnTheWay === true && !entry.isExplicit && !isRoot(entry);
+export function isOwnedParent(entry: StagedEntry): entry is StagedDirectory {
+  return entry.type === "directory" && entry.isParentOnly === true && !entry.isExplicit && !isRoot(entry);
 }
 
 /** The exit code if there is no shell. The script itself never exits with it, because of its trap. */

@@ -14,7 +14,7 @@ import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } fr
 import { hostFilesOf, readsHostFiles } from "./host-files.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { hasNames, placeNamedFiles } from "./named-owners.ts";
-import { exitCodeWithoutShell, isOwnedOnTheWay, placementScript, prelude } from "./placement-script.ts";
+import { exitCodeWithoutShell, isOwnedParent, placementScript, prelude } from "./placement-script.ts";
 import { allFeatures, entriesToMake, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -93,7 +93,7 @@ export async function placeStaged(
 /** Warns where Docker would give the directories that a COPY makes the owner of its files. */
 function warnOfDirectories(staged: Staged, { asked, shared, emit }: BuildJob): void {
   if (!asked.dialect.looksUpUsers || shared.warned.has("directories")) return;
-  const [path, directory] = [...staged].find(([, entry]) => isOwnedOnTheWay(entry)) ?? [];
+  const [path, directory] = [...staged].find(([, entry]) => isOwnedParent(entry)) ?? [];
   if (directory === undefined) return;
   shared.warned.add("directories");
   const message = `the service makes the directories on the way to copied files, so ${path} belongs to root if the image lacks it, not to the --chown: make it in a RUN before`;

@@ -52,8 +52,8 @@ export interface StagedDirectory extends Staging {
   mode: number;
   /** False if the directory only has to exist: an existing one keeps its owner and mode. */
   isExplicit: boolean;
-  /** Set if it is only on the way to what is copied. Not part of the chain hash. */
-  isOnTheWay?: true;
+  /** Set if it exists only as a parent of a copied entry. Not part of the chain hash. */
+  isParentOnly?: true;
 }
 
 export interface StagedSymlink extends Staging {
