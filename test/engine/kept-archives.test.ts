@@ -155,6 +155,25 @@ describe("the disk", () => {
     expect(await digestsOf(image, own)).toEqual({ read: [digest], promised: [digest] });
   });
 
+  test("has a split in the place of the whole archive that an earlier version has kept, once that is imported again", async () => {
+    const before = diskUsage(blobs());
+    const kept = join(blobs(), "1");
+    rmSync(kept, { recursive: true });
+    const mediaType = "application/vnd.oci.image.layer.v1.tar";
+    const list = JSON.stringify([{ mediaType, digest, size: layer.byteLength, diffId: digest }]);
+    writeRawFiles(
+      kept,
+      new Map([
+        [digest.slice(7), layer],
+        ["layers.json", Buffer.from(list)],
+      ]),
+    );
+    expect(await digestsOf(image, own)).toEqual({ read: [digest], promised: [digest] });
+    expect(await importPlain([layer], own)).toBe(image);
+    expect(diskUsage(blobs())).toBe(before);
+    expect(await digestsOf(image, own)).toEqual({ read: [digest], promised: [digest] });
+  });
+
   test("has all of the archive, compressed, if the layer that is there has other contents", async () => {
     const content = join(own.directory, "layers/1/large");
     const before = diskUsage(blobs());

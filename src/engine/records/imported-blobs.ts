@@ -11,6 +11,7 @@ import {
 import { basename, join } from "node:path";
 import { hexOf, isDigest } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
+import { layerMediaType } from "../../image/oci-layout.ts";
 import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { diskUsage } from "../system/disk.ts";
@@ -78,6 +79,13 @@ export function linkKnownBlobs(records: Records, directory: string): void {
 /** Returns a layer's blobs, the lowest first; `undefined` if they were not kept or some are missing. */
 export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undefined {
   return findBlobsIn(blobsDirectory(layout, layer));
+}
+
+/** True if a layer's blobs are kept, and none of them whole that a split could stand for, as earlier versions kept those of archives. */
+export function hasCompactBlobs(layout: Layout, layer: number): boolean {
+  const isCompact = ({ mediaType, source, splitBytes }: KeptBlob) =>
+    mediaType !== layerMediaType("none") || source !== undefined || splitBytes !== undefined;
+  return findBlobs(layout, layer)?.every(isCompact) === true;
 }
 
 function findBlobsIn(directory: string): ImportedBlob[] | undefined {

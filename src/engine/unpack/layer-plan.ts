@@ -1,6 +1,6 @@
 import { contentDigestOf } from "../import/image-config.ts";
 import { isAbsent } from "../records/absent-layers.ts";
-import { findBlobs } from "../records/imported-blobs.ts";
+import { hasCompactBlobs } from "../records/imported-blobs.ts";
 import { findLayer, findLayerByContent, type LayerRecord } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
@@ -38,7 +38,7 @@ export function planLayers(
         id: layer.id,
         isWhole: isWhole(layer.id) && !isAbsent(records.database, layer.id),
         isAbsent: isAbsent(records.database, layer.id),
-        hasBlobs: findBlobs(records.layout, layer.id) !== undefined,
+        hasBlobs: hasCompactBlobs(records.layout, layer.id),
       },
     }),
   );
