@@ -197,8 +197,11 @@ describe("refused before anything is built, without changing a file:", () => {
     expect(service.requests).toEqual([]);
   });
 
-  test("as an event with --progress json", async () => {
-    const { stderr } = await build("--progress", "json", "--iidfile", "Dockerfile");
+  test.each([
+    ["--iidfile", "Dockerfile"],
+    ["--timeout", "soon"],
+  ])("as an event with --progress json: %s %s", async (option, value) => {
+    const { stderr } = await build("--progress", "json", option, value);
     expect(JSON.parse(stderr)).toMatchObject({ type: "error", code: "usage" });
   });
 });

@@ -69,8 +69,15 @@ function refuseTogether({ options, globals: { report } }: BuildInvocation): void
 
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck({ values, ...surroundings }: Invocation): Promise<number> {
-  const invocation: BuildInvocation = { ...surroundings, ...(await readRequest(values, surroundings)) };
-  const { options } = invocation;
+  const { readBuildRequest } = await import("./options/build-parsers.ts");
+  let request: BuildRequest;
+  try {
+    request = readBuildRequest(values, surroundings.runtime);
+  } catch (error) {
+    return refuse(error, values, surroundings);
+  }
+  const invocation: BuildInvocation = { ...surroundings, ...request };
+  const { options } = request;
   refuseTogether(invocation);
   const call = callOf(options);
   const { method } = call;
@@ -90,16 +97,12 @@ async function buildOrCheck({ values, ...surroundings }: Invocation): Promise<nu
   return (await import("./describe-dockerfile.ts")).describeDockerfile({ ...call, method }, own);
 }
 
-/** Reads the command line. As with docker, no file of `--iidfile` is left after an invalid option. */
-async function readRequest(values: Values, surroundings: Surroundings): Promise<BuildRequest> {
-  const { readBuildRequest } = await import("./options/build-parsers.ts");
-  try {
-    return readBuildRequest(values, surroundings.runtime);
-  } catch (error) {
-    const { prepareResultFiles } = await import("./result-files.ts");
-    const [context = "."] = values.positionals;
-    const options = { dockerfile: values.text("dockerfile"), iidfile: values.text("iidfile") };
-    prepareResultFiles({ ...surroundings, context, options });
-    throw error;
-  }
+/** Ends with an invalid option. A build says so as it says its other failures. */
+async function refuse(error: unknown, values: Values, surroundings: Surroundings): Promise<number> {
+  const isBuild = ["check", "call"].every((name) => values.text(name) === undefined);
+  if (!isBuild || values.flag("print-key")) throw error;
+  const [context = "."] = values.positionals;
+  const options = { dockerfile: values.text("dockerfile"), iidfile: values.text("iidfile") };
+  const { refuseBuild } = await import("./run-build.ts");
+  return refuseBuild(error, values.text("progress"), { ...surroundings, context, options });
 }

@@ -6,6 +6,7 @@ import type { Surroundings } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { usesKey } from "./keys/key-in-tags.ts";
 import { type Measures, startMeasures } from "./measures.ts";
+import { parseProgressMode } from "./options/result-definitions.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
 import { type Recording, startRecording } from "./recording/recording.ts";
@@ -78,6 +79,23 @@ export async function runBuildCommand(given: BuildInvocation, show = showBuild):
     if (isReported) return invocation.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
     throw error;
   }
+}
+
+/** Ends a build whose command line has an invalid option: as with docker, no file of `--iidfile` is left. Returns the exit code. */
+export async function refuseBuild(
+  error: unknown,
+  mode: string | undefined,
+  given: BuildInvocation,
+): Promise<number> {
+  prepareResultFiles(given);
+  const progress = await createProgress(
+    mode === undefined ? undefined : parseProgressMode(mode),
+    given,
+    given,
+  );
+  progress.close();
+  if (!progress.fail(error)) throw error;
+  return given.runtime.isPlugin ? exitCodeOfDocker(error) : failureOf(error).exitCode;
 }
 
 /** Finds the content key if it is asked for. Returns the invocation with it; says so if the registry has the image already. */
