@@ -12,6 +12,8 @@ import { nameSeconds } from "../../src/programs/helper.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 import { removeHome } from "../support/homes.ts";
+import { ociFiles, writeRawFiles } from "../support/image-bytes.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 
 let scratch: string;
 let layout: string;
@@ -106,17 +108,24 @@ describe("a full disk is an error with the engine's directory in", () => {
     expect(answer).toEqual([{ error: message(path), status: 507 }, 201]);
   });
 
-  test("an import", () => {
-    const path = directory();
+  const largeLayer = () => {
+    const layers = [tarOf([{ name: "large", content: new Uint8Array(6_000_000) }])];
+    return `oci:${writeRawFiles(join(scratch, "large"), ociFiles({ layers }))}:latest`;
+  };
+  test.each([
+    ["a small layer", () => layout],
+    ["a layer that is unpacked in a thread", largeLayer],
+  ])("an import of %s", (_, imageOf) => {
+    const [path, url] = [directory(), imageOf()];
     const answer = inNamespace(
       small(path, "3m"),
       path,
-      `const { status, error } = await engine.finish(
-         await engine.json("POST", "/v1/images/import", { registry: { url: layout } }));
-       console.log(JSON.stringify([status, error]));`,
+      `const asked = { url: ${JSON.stringify(url)}, timeoutSeconds: 60 };
+       const { message, hint } = await engine.service().importImage(asked).catch((error) => error);
+       console.log(JSON.stringify([message, String(hint)]));`,
     );
-    const reason = `${message(path)}: ${layout} unpacks to more than the`;
-    expect(answer).toEqual(["FAILED", expect.stringContaining(reason)]);
+    const reason = `${message(path)}: ${url} unpacks to more than the`;
+    expect(answer).toEqual([expect.stringContaining(reason), expect.stringMatching(/^Free some space: /)]);
   });
 
   test("a command, whose operation ends, and the next command works", () => {

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { createSemaphore } from "../../semaphore.ts";
 import { startThread, type Thread } from "../../thread.ts";
+import { NoRoomError } from "../import-limits.ts";
 import { endTotals, makeTotals, openTotals } from "./totals.ts";
 import { type LayerJob, type UnpackedLayer, unpackLayer } from "./unpack-layer.ts";
 
@@ -9,6 +10,9 @@ export interface ThreadJob {
   job: LayerJob;
   totals: SharedArrayBuffer;
 }
+
+/** The response of a thread. `noRoom`: the message of the NoRoomError that has ended the work. */
+export type ThreadResult = { layer: UnpackedLayer } | { noRoom: string };
 
 /** Unpacks the layers of one import, several at once. */
 export interface LayerThreads {
@@ -31,7 +35,7 @@ export function needsThread(bytes: number): boolean {
 export function openLayerThreads(signal: AbortSignal): LayerThreads {
   const memory = makeTotals();
   const totals = openTotals(memory);
-  const threads: Thread<ThreadJob, UnpackedLayer>[] = [];
+  const threads: Thread<ThreadJob, ThreadResult>[] = [];
   const slots = {
     large: createSemaphore(Math.min(availableParallelism(), maxThreads)),
     small: createSemaphore(maxSmall),
@@ -40,10 +44,10 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
   const end = () => endTotals(memory);
   signal.addEventListener("abort", end, { once: true });
 
-  function takeThread(): Thread<ThreadJob, UnpackedLayer> {
+  function takeThread(): Thread<ThreadJob, ThreadResult> {
     const idle = threads.find((thread) => thread.waiting() === 0);
     if (idle !== undefined) return idle;
-    const made = startThread<ThreadJob, UnpackedLayer>("./engine/unpack/layer-thread.ts");
+    const made = startThread<ThreadJob, ThreadResult>("./engine/unpack/layer-thread.ts");
     threads.push(made);
     return made;
   }
@@ -52,7 +56,10 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
     const isLarge = needsThread(job.file.length);
     const release = await slots[isLarge ? "large" : "small"].acquire();
     try {
-      return await (isLarge ? takeThread().send({ job, totals: memory }) : unpackLayer(job, totals));
+      if (!isLarge) return await unpackLayer(job, totals);
+      const result = await takeThread().send({ job, totals: memory });
+      if ("noRoom" in result) throw new NoRoomError(result.noRoom);
+      return result.layer;
     } finally {
       release();
     }
