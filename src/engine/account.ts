@@ -5,7 +5,7 @@ import { maxTimeout } from "../programs/helper.ts";
 import type { EngineState } from "./state.ts";
 import { deviceNumber, makeNode } from "./system/xattrs.ts";
 
-/** What clients of the engine may do, and what it can do. */
+/** Describes what clients of the engine may do, and what the engine can do. */
 export function accountOf(state: EngineState) {
   return {
     permissions,

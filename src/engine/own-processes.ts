@@ -2,7 +2,7 @@ import type { OwnProcess } from "../programs/own-process.ts";
 import { listen } from "./network/listen.ts";
 import { findRoot, replaceRoot } from "./sandbox/root/namespace-root.ts";
 
-/** What runs in a process of its own. Each returns the exit code. */
+/** The functions that run in a process of their own. Each returns the exit code. */
 const parts: Record<OwnProcess, (words: readonly string[]) => number | Promise<number>> = {
   "find-root": findRoot,
   "replace-root": ([pid = ""]) => replaceRoot(pid),

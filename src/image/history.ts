@@ -99,7 +99,7 @@ export function squashHistory(history: readonly HistoryLine[]): HistoryLine[] {
   return history.map((line, at) => (hasLayer(line) && at !== last ? { ...line, empty_layer: true } : line));
 }
 
-/** What is known of a layer that no line of a history names. */
+/** The known fields of a layer for which the history has no line. */
 type LayerLine = Required<Pick<HistoryLine, "created" | "created_by">>;
 
 export function layerLine(layer: { created_at: string; is_imported: boolean }): LayerLine {

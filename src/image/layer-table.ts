@@ -8,7 +8,7 @@ import { decompress } from "./compression.ts";
 import { digestOf, isDigest } from "./digest.ts";
 import type { TarEntry } from "./tar-reader.ts";
 
-/** Where the table of a layer is in its blob. */
+/** The position of a layer's table of contents in its blob. */
 export interface LayerTable {
   start: number;
   size: number;

@@ -28,7 +28,7 @@ export interface LayerContent {
   onWritten?(blob: LayerBlob): void;
 }
 
-/** How a layer is packed: into an existing file, from a position on. */
+/** The settings for packing a layer into an existing file, from a position on. */
 export interface PackJob {
   compression: Compression;
   /** The latest modification time, in seconds since the epoch; later ones are set to it. */

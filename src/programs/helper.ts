@@ -43,7 +43,7 @@ export interface Deadline {
   seconds: number;
   /** Ends the helper earlier; its abort reason is thrown. */
   signal?: AbortSignal;
-  /** What the helper failed to do by then; by default "did not end". */
+  /** The end of the sentence about a helper that takes longer; by default "did not end". */
   failure?: string;
   /** Advice on a helper that takes longer; by default the command line to try by hand. */
   hint?: Message;

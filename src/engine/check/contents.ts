@@ -196,7 +196,7 @@ async function findByteProblem(
 
 /** A part of an engine's data that is damaged. */
 export interface Damage {
-  /** `blob`: what an imported layer's archive is kept as; the unpacked layer itself may be intact. */
+  /** `blob` is the archive of an imported layer; the unpacked layer itself may be intact. */
   kind: "database" | "file" | "layer" | "blob" | "image" | "tag";
   /** A file's SHA-256, the directory name of a layer or of its blobs, an image's UUID, or a tag. */
   name: string;

@@ -152,7 +152,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   const candidates = [
     ...takeable(files, taken.files, sizes.file),
     ...takeable(caches, taken.caches, sizes.cache),
-    // Of images used at the same time, a build's last steps go first.
+    // If images were used at the same time, a build's last steps are removed first.
     ...Array.from(
       byLayer((image) => makeRoom !== undefined || uses.get(image.uuid)?.isCurrent === true),
       ([layer, group]) => ({

@@ -29,7 +29,7 @@ interface StorageUsage extends CountAndBytes {
 }
 
 export interface LayerOwner extends StorageUsage {
-  /** `tagged`: layers of images that have a tag, but no session here. */
+  /** `tagged` is for layers of images that have a tag, but no session here. */
   kind: "imported" | "session" | "tagged" | "unused";
   /** The session's key; empty for another kind. */
   name: string;

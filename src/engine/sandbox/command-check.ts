@@ -134,7 +134,7 @@ function findExecutable({ root, locate }: SandboxFiles, command: SandboxProcess,
   return execution ? { kind: "found", path, file: file.path } : refused("EACCES", true);
 }
 
-/** Returns whether the process may execute a file or search a directory; `undefined` if an access control list decides. */
+/** Returns true if the process may execute a file or search a directory; `undefined` if an access control list decides. */
 function mayExecute(command: SandboxProcess, path: string, stats: Stats): boolean | undefined {
   const { uid, gid, additionalGids } = command;
   if (uid === 0) return stats.isDirectory() || (stats.mode & 0o111) !== 0;

@@ -37,7 +37,7 @@ export class LayerTree {
   readonly #below: LayerTree | undefined;
   /** The directories that were entered: by the directory that they are in, and by name. */
   readonly #entered = new Map<MergedDirectory, Map<string, MergedDirectory>>();
-  /** For a directory, the same directory without the uppermost layer. */
+  /** Directories without the uppermost layer, by the same directories with it. */
   readonly #rests = new WeakMap<MergedDirectory, MergedDirectory>();
   /** The entries of directories that were listed and are in several layers. */
   readonly #lists = new Map<MergedDirectory, Map<string, MergedEntry>>();
