@@ -45,7 +45,9 @@ export async function syncToDisk(
   });
   if (status === 0) return;
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
-  const wrong = await findWrongProgram(host.environment, host.clock, signal);
+  // Neither a trial that fails nor another program may hide a failed sync.
+  const trial = findWrongProgram(host.environment, host.clock, signal, ["sync"]);
+  const wrong = await trial.catch(() => undefined);
   if (wrong !== undefined || notStarted.includes(status)) throw wrong ?? new BoughError(message);
   throw new FailedSyncError(message, { hint: failedSyncHint });
 }

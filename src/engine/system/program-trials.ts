@@ -35,11 +35,14 @@ const maxTrialSeconds = 10;
 /**
  * Returns an error that names the first program in PATH that lacks an option that the engine uses, as BusyBox's programs do: they
  * have the names of the programs that the engine needs. To be called to explain a failure, as it starts each program once.
+ *
+ * @param names only these programs are tried
  */
 export async function findWrongProgram(
   environment: Environment,
   clock: Clock,
   signal?: AbortSignal,
+  names?: readonly ProgramName[],
 ): Promise<BoughError | undefined> {
   const place = {
     environment: helperEnvironment(environment),
@@ -48,6 +51,7 @@ export async function findWrongProgram(
     ...(signal === undefined ? {} : { signal }),
   };
   for (const [program, words] of trials) {
+    if (names?.includes(program) === false) continue;
     const path = findOptionalProgram(program, environment);
     if (path === undefined) continue;
     const { status, stderr } = await runHelper([path, ...words], place);
