@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readGlobals } from "../src/cli/command-line/globals.ts";
 import type { Runtime } from "../src/cli/process/runtime.ts";
-import { addressOf } from "../src/cli/service/choice.ts";
+import { clientOptions } from "../src/cli/service/choice.ts";
 import { readCredentials } from "../src/cli/service/registry-options.ts";
 import { systemClock } from "../src/clock.ts";
 import { Secret } from "../src/secret.ts";
@@ -61,7 +61,7 @@ test.each<[what: string, holder: unknown, secret: Secret | undefined]>([
     const choice = remoteBy(chooseService({ files: [], ...given }));
     return [`the choice by ${Object.keys(given.environment)[0] ?? "--token"}`, choice, choice.token];
   }),
-  ["the address of a service", addressOf(chosen, runtime), addressOf(chosen, runtime).token],
+  ["the address of a service", clientOptions(chosen, runtime), clientOptions(chosen, runtime).token],
   ["the credentials of --creds", ofRegistry, ofRegistry?.password],
   ["the request for an import", { url: "docker://x/y", credentials }, credentials.password],
 ])("%s shows nothing of its secret", (_, holder, secret) => {
@@ -72,7 +72,7 @@ test.each<[what: string, holder: unknown, secret: Secret | undefined]>([
 
 test("a client shows nothing of its token", () => {
   const service = createService({
-    ...addressOf(chosen, runtime),
+    ...clientOptions(chosen, runtime),
     fetch,
     clock: systemClock,
     signal: new AbortController().signal,

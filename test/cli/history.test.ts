@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { enterBuild } from "../../src/cli/sessions/running-builds.ts";
+import { registerBuild } from "../../src/cli/sessions/running-builds.ts";
 import { BoughError } from "../../src/errors.ts";
 import type { BuildStatus } from "../../src/history/build-record.ts";
 import { historyPath, openHistory } from "../../src/history/history-database.ts";
@@ -163,7 +163,7 @@ test("a build that was killed is one of the past: the next one is compared with 
 test("a build that runs stays when others are pruned", async () => {
   const own = temporaryDirectory();
   await boughIn(own, "images", "import", layout, "--tag", "base:1");
-  using building = enterBuild(own, "build:0123");
+  using building = registerBuild(own, "build:0123");
   {
     using history = openHistory(own);
     history.save(recordOf("r1", [], { status: "running" }), building.id, new Map());

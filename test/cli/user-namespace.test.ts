@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { findContainer } from "../../src/cli/process/container.ts";
-import { freeSubIds, processesWithin } from "../../src/cli/process/user-namespace.ts";
+import { freeSubIds, maxProcesses } from "../../src/cli/process/user-namespace.ts";
 
 test.each([
   [[""], "100000-165535"],
@@ -18,7 +18,7 @@ test.each([
   [100, 32_768, 75],
   [1, 32_768, 1],
 ])("with %i processes for a user and %i for the machine, a namespace gets %i", (own, most, within) => {
-  expect(processesWithin(own, most)).toBe(within);
+  expect(maxProcesses(own, most)).toBe(within);
 });
 
 test.each([

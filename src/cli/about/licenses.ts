@@ -23,7 +23,7 @@ function printLicenses(invocation: Invocation): void {
   });
 }
 
-/** Returns the document's components. Each has a heading with its name and version, followed by its licence. */
+/** Returns the components in the document. Each has a heading with its name and version, followed by its licence. */
 function listComponents(document: string): { name: string; version: string; license: string }[] {
   return [...document.matchAll(/^## (\S+) (\d[^\s,]*).*\n\n(.+)$/gm)].map(
     ([, name = "", version = "", license = ""]) => ({ name, version, license }),

@@ -1,4 +1,4 @@
-/** bough in docker's directory of plug-ins: a link to the program, or on Windows, where not every user may make links, a copy. */
+/** Installs bough in docker's directory of plug-ins: as a link, or on Windows, where not every user may make links, as a copy. */
 import {
   copyFileSync,
   linkSync,
@@ -14,16 +14,16 @@ import { basename, dirname, join, resolve } from "node:path";
 import { readOptional } from "../../open-for-reading.ts";
 import { parseRecord } from "../../service/http/json.ts";
 
-/** What stands where the plug-in belongs. `foreign`: a file that `bough plugin install` has not made. */
-export type State =
+/** The state of the plug-in's path. `foreign`: it has a file that `bough plugin install` has not made. */
+export type PluginState =
   | { kind: "missing" }
   | { kind: "installed"; program: string; isCurrent: boolean }
   | { kind: "foreign" };
 
 interface PluginFile {
-  stateOf(path: string): State;
-  /** Nothing may be there. */
-  put(program: string, path: string): void;
+  stateOf(path: string): PluginState;
+  /** Installs the program as the plug-in. Fails if the path exists. */
+  install(program: string, path: string): void;
   remove(path: string): void;
 }
 
@@ -38,16 +38,16 @@ const linked: PluginFile = {
     if (!stats.isSymbolicLink()) return { kind: "foreign" };
     const program = resolve(dirname(path), readlinkSync(path));
     const isCurrent = program === process.execPath;
-    // A bough that has gone since leaves its link behind.
+    // The link may lead to a bough that has been removed since.
     return isCurrent || /^bough(-|$)/.test(basename(program))
       ? { kind: "installed", program, isCurrent }
       : { kind: "foreign" };
   },
-  put: (program, path) => symlinkSync(program, path),
+  install: (program, path) => symlinkSync(program, path),
   remove: (path) => unlinkSync(path),
 };
 
-/** A note beside the copy says what it was made of. Docker looks at names that begin with `docker-` only. */
+/** The name of a file beside the copy that records its source. Docker ignores names that do not begin with `docker-`. */
 const noteName = "bough-plugin.json";
 
 const copied: PluginFile = {
@@ -59,9 +59,9 @@ const copied: PluginFile = {
     const isCurrent = program === process.execPath && source === identify(program);
     return { kind: "installed", program, isCurrent };
   },
-  put(program, path) {
+  install(program, path) {
     try {
-      // A second name of the same file takes no space.
+      // Unlike a copy, a hard link takes no space.
       linkSync(program, path);
     } catch {
       copyFileSync(program, path);
@@ -79,7 +79,7 @@ function notePath(path: string): string {
   return join(dirname(path), noteName);
 }
 
-/** Tells a file from another one that has replaced it. */
+/** Returns a text that changes when another file replaces this one; `undefined` if there is no file. */
 function identify(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.size} ${stats.mtimeMs}`;

@@ -6,7 +6,7 @@ import { reasonOf } from "../../system-error.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { pluginFile, type State } from "./plugin-file.ts";
+import { type PluginState, pluginFile } from "./plugin-file.ts";
 
 /** The name by which docker's command line finds its builder. */
 const pluginName = "docker-buildx";
@@ -37,13 +37,13 @@ export const install = command({
         throw new BoughError(`cannot move ${path} aside: ${aside} exists already`, {
           hint: "Remove one of them.",
         });
-      reaching(path, () => renameSync(path, aside));
+      withPluginError(path, () => renameSync(path, aside));
       log.info(`moved ${path} to ${aside}`);
     }
-    reaching(path, () => {
+    withPluginError(path, () => {
       if (state.kind === "installed") file.remove(path);
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      file.put(program, path);
+      file.install(program, path);
     });
     log.info("`docker build`, `docker buildx` and `docker compose build` now call bough");
     print(invocation, path);
@@ -69,10 +69,10 @@ export const remove = command({
           : `${path} is not bough's, so it is not removed`,
         { hint: "`bough plugin status` shows what is there." },
       );
-    reaching(path, () => pluginFile(runtime.platform).remove(path));
+    withPluginError(path, () => pluginFile(runtime.platform).remove(path));
     const aside = asidePath(path);
     if (existsSync(aside)) {
-      reaching(path, () => renameSync(aside, path));
+      withPluginError(path, () => renameSync(aside, path));
       log.info(`moved ${aside} back to ${path}`);
     }
     print(invocation, path);
@@ -118,18 +118,21 @@ function print(invocation: Invocation, path: string): void {
   });
 }
 
-/** Docker's command line looks here before it looks in the system's directories. */
+/** Returns the plug-in's path in the directory that docker's command line searches before those of the system. */
 function pluginPath({ environment, platform }: Pick<Runtime, "environment" | "platform">): string {
   const name = platform === "win32" ? `${pluginName}.exe` : pluginName;
   return join(dockerDirectory(environment), "cli-plugins", name);
 }
 
-/** Docker's command line takes names that begin with `docker-` for plug-ins, and complains about those that are none. */
+/**
+ * Returns the path for the plug-in that bough replaces. Its name does not begin with `docker-`: docker's command line would warn that
+ * it is not a valid plug-in.
+ */
 function asidePath(path: string): string {
   return join(dirname(path), `before-bough.${basename(path)}`);
 }
 
-function reaching<Result>(path: string, change: () => Result): Result {
+function withPluginError<Result>(path: string, change: () => Result): Result {
   try {
     return change();
   } catch (error) {
@@ -140,8 +143,8 @@ function reaching<Result>(path: string, change: () => Result): Result {
   }
 }
 
-function stateOf(path: string, { platform }: Pick<Runtime, "platform">): State {
-  return reaching(path, () => pluginFile(platform).stateOf(path));
+function stateOf(path: string, { platform }: Pick<Runtime, "platform">): PluginState {
+  return withPluginError(path, () => pluginFile(platform).stateOf(path));
 }
 
 /** Returns the path of the compiled program. */

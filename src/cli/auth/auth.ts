@@ -59,7 +59,7 @@ async function saveCommand(invocation: Invocation): Promise<void> {
     throw usageError("a token of type iam needs a project", "Give --project ID.");
   }
   const account = values.flag("no-verify") ? undefined : await verify(profile, invocation);
-  // The first profile saved becomes the active one. `bough auth switch` activates later ones.
+  // The first saved profile becomes the active one. `bough auth switch` activates later ones.
   const isActive = active === name || profiles.byName.get(active) === undefined;
   const saved = saveProfile(texts, profile);
   const isNamed = profiles.active === name;

@@ -19,11 +19,11 @@ import { probe } from "../service/connection.ts";
 
 const fileNames = { settings: "cli.ini", secrets: "auth.ini" } as const;
 
-/** The profiles that all clients of the service share, as they are on disk. */
+/** The profile files that all clients of the service share, with their texts and the profiles in them. */
 interface SavedProfiles {
   texts: ProfileTexts;
   profiles: Profiles;
-  /** The name of the profile that is used by default. It may not exist. */
+  /** The name of the default profile, which may not exist. */
   active: string;
 }
 
@@ -38,7 +38,7 @@ export function loadProfiles({ environment }: Runtime): SavedProfiles {
   };
 }
 
-/** Writes the files that have changed. */
+/** Writes the profile files whose texts have changed. */
 export function storeProfiles({ environment }: Runtime, before: ProfileTexts, after: ProfileTexts): void {
   const directory = profileDirectory(environment);
   for (const part of ["settings", "secrets"] as const) {
@@ -66,8 +66,8 @@ export const list = command({
   agentNote: "Tokens are never printed.",
 });
 
-/** `refused`: the service rejects the token. `failed`: the request failed. */
-interface Status {
+/** The result of a check of a profile. `refused`: the service rejects the token. `failed`: the request failed. */
+interface ProfileStatus {
   status: "ok" | "refused" | "failed";
   detail: string | null;
   expires: string | null;
@@ -106,7 +106,7 @@ async function listProfiles(invocation: Invocation): Promise<void> {
   });
 }
 
-async function check(profile: Profile, runtime: Runtime): Promise<Status> {
+async function check(profile: Profile, runtime: Runtime): Promise<ProfileStatus> {
   try {
     const { expires } = await probe(profile, runtime);
     return { status: "ok", detail: null, expires: expires ?? null };

@@ -6,15 +6,15 @@ import { isCi } from "../../terminal/color.ts";
 import { visible } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** True if a person at the terminal can be asked. */
+/** True if bough can ask a person at the terminal. */
 export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
   return stdin.isTerminal && stderr.isTerminal && !isCi(environment.CI);
 }
 
-/** Asks for a line that is not shown while it is typed; `undefined` for an empty one. */
+/** Asks for a line, which is not shown while it is typed. Returns `undefined` for an empty line. */
 export async function askSecret(runtime: Runtime, question: string): Promise<Secret | undefined> {
   const { stdin, stderr, signal } = runtime;
-  // Before the question, so that an immediate answer is not echoed either.
+  // Raw mode is set before the question, so that not even an immediate answer is echoed.
   stdin.setRawMode(true);
   stderr.write(`${visible(question)}: `);
   try {

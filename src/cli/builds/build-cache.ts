@@ -80,7 +80,7 @@ interface CacheChoice {
 export async function openBuildCache(
   { store, serviceFor }: Connection,
   { sharing, shared, session, cacheRealm, otherSessions, log }: CacheChoice,
-  { context, place, dockerfile: { absolutePath } }: BuildInputs,
+  { context, location, dockerfile: { absolutePath } }: BuildInputs,
   { options, runtime }: BuildInvocation,
 ): Promise<BuildCache> {
   const { clock, signal, environment } = runtime;
@@ -89,8 +89,8 @@ export async function openBuildCache(
     layers: createLayerCache(store, session, otherSessions),
     memory: createStepMemory(store.steps, {
       session,
-      // `place` is the same each time a context is fetched from one address.
-      dockerfile: join(place, relative(context.absolutePath, absolutePath)),
+      // `location` is the same each time a context is fetched from one address.
+      dockerfile: join(location, relative(context.absolutePath, absolutePath)),
       explains: options.explain === true,
     }),
   };

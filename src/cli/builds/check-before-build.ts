@@ -40,7 +40,7 @@ export async function checkBeforeBuild(
   const { outputs } = destination;
   requireInputsKept(invocation);
   const chosen = chooseServices(invocation, platforms);
-  const session = buildSession(inputs.place);
+  const session = buildSession(inputs.location);
   recording.begin(inputs, {
     session,
     service: serviceName(chooseServiceFor(runtime, chosen[0].globals)),

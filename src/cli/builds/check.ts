@@ -56,7 +56,7 @@ export async function checkBuild(
   using inputs = await readBuildInputs(invocation, reading);
   using own = given === undefined ? await openPastChanges(invocation.runtime) : undefined;
   const changes = (given ?? own)?.of({
-    ...{ context: inputs.place, dockerfile: recordedDockerfile(inputs) },
+    ...{ context: inputs.location, dockerfile: recordedDockerfile(inputs) },
     ...{ target: inputs.target ?? null, bakeTarget: invocation.target ?? null },
   });
   const report = await checkInputs(inputs, invocation, opened, changes);

@@ -87,7 +87,7 @@ export async function readBuildInputs(
   const settings = { buildArgs, secrets, maxAddBytes, ...options };
   const contexts = await openNamedContexts(
     given,
-    prepareFetches({ settings, runtime, holder, lock, mainPlace: () => opened.place }),
+    prepareFetches({ settings, runtime, holder, lock, mainLocation: () => opened.location }),
     options.log.warn,
   );
   const opened = holder.use(await open(places));
@@ -107,7 +107,7 @@ export async function readBuildInputs(
       return {
         context,
         files: localFileSystem,
-        place: context.absolutePath,
+        location: context.absolutePath,
         fetched: undefined,
         dockerfile: { ...dockerfile, text },
         ignore: readIgnoreRules({
@@ -167,7 +167,7 @@ export function locateInputs({
   return { isFetched: false, source, dockerfile, ignore };
 }
 
-/** Its place is a file that does not exist, so that steps are remembered for each name. */
+/** Locates a Dockerfile that is given as text: at a path that does not exist, so that steps are remembered for each name. */
 function locateInline(
   { text, name }: { text: string; name: string },
   source: ContextSource,
@@ -215,6 +215,6 @@ function uncachedStagesOf({
 }
 
 /** Returns what the hashes of a context's files are stored under. The directory of a fetched context differs with each commit. */
-export function fileTableOf({ fetched, context, place }: BuildInputs): string {
-  return fetched === undefined ? context.realPath : place;
+export function fileTableOf({ fetched, context, location }: BuildInputs): string {
+  return fetched === undefined ? context.realPath : location;
 }

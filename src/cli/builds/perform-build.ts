@@ -16,7 +16,7 @@ import {
 import { epochOf } from "../export/times.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { openConnections } from "../service/connections.ts";
-import { enterBuild } from "../sessions/running-builds.ts";
+import { registerBuild } from "../sessions/running-builds.ts";
 import { createCommandCaches } from "./build-cache.ts";
 import { type BuildService, requireSupport } from "./build-services.ts";
 import { checkBeforeBuild } from "./check-before-build.ts";
@@ -92,7 +92,7 @@ async function prepareAndRun(
   const surroundings = { invocation, log, together, connections };
   const services = await openServices(checked.chosen, inputs, options.jobsIn, surroundings);
   const [main] = services;
-  using owner = enterBuild(stateDirectory(runtime), session);
+  using owner = registerBuild(stateDirectory(runtime), session);
   recording.setOwner(owner.id);
   together?.sessions.add(session);
   const cacheRealm = realmOf(sharing?.keys.trusted);
@@ -152,7 +152,7 @@ async function prepareAndRun(
     throw await conclude(error, session, failed ?? main, invocation);
   } finally {
     for (const { connection } of services)
-      remember(() => connection.store.sessions.setContext(session, inputs.place));
+      remember(() => connection.store.sessions.setContext(session, inputs.location));
   }
 }
 

@@ -28,7 +28,7 @@ interface KeptSource {
   context: FetchedContext;
 }
 
-/** A context whose files are got once they are needed. */
+/** A context whose files are fetched when they are needed. */
 export type LazySource = RemoteSource | KeptSource;
 
 /** A context of another machine. */
@@ -64,14 +64,14 @@ export function findContextSource(word: string, workingDirectory: string): Conte
   return { kind: "directory", path: word };
 }
 
-/** Returns what the address of a repository or a file names; `undefined` for other words. */
+/** Returns the source that the address of a repository or a file names; `undefined` for other words. */
 export function findRemoteSource(word: string): RemoteSource | undefined {
   const address = parseRepositoryAddress(withScheme(word));
   if (address !== undefined) return { kind: "repository", address };
   return isUrl(word) ? { kind: "url", url: word } : undefined;
 }
 
-/** Makes a URL of `github.com/owner/name`, which Docker accepts, too. */
+/** Turns `github.com/owner/name`, which Docker accepts, too, into a URL. */
 function withScheme(word: string): string {
   const [, path, rest = ""] = /^(github\.com\/[^/?#]+\/[^/?#]+?)(?:\.git)?([?#].*)?$/s.exec(word) ?? [];
   return path === undefined ? word : `https://${path}.git${rest}`;

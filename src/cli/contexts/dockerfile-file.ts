@@ -16,7 +16,7 @@ export interface DockerfilePlace {
   absolutePath: string;
   /** True if `--dockerfile` names it: it may then be a pipe, such as `/dev/stdin`. A Dockerfile found in the context may not. */
   isNamed: boolean;
-  /** The Dockerfile itself, if it is in no file. */
+  /** The text of a Dockerfile that is not in a file. */
   text?: string;
 }
 
@@ -27,7 +27,7 @@ export interface DockerfileText {
   text: string;
 }
 
-/** The maximum that is read. The parser's own limit is far lower. */
+/** The maximum number of bytes to read. The parser's own limit is far lower. */
 export const maxDockerfileBytes = 16 * 1024 * 1024;
 
 /** Returns the name of a context's own Dockerfile: as with Docker, `dockerfile` if only that exists. */

@@ -17,26 +17,26 @@ import type { KeptContexts } from "./kept-contexts.ts";
 import { createDecompress } from "./programs.ts";
 import { unpackContext } from "./unpack-context.ts";
 
-export interface Fetching {
+export interface FetchDependencies {
   access: RemoteAccess;
   contexts: KeptContexts;
   log: Log;
   runtime: Pick<Runtime, "stdin" | "inputs" | "environment" | "workingDirectory">;
-  /** What a text is that is no archive: `a Dockerfile`, if nothing else is given. */
-  alone?: string | undefined;
+  /** The phrase for content that is not an archive but a text (default: `a Dockerfile`). */
+  textKind?: string | undefined;
 }
 
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
-export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedContext> {
+export function fetchFromUrl(url: string, fetching: FetchDependencies): Promise<FetchedContext> {
   const { access, log } = fetching;
   if (!URL.canParse(url)) throw usageError(`the build context ${redactUrl(url)}: invalid address`);
   const shown = redactUrl(url, access.buildArgs);
   const name = `${access.subject} ${shown}`;
   log.info(`downloading ${shown}`);
-  return download(url, access, (content) => keep(content, { shown, name, place: shown }, fetching));
+  return download(url, access, (content) => keep(content, { shown, name, location: shown }, fetching));
 }
 
-/** Passes the content of a URL to `use`, which is called again with each further attempt. */
+/** Downloads a URL, and calls `use` with the content, once for each attempt. */
 export function download<Result>(
   url: string,
   access: RemoteAccess,
@@ -58,11 +58,11 @@ export function download<Result>(
   });
 }
 
-/** Ctrl-C also ends the program that writes to standard input, and the signal may come later than that end. */
+/** The time to wait for a signal after a failed read: Ctrl-C also ends the program that writes to standard input, maybe first. */
 const interruptionMilliseconds = 50;
 
 /** Reads an archive or a Dockerfile from standard input. The session is that of the path `-`. */
-export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
+export async function readFromStdin(fetching: FetchDependencies): Promise<FetchedContext> {
   const { clock, signal } = fetching.access;
   const { stdin, inputs, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
@@ -71,9 +71,9 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
       wording`Pipe in a tar archive of the context or a Dockerfile: ${{ command: "build", words: ["-"], isLine: true }} < context.tar`,
     );
   const content = interruptible(inputs.takeStandardInput("the build context"), signal);
-  const place = resolve(workingDirectory, "-");
+  const location = resolve(workingDirectory, "-");
   try {
-    return await keep(content, { shown: "-", name: "standard input", place }, fetching);
+    return await keep(content, { shown: "-", name: "standard input", location }, fetching);
   } catch (error) {
     await clock.sleep(interruptionMilliseconds, signal);
     throw error;
@@ -82,24 +82,25 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
 
 async function keep(
   content: AsyncIterable<Uint8Array>,
-  { shown, name, place }: { shown: string; name: string; place: string },
-  { access, contexts, log, runtime, alone }: Fetching,
+  { shown, name, location }: { shown: string; name: string; location: string },
+  { access, contexts, log, runtime, textKind }: FetchDependencies,
 ): Promise<FetchedContext> {
-  const group = contextGroup(place);
+  const group = contextGroup(location);
   using started = contexts.begin(group);
   const { sha256, bytes } = await unpackContext(content, started.path, {
     name,
     maxBytes: access.maxAddBytes,
     signal: access.signal,
-    alone,
+    textKind,
     decompress: createDecompress(runtime.environment.PATH),
   });
   const held = started.keep(sha256);
   const dockerfile = readIfThere(join(held.path, "Dockerfile"));
-  const what = dockerfile === undefined ? access.subject : (alone ?? "a Dockerfile without a build context");
+  const what =
+    dockerfile === undefined ? access.subject : (textKind ?? "a Dockerfile without a build context");
   log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
   const text = dockerfile === undefined ? {} : { dockerfile };
-  return { held, ...openTree(held.path), place, name, shown, sha256, ...text };
+  return { held, ...openTree(held.path), location, name, shown, sha256, ...text };
 }
 
 function readIfThere(path: string): string | undefined {
@@ -110,7 +111,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Passes the stream on. Rejects as soon as the signal is aborted, even if no data comes. */
+/** Yields the chunks of a stream. Rejects as soon as the signal is aborted, even if no data comes. */
 async function* interruptible(
   stream: AsyncIterable<Uint8Array>,
   signal: AbortSignal,

@@ -13,23 +13,23 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-group.ts";
 import type { LazySource } from "./context-source.ts";
-import { download, type Fetching } from "./fetch-archive.ts";
+import { download, type FetchDependencies } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
-import { accessFor, type FetchedContext, type FetchSettings, placeForContexts } from "./fetched-context.ts";
+import { accessFor, type FetchedContext, type FetchSettings, openContextStorage } from "./fetched-context.ts";
 import { openTree, treeName } from "./fetched-tree.ts";
 import { keptForSession, onDisk } from "./kept-contexts.ts";
 import { requireSize, writeContent } from "./unpack-context.ts";
 
-/** What fetching needs, the same for all contexts of a build. */
+/** The settings and resources with which a build fetches all of its named contexts. */
 export interface NamedFetching {
   settings: FetchSettings;
   runtime: Runtime;
-  /** `--lock`. The build context itself is not locked: it is what is built. */
+  /** `--lock`. It does not lock the build context itself, which is what is built. */
   lock: ReferenceLock | undefined;
   /** Holds the files until it is disposed of. */
   holder: DisposableStack;
-  /** Returns the place of the build context, which names the session that the files are kept for. */
-  mainPlace(): string;
+  /** Returns the location of the build context, which names the session that the files are kept for. */
+  mainLocation(): string;
 }
 
 interface NamedAddress {
@@ -38,7 +38,7 @@ interface NamedAddress {
   signal: AbortSignal;
 }
 
-/** Fetches what `--build-context NAME=ADDRESS` means. */
+/** Fetches the context of `--build-context NAME=ADDRESS`. */
 export async function fetchNamedContext(
   address: NamedAddress,
   fetching: NamedFetching,
@@ -46,7 +46,7 @@ export async function fetchNamedContext(
   const { settings, holder } = fetching;
   const fetched = await fetchSource(address, fetching);
   holder.use(fetched.held);
-  const { tree, files, place: path } = fetched;
+  const { tree, files, location: path } = fetched;
   const isFile = address.source.kind === "url";
   // As in BuildKit, an ignore file applies only in a directory of this machine.
   if (existsSync(join(tree, ".dockerignore")))
@@ -63,12 +63,12 @@ export async function fetchNamedContext(
 
 async function fetchSource(
   { name, source, signal }: NamedAddress,
-  { settings, runtime, holder, mainPlace, lock }: NamedFetching,
+  { settings, runtime, holder, mainLocation: mainPlace, lock }: NamedFetching,
 ): Promise<FetchedContext> {
   if (source.kind === "fetched") return source.context;
   const subject = `the build context ${name} at`;
   const access = { ...(await accessFor(source, settings, runtime, { subject, signal })), lock };
-  const contexts = keptForSession(placeForContexts(settings, runtime, holder), contextGroup(mainPlace()));
+  const contexts = keptForSession(openContextStorage(settings, runtime, holder), contextGroup(mainPlace()));
   const fetching = { access, contexts, log: settings.log };
   switch (source.kind) {
     case "repository": {
@@ -81,7 +81,7 @@ async function fetchSource(
   }
 }
 
-/** Rejects if the content is not what the lock has. */
+/** Downloads a file. Rejects if its digest differs from the lock's. */
 async function fetchLockedFile(url: string, fetching: FileFetching): Promise<FetchedContext> {
   const { lock, subject, buildArgs } = fetching.access;
   if (lock === undefined) return fetchFile(url, fetching);
@@ -97,9 +97,9 @@ async function fetchLockedFile(url: string, fetching: FileFetching): Promise<Fet
   throw wrongContent(subject, shown, fetched.sha256, { sha256, lock });
 }
 
-type FileFetching = Pick<Fetching, "access" | "contexts" | "log">;
+type FileFetching = Pick<FetchDependencies, "access" | "contexts" | "log">;
 
-/** BuildKit's name for the file. */
+/** The name that BuildKit gives to the file. */
 const fileName = "context";
 
 /**
@@ -128,7 +128,7 @@ function fetchFile(
     log.info(
       `the file \`${fileName}\` came from ${shown} (${formatBytes(bytes)}, sha256:${sha256})${unpacked}`,
     );
-    return { held, ...openTree(held.path), place: shown, name, shown, sha256 };
+    return { held, ...openTree(held.path), location: shown, name, shown, sha256 };
   });
 }
 

@@ -24,9 +24,9 @@ export async function fetchRepository(
   const address = withOptions(given, access);
   const shown = redactUrl(address.remote, access.buildArgs);
   const found = await findCommit(address, access);
-  // Without the ref, so that branches share layers.
-  const place = address.subdirectory === "" ? shown : `${shown}#:${address.subdirectory}`;
-  const group = contextGroup(place);
+  // The location leaves out the ref, so that branches share layers.
+  const location = address.subdirectory === "" ? shown : `${shown}#:${address.subdirectory}`;
+  const group = contextGroup(location);
   const key = keyOf(address, shown, found);
   const known = contexts.find(group, key);
   log.info(
@@ -35,12 +35,12 @@ export async function fetchRepository(
       : `git cache hit (${found.commit} is known) ${shown}`,
   );
   const held = known ?? (await fetchCommit({ address, ...found }));
-  // The fetch has checked that the subdirectory exists: a kept context is of a session with the same subdirectory.
+  // The fetch has checked that the subdirectory exists. This holds for a kept context, too: its session has the same subdirectory.
   return {
     held,
     ...openTree(held.path, address.subdirectory),
-    place,
-    name: `${access.subject} ${place}`,
+    location,
+    name: `${access.subject} ${location}`,
     shown,
     repository: found,
   };
@@ -67,7 +67,7 @@ function withOptions(address: RepositoryAddress, { buildArgs }: RemoteAccess): R
   return { ...address, keepsGitDirectory };
 }
 
-/** Returns a key of all that determines the files. A `.git` that is kept contains the repository's address and the ref. */
+/** Returns a key made of everything that determines the files. A `.git` that is kept contains the repository's address and the ref. */
 function keyOf(address: RepositoryAddress, shown: string, { commit, ref }: FoundCommit): string {
   const kept = keepsGitDirectory({ address }) ? [shown, ref] : null;
   return `${commit}-${sha256Of(JSON.stringify([address.hasSubmodules, kept])).slice(0, 8)}`;

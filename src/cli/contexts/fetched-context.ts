@@ -13,11 +13,11 @@ import type { FetchedTree } from "./fetched-tree.ts";
 import { type HeldContext, type KeptContexts, openKeptContexts } from "./kept-contexts.ts";
 import { createGit } from "./programs.ts";
 
-/** A context that was fetched, on this machine's disk for as long as it is held. */
+/** A fetched context, which is on this machine's disk for as long as it is held. */
 export interface FetchedContext extends FetchedTree {
   held: HeldContext;
   /** The address that names the build session, as the absolute path does for a directory. */
-  place: string;
+  location: string;
   /** The name in messages. */
   name: string;
   /** The address without ref, directory and secrets; `-` for standard input. */
@@ -44,14 +44,14 @@ export interface OpenedContext extends Disposable {
   context: BuildContext;
   files: FileSystem;
   /** The context's absolute path, or the address that it was fetched from. It names the build session. */
-  place: string;
+  location: string;
   /** `undefined` if the context is a directory of this machine. */
   fetched: FetchedContext | undefined;
   dockerfile: DockerfileText;
   ignore: IgnoreRules;
 }
 
-/** The options of a build that concern its fetched contexts. */
+/** The options of a build that apply to its fetched contexts. */
 export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
   secrets: { load(): Promise<GivenSecrets> };
   /** True to keep the contexts for the next build. */
@@ -59,7 +59,7 @@ export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddB
   log: Log;
 }
 
-/** Returns what fetching from the address of a context needs. */
+/** Returns the access with which a context is fetched from its address. */
 export async function accessFor(
   { kind }: { kind: "repository" | "url" | "stdin" },
   { buildArgs, maxAddBytes, secrets, log }: FetchSettings,
@@ -68,7 +68,7 @@ export async function accessFor(
 ): Promise<RemoteAccess> {
   return {
     ...{ buildArgs, maxAddBytes, git: createGit(runtime), clock: runtime.clock },
-    // Secrets may come from a pipe: they are read only if they are needed.
+    // Secrets may come from a pipe, so they are read only if they are needed.
     secrets: kind !== "stdin" ? await secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     warn: (message) => log.warn(message),
@@ -76,8 +76,8 @@ export async function accessFor(
   };
 }
 
-/** Returns the contexts that are kept, or a place for contexts that are removed with `stack`. */
-export function placeForContexts(
+/** Opens the storage of fetched contexts: with `keepsContext` the permanent one, else one that `stack` removes. */
+export function openContextStorage(
   { keepsContext }: FetchSettings,
   runtime: Runtime,
   stack: DisposableStack,

@@ -9,30 +9,30 @@ import { cannotKeep, onDisk } from "./kept-contexts.ts";
 export interface FetchedTree {
   /** The directory, with `/` on every system. */
   tree: string;
-  /** Reads them, with the modes that the archive or the repository has. */
+  /** Reads the files, with the modes that they have in the archive or the repository. */
   files: FileSystem;
 }
 
-/** The name of the directory with the files, in the directory of a kept context. */
+/** The name of the directory that contains the files, in the directory of a kept context. */
 export const treeName = "tree";
 const modesName = "modes";
 
-/** Keeps the modes of a tree, on a system without. */
-export function writeModes(place: string, modes: RecordedModes): void {
-  const path = join(place, modesName);
+/** Saves the modes of a tree, for systems whose files have none. */
+export function writeModes(directory: string, modes: RecordedModes): void {
+  const path = join(directory, modesName);
   onDisk(path, () => writeFileSync(path, JSON.stringify([...modes])));
 }
 
 /** Opens the tree of a kept context, or a directory in it. */
-export function openTree(place: string, subdirectory = ""): FetchedTree {
-  const root = localPath(realpathSync(join(place, treeName)));
+export function openTree(directory: string, subdirectory = ""): FetchedTree {
+  const root = localPath(realpathSync(join(directory, treeName)));
   const tree = subdirectory === "" ? root : `${root}/${subdirectory}`;
-  const modes = readModes(place);
+  const modes = readModes(directory);
   return { tree, files: modes === undefined ? localFileSystem : withModes(localFileSystem, root, modes) };
 }
 
-function readModes(place: string): RecordedModes | undefined {
-  const path = join(place, modesName);
+function readModes(directory: string): RecordedModes | undefined {
+  const path = join(directory, modesName);
   try {
     return new Map(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {

@@ -10,14 +10,14 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-group.ts";
 
 /**
- * Fetched contexts, in the directory of their group: of a build session, or of a `--build-context` in it. A context stays as long
- * as a process that uses it lives. Its directory is never moved, which Windows refuses while a file in it is open: a file in it
- * has the name, and is written last.
+ * The storage of fetched contexts. Each is in the directory of its group: of a build session, or of a `--build-context` in it. No
+ * context is removed while a process that uses it lives. Its directory is never renamed, which Windows refuses while a file in it
+ * is open: instead, a file that is written last contains the name.
  */
 export interface KeptContexts {
-  /** Finds a context, and keeps it from being removed until the result is disposed of. Returns `undefined` if there is none. */
+  /** Returns a context, which is not removed until it is disposed of; `undefined` if there is none. */
   find(group: string, name: string): HeldContext | undefined;
-  /** Makes an empty directory, which is removed unless it is kept. */
+  /** Creates an empty directory for a context. Disposing of it removes it, unless `keep` was called. */
   begin(group: string): StartedContext;
 }
 
@@ -27,16 +27,19 @@ export interface HeldContext extends Disposable {
 
 interface StartedContext extends Disposable {
   path: string;
-  /** Gives the context its name, by which it is found from now on: its commit or its digest. Returns the one that has it already. */
+  /**
+   * Gives the context its name, by which `find` finds it from now on: its commit or its digest. Returns the context; if there is one
+   * with this name already, returns that.
+   */
   keep(name: string): HeldContext;
 }
 
-/** The maximum for one group: few users alternate between more branches. */
+/** The maximum number of contexts of a group: few users alternate between more branches. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** The file that a complete context has: see `completed`. */
-const marker = ".complete";
-/** Others may remove a directory again and again before it is locked. */
+/** The name of the file that marks a complete context: see `completed`. */
+const completeMarker = ".complete";
+/** The maximum number of attempts to lock a directory, which other processes may remove first. */
 const maxAttempts = 100;
 
 /** @param parent bough's own directory, which may not exist */
@@ -64,7 +67,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
     let lock: Disposable | undefined;
     try {
       lock = lockFile(join(path, users, crypto.randomUUID()));
-      // A process that removes it locks a file, too, and then looks for users: one of the two sees the other, and gives up.
+      // A process that removes the context locks a file, too, and then looks for users: one of the two sees the other, and gives up.
       if (!hasLocked(join(path, removers)) && isComplete(path, name)) return hold(path, lock);
     } catch (error) {
       if (errorCode(error) !== "ENOENT") throw cannotKeep(path, error);
@@ -78,7 +81,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
     let lock: Disposable;
     try {
       requireOwnDirectory(root, { isLinkable: true });
-      lock = makeLocked(path);
+      lock = createLocked(path);
     } catch (error) {
       if (error instanceof BoughError) throw error;
       throw cannotKeep(path, error);
@@ -92,8 +95,8 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
       keep(name) {
         const known = find(group, name);
         if (known !== undefined) return known;
-        onDisk(path, () => writeFileSync(join(path, marker), completed(name)));
-        // Several processes may be here at the same time: all take the same one.
+        onDisk(path, () => writeFileSync(join(path, completeMarker), completed(name)));
+        // Several processes may keep the same context at the same time: all use the first one in the order of their names.
         const first = find(group, name);
         removeOld(root, clock.now());
         if (first !== undefined && first.path !== path) return first;
@@ -108,7 +111,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   return { find, begin };
 }
 
-/** Returns the contexts of `--build-context`, each in a group of its own that ends with the build's session. */
+/** Returns the storage for the contexts of `--build-context`: each has its own group, which is removed with the build's session. */
 export function keptForSession({ find, begin }: KeptContexts, session: string): KeptContexts {
   return {
     find: (group, name) => find(`${session}-${group}`, name),
@@ -116,7 +119,7 @@ export function keptForSession({ find, begin }: KeptContexts, session: string): 
   };
 }
 
-/** Removes the contexts of a build's session that no process uses. Other sessions have none. */
+/** Removes the contexts of a build's session that no process uses. Does nothing for other sessions, which have no contexts. */
 export function removeContextsOf(session: string, parent: string): void {
   const own = contextGroupOf(session);
   if (own === undefined) return;
@@ -146,29 +149,29 @@ function removeOld(root: string, now: number): void {
 }
 
 /**
- * Returns the text of a complete context's marker. It has the boot ID, since a power failure may have cut off files of an earlier
- * boot: nothing waits until they are on the disk. Other systems than Linux have no boot ID.
+ * Returns the text of the file that marks a complete context. It contains the boot ID: files of an earlier boot may be cut off by a
+ * power failure, since nothing waits until they are on the disk. Other systems than Linux have no boot ID.
  */
 function completed(name: string): string {
   return `${bootId() ?? ""}\n${name}\n`;
 }
 
-/** True if the context is complete, and has the name, if one is given. */
+/** True if the context is complete and, where `name` is given, has this name. */
 function isComplete(path: string, name?: string): boolean {
-  const text = readOptional(join(path, marker));
+  const text = readOptional(join(path, completeMarker));
   const [, own = ""] = text.split("\n");
   return text === completed(name ?? own);
 }
 
 /** Makes the directory of a context that this process uses. Retries: another process may remove it before it is locked. */
-function makeLocked(path: string): Disposable {
+function createLocked(path: string): Disposable {
   for (let attempt = 1; ; attempt++) {
     try {
       for (const name of [users, removers]) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
       const user = join(path, users, crypto.randomUUID());
       const lock = lockFile(user);
       if (!hasLocked(join(path, removers)) && existsSync(user)) return lock;
-      // Another process has begun to remove it.
+      // Another process has begun to remove the directory.
       lock[Symbol.dispose]();
     } catch (error) {
       if (!["ENOENT", "EEXIST"].includes(errorCode(error) ?? "") || attempt === maxAttempts) throw error;
@@ -176,7 +179,7 @@ function makeLocked(path: string): Disposable {
   }
 }
 
-/** Returns 0 if the path has just been removed. */
+/** Returns the time when a context was used last; 0 if it has just been removed. */
 function usedAt(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
@@ -197,7 +200,7 @@ export function cannotKeep(path: string, error: unknown): BoughError {
   });
 }
 
-// How contexts are removed that no process uses.
+// Removal of contexts that no process uses.
 
 /** The directory with a lock file of each process that uses a context. */
 const users = ".users";
@@ -205,8 +208,8 @@ const users = ".users";
 const removers = ".removers";
 
 /**
- * Removes an unused context. Only one process at a time does so. If it is killed, the context is either complete or incomplete. If
- * it can't be removed, it stays: that is no reason to fail.
+ * Removes a context unless a process uses it. Only one process at a time does so. If that is killed, the context is still complete,
+ * or marked as incomplete. A context that can't be removed stays, without an error.
  */
 function removeUnused(path: string): void {
   const own = crypto.randomUUID();
@@ -220,7 +223,7 @@ function removeUnused(path: string): void {
   }
   const isFree = !hasLocked(join(path, users)) && !hasLocked(join(path, removers), own);
   if (isFree) {
-    rmSync(join(path, marker), { force: true });
+    rmSync(join(path, completeMarker), { force: true });
     for (const name of listNames(path)) if (name !== removers) removeTree(join(path, name));
     for (const name of listNames(join(path, removers)))
       if (name !== own) removeTree(join(path, removers, name));

@@ -22,14 +22,14 @@ import {
   dockerfileName,
   readDockerfile,
 } from "./dockerfile-file.ts";
-import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
+import { type FetchDependencies, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import {
   accessFor,
   type FetchedContext,
   type FetchSettings,
   type OpenedContext,
-  placeForContexts,
+  openContextStorage,
 } from "./fetched-context.ts";
 
 interface Settings extends FetchSettings {
@@ -51,7 +51,7 @@ export async function openFetchedContext(
   const { runtime, options } = given;
   if (source.kind === "stdin" && named !== undefined) requireOtherFile(named);
   using stack = new DisposableStack();
-  const contexts = placeForContexts(settings, runtime, stack);
+  const contexts = openContextStorage(settings, runtime, stack);
   const fetched = await fetchContext(source, { settings, contexts, runtime });
   stack.use(fetched.held);
   const dockerfile =
@@ -59,27 +59,35 @@ export async function openFetchedContext(
       ? await readOwn(fetched, options.dockerfile, runtime)
       : await readNamed(named, fetched, runtime);
   const ignore = readRules(fetched, dockerfile.path, settings);
-  const { tree, files, place } = fetched;
+  const { tree, files, location } = fetched;
   const context: BuildContext = {
     ...{ path: fetched.name, absolutePath: tree, realPath: tree },
     isFetched: fetched.name !== "-",
     isTakenWhole: !settings.dialect.filtersContexts,
   };
   const opened = stack.move();
-  return { context, files, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
+  return {
+    context,
+    files,
+    location,
+    fetched,
+    dockerfile,
+    ignore,
+    [Symbol.dispose]: () => opened.dispose(),
+  };
 }
 
-interface FetchOptions extends Pick<Fetching, "contexts" | "alone"> {
+interface FetchOptions extends Pick<FetchDependencies, "contexts" | "textKind"> {
   settings: FetchSettings;
   runtime: Runtime;
-  /** The beginning of messages. */
+  /** The words that messages begin with. */
   subject?: string;
 }
 
-/** Fetches a context, if it has not been yet. */
+/** Fetches a context, unless it has been fetched already. */
 export async function fetchContext(
   source: FetchedSource,
-  { settings, contexts, runtime, subject = "the build context", alone }: FetchOptions,
+  { settings, contexts, runtime, subject = "the build context", textKind }: FetchOptions,
 ): Promise<FetchedContext> {
   if (source.kind === "fetched") return source.context;
   const { log } = settings;
@@ -88,7 +96,7 @@ export async function fetchContext(
     case "repository":
       return fetchRepository(source.address, { access, contexts, log });
     case "url":
-      return fetchFromUrl(source.url, { access, contexts, log, runtime, alone });
+      return fetchFromUrl(source.url, { access, contexts, log, runtime, textKind });
     case "stdin":
       return readFromStdin({ access, contexts, log, runtime });
   }

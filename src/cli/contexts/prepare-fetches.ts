@@ -7,8 +7,8 @@ import { reportOrigin } from "./fetched-context.ts";
 export type PrepareFetch = (name: string, source: LazySource) => DirectoryContext["open"];
 
 /**
- * Prepares to fetch the contexts of a build. Each is fetched once, for the first instruction that needs its files, and the code
- * for that is loaded then.
+ * Returns a function that prepares a context of a build. The context is fetched once, for the first instruction that needs its files,
+ * and the code for that is loaded then.
  */
 export function prepareFetches(fetching: NamedFetching): PrepareFetch {
   return (name, source) => {

@@ -6,9 +6,9 @@ import { homeDirectory } from "../../home-directory.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Enough for the file list of a large repository, and a bound if a server sends names without end. */
+/** The maximum size of git's output: enough for the file list of a large repository. A server might send names without end. */
 const maxOutputBytes = 64 * 1024 * 1024;
-const endMilliseconds = 1000;
+const exitMilliseconds = 1000;
 /** The unit of `ulimit -f`. */
 const blockBytes = 512;
 
@@ -32,9 +32,9 @@ export function createGit({
       // Loaded only if git is run.
       const { beforeDeadline, endHelper, startHelper } = await import("../../programs/helper.ts");
       // Windows has no limits, and the shell of Git Bash, which may be in the PATH, changes arguments that look like paths.
-      const limits = platform === "win32" ? [] : limitedBy(find, maxFileBytes);
+      const limits = platform === "win32" ? [] : limitPrefix(find, maxFileBytes);
       const helper = startHelper([...limits, git, ...args], {
-        environment: { HOME: gitHome(environment, platform), ...passedOn(environment), ...own },
+        environment: { HOME: gitHome(environment, platform), ...inheritedVariables(environment), ...own },
       });
       const end = async () => {
         const read = Promise.all([
@@ -52,9 +52,9 @@ export function createGit({
         return await beforeDeadline(helper, ["git", ...args], end(), { clock, seconds, signal });
       } finally {
         endHelper(helper);
-        // Wait for it, since its directory is about to be removed, but not for long: it may be stuck in disk I/O.
+        // Waits for the end of git, whose directory is about to be removed, but not for long: it may be stuck in disk I/O.
         helper.ref();
-        await Promise.race([helper.exited, clock.sleep(endMilliseconds)]);
+        await Promise.race([helper.exited, clock.sleep(exitMilliseconds)]);
       }
     },
     async makeDirectory() {
@@ -66,51 +66,51 @@ export function createGit({
   };
 }
 
-/** Returns the beginning of a command line that ends with bough, and writes no larger files. */
-function limitedBy(find: (program: string) => string | null, maxFileBytes: number): string[] {
+/** Returns a prefix for a command line that kills the program when bough dies, and limits the size of the files that it writes. */
+function limitPrefix(find: (program: string) => string | null, maxFileBytes: number): string[] {
   const setpriv = find("setpriv");
   const shell = find("sh");
   return [
     ...(setpriv === null ? [] : [setpriv, "--pdeathsig", "KILL"]),
-    ...(shell === null ? [] : [shell, "-c", limited(maxFileBytes), shell]),
+    ...(shell === null ? [] : [shell, "-c", limitScript(maxFileBytes), shell]),
   ];
 }
 
-/** git's settings in it are not read, in any case. On Windows ssh finds known hosts there, elsewhere by the user's account. */
+/** Returns HOME for git, which reads no settings there. On Windows, ssh finds its known hosts there; elsewhere it asks the system. */
 function gitHome(environment: Runtime["environment"], platform: NodeJS.Platform): string {
   return platform === "win32" ? homeDirectory(environment, platform) : "/dev/null";
 }
 
 /** Returns the shell script that limits git. With its umask, files get the modes of a checkout by root. */
-function limited(maxFileBytes: number): string {
+function limitScript(maxFileBytes: number): string {
   const limit = Number.isFinite(maxFileBytes) ? `ulimit -f ${Math.ceil(maxFileBytes / blockBytes)} && ` : "";
   return `umask 022 && ${limit}exec "$@"`;
 }
 
-const names =
+const inheritedNames =
   /^(PATH|TMPDIR|TE?MP|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|PROGRAM(DATA|FILES)|GIT_SSL_CA(INFO|PATH)|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** Returns the variables for git: without bough's own settings, and without any that make git prompt or run programs. */
-function passedOn(environment: Runtime["environment"]): Record<string, string> {
+/** Returns the variables that git inherits: none of bough's own settings, and none that make git prompt or run programs. */
+function inheritedVariables(environment: Runtime["environment"]): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment))
-    if (value !== undefined && names.test(name)) passed[name] = value;
+    if (value !== undefined && inheritedNames.test(name)) passed[name] = value;
   const { SSL_CERT_FILE } = passed;
   return SSL_CERT_FILE === undefined ? passed : { GIT_SSL_CAINFO: SSL_CERT_FILE, ...passed };
 }
 
 const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
 
-/** Returns the command that installs a package; "" on systems that have another one for each user. */
+/** Returns the command that installs a package on Debian; "" on systems other than Linux. */
 function debianAdvice(name: string): string {
   return process.platform === "linux" ? ` (apt-get install ${name})` : "";
 }
 
-/** Decompresses formats that Bun does not support, with the machine's programs. */
+/** Returns a function that decompresses formats which Bun does not support, by programs of this machine. */
 export function createDecompress(PATH: string | undefined): Decompress {
   return (compression, content, name) => {
     const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
-    if (program !== null) return pass([program, "-dc"], content, name);
+    if (program !== null) return decompressWith([program, "-dc"], content, name);
     throw usageError(
       `${name} is compressed with ${compression}, but that program is not installed`,
       `Install it${debianAdvice(packages[compression])}, or copy the archive unchanged, with --unpack=false.`,
@@ -118,16 +118,16 @@ export function createDecompress(PATH: string | undefined): Decompress {
   };
 }
 
-async function* pass(
+async function* decompressWith(
   command: readonly string[],
   content: AsyncIterable<Uint8Array>,
   name: string,
 ): AsyncGenerator<Uint8Array> {
-  // Loaded only for such an archive.
+  // Loaded only for archives in these formats.
   const { endHelper, startHelper } = await import("../../programs/helper.ts");
   const helper = startHelper(command, { environment: {} });
-  const fed = feed(helper.stdin, content);
-  // Awaited below: until then, this prevents an unhandled rejection.
+  const fed = writeAll(helper.stdin, content);
+  // The promise is awaited below. Until then, this prevents an unhandled rejection.
   fed.catch(() => undefined);
   const said = new Response(helper.stderr).text();
   try {
@@ -139,7 +139,7 @@ async function* pass(
   }
 }
 
-async function feed(input: Bun.FileSink, content: AsyncIterable<Uint8Array>): Promise<void> {
+async function writeAll(input: Bun.FileSink, content: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of content) {
       // Returns a number, or a promise that rejects if the program has exited.

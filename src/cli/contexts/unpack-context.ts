@@ -33,15 +33,15 @@ import { maxDockerfileBytes } from "./dockerfile-file.ts";
 import { treeName, writeModes } from "./fetched-tree.ts";
 import { cannotKeep, onDisk } from "./kept-contexts.ts";
 
-interface Unpacking {
+interface UnpackOptions {
   decompress: Decompress;
   signal: AbortSignal;
   /** The name in messages. */
   name: string;
   /** The maximum size of the content as received, and of all its files together. */
   maxBytes: number;
-  /** What a text is that is no archive: a Dockerfile, if nothing else is given. */
-  alone?: string | undefined;
+  /** The phrase for content that is not an archive but a text (default: `a Dockerfile`). */
+  textKind?: string | undefined;
 }
 
 /**
@@ -51,10 +51,10 @@ interface Unpacking {
 export async function unpackContext(
   content: AsyncIterable<Uint8Array>,
   place: string,
-  unpacking: Unpacking,
+  unpacking: UnpackOptions,
 ): Promise<{ sha256: string; bytes: number }> {
-  const { name, alone = "a Dockerfile" } = unpacking;
-  const refuse = (problem: string) => refusal(name, problem, alone);
+  const { name, textKind = "a Dockerfile" } = unpacking;
+  const refuse = (problem: string) => refusal(name, problem, textKind);
   let bytes = 0;
   const counted = tap(content, (chunk) => {
     bytes += chunk.byteLength;
@@ -69,40 +69,43 @@ export async function unpackContext(
   const archive = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
   if (archive !== undefined) await unpack(archive, place, unpacking);
   else if (isPacked) throw refuse("is compressed, but not a tar archive");
-  else if (isTar(beginning)) throw refuse(`is neither a tar archive nor ${alone}`);
+  else if (isTar(beginning)) throw refuse(`is neither a tar archive nor ${textKind}`);
   else if (isWebPage(beginning))
     throw usageError(
-      `${name} is a web page, and neither a tar archive nor ${alone}`,
+      `${name} is a web page, and neither a tar archive nor ${textKind}`,
       "The address of a git repository ends in .git.",
     );
   else
     await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), () =>
-      refuse(`is not a tar archive, and too large for ${alone}`),
+      refuse(`is not a tar archive, and too large for ${textKind}`),
     );
   // Data after the archive's end are a part of the content, too.
   return { sha256: await hashed.finish(), bytes };
 }
 
-export function requireSize(bytes: number, { name, maxBytes }: Pick<Unpacking, "name" | "maxBytes">): void {
+export function requireSize(
+  bytes: number,
+  { name, maxBytes }: Pick<UnpackOptions, "name" | "maxBytes">,
+): void {
   if (bytes <= maxBytes) return;
   const { reason, hint } = tooLarge(maxBytes);
   throw new BoughError(`${name}: ${reason}`, { hint });
 }
 
-/** True for a block with a zero byte, which no Dockerfile has. */
+/** True for a whole block with a zero byte, which no Dockerfile contains. */
 function isTar(beginning: Uint8Array): boolean {
   return beginning.byteLength === blockBytes && beginning.includes(0);
 }
 
-/** True for HTML, such as the page that a server shows of a repository in a browser. */
+/** True for HTML, such as the page of a repository that a server sends to browsers. */
 function isWebPage(beginning: Uint8Array): boolean {
   return /^\s*<(!doctype|html)\b/i.test(Buffer.from(beginning).toString("latin1"));
 }
 
-function refusal(name: string, problem: string, alone = "a Dockerfile"): BoughError {
+function refusal(name: string, problem: string, textKind = "a Dockerfile"): BoughError {
   return usageError(
     `${name} ${problem}`,
-    `Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or ${alone}.`,
+    `Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or ${textKind}.`,
   );
 }
 
@@ -119,10 +122,14 @@ async function writeDockerfile(
 const unpackAdvice = "Pack files, directories and links only, with names in UTF-8.";
 
 /**
- * Unpacks an archive, at first to numbered files. Then each is linked into the tree after its directory, and before any symbolic
- * link exists, so that no link is ever followed.
+ * Unpacks an archive. Its files are written to numbered files first, and then linked into the tree: each after its directory, and
+ * before any symbolic link exists, so that no link is ever followed.
  */
-async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking: Unpacking): Promise<void> {
+async function unpack(
+  bytes: AsyncIterable<Uint8Array>,
+  place: string,
+  unpacking: UnpackOptions,
+): Promise<void> {
   const { name, signal } = unpacking;
   const contents = join(place, "contents");
   mkdirSync(contents);
@@ -131,7 +138,7 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
   let size = 0;
   for await (const entry of readTar(bytes, name)) {
     signal.throwIfAborted();
-    // A build context never has them.
+    // A build context contains no devices or pipes.
     if (entry.type === "other")
       throw new BoughError(
         `${name} contains a ${entry.isDevice ? "device" : "pipe"}: ${displayPath(entry.name)}`,
@@ -150,7 +157,7 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
   const entries = tree.entries();
   const advice = "Pack the context's files under other names, or build it on a system that allows them.";
   for (const { path } of entries) checkLocalNames(path.split("/"), process.platform, advice);
-  await putInPlace(entries, { root: join(place, treeName), contents, signal, name, advice });
+  await createEntries(entries, { root: join(place, treeName), contents, signal, name, advice });
   if (!keepsModes) writeModes(place, modesOf(entries));
   rmSync(contents, { recursive: true });
 }
@@ -171,7 +178,7 @@ export async function writeContent(
   }
 }
 
-async function putInPlace(
+async function createEntries(
   entries: readonly CopiedEntry[],
   {
     root,
@@ -189,7 +196,7 @@ async function putInPlace(
     } catch (error) {
       // The tree was empty, and no two entries have the same name.
       if (errorCode(error) === "EEXIST") throw nameCollision(`${name}: ${entry.path}`, advice);
-      if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
+      if (!archiveFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
       throw refusal(
         name,
         `contains an entry that can't be written: ${shown(entry.path)}: ${reasonOf(error)}`,
@@ -209,13 +216,13 @@ async function putInPlace(
   for (const entry of entries.toReversed()) {
     put(entry, (path) => {
       if (entry.type === "symlink") putLink(entry.target, path);
-      // Only now, since the mode may forbid its owner to add entries.
+      // The mode is set last, since it may forbid the owner to add entries.
       if (entry.type === "directory" && keepsModes) chmodSync(path, entry.mode);
     });
   }
 }
 
-/** Writes the target into a file where not every user may make links: see `RecordedModes`. */
+/** Creates a symbolic link. On systems where not every user may do so, writes its target into a file: see `RecordedModes`. */
 function putLink(target: string, path: string): void {
   if (keepsModes) symlinkSync(target, path);
   else writeFileSync(path, target, { flag: "wx" });
@@ -226,7 +233,7 @@ function modesOf(entries: readonly CopiedEntry[]): RecordedModes {
 }
 
 /** Error codes that are the archive's fault: names and links that are too long, empty links, too many links to a file. */
-const ownFaults = ["ENAMETOOLONG", "ENOENT", "EMLINK"];
+const archiveFaults = ["ENAMETOOLONG", "ENOENT", "EMLINK"];
 
 /** Shortens a path for a message. */
 function shown(path: string): string {

@@ -96,7 +96,7 @@ async function prepareEngine(
   const needed = typeof needs === "function" ? needs(values) : needs;
   if (needed === undefined || runtime.platform !== "linux") return undefined;
   if (needed === "service" && !(await choosesEngine(runtime, globals))) return undefined;
-  (await import("../service/choice.ts")).requireStateOfOwn(runtime);
+  (await import("../service/choice.ts")).requireOwnStateDirectory(runtime);
   return (await import("../process/user-namespace.ts")).enterUserNamespace(runtime);
 }
 

@@ -10,7 +10,7 @@ import { parseTime } from "../command-line/option-values.ts";
 import { type OptionsOf, readOptions } from "../command-line/options.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireEngineDirectory } from "../service/engine-host.ts";
-import { noteRoom, parseKept, roomRequest } from "../service/make-room.ts";
+import { parseKeepSize, recordFreedBytes, roomRequest } from "../service/make-room.ts";
 import { pruneHistory } from "./history-usage.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 
@@ -54,7 +54,7 @@ const pruneDefinitions = {
 
 export const pruneParsers = (clock: Pick<Clock, "now">) => ({
   "older-than": (text: string) => Date.parse(parseTime(text, "--older-than", clock)),
-  keep: (text: string) => parseKept(text, "--keep"),
+  keep: (text: string) => parseKeepSize(text, "--keep"),
 });
 
 /** What is removed. */
@@ -113,7 +113,7 @@ export async function pruneEngine(request: PruneRequest, surroundings: Surroundi
     if (removes) {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
-      noteRoom(runtime, bytesOf({ ...plan, history }));
+      recordFreedBytes(runtime, bytesOf({ ...plan, history }));
     } else log.info("nothing was removed: -y removes it");
     if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
     printResult(surroundings, {

@@ -1,4 +1,4 @@
-/** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
+/** The topics of the manual, each a Markdown file. Only `help` loads them, since the texts are long. */
 
 import { type BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
@@ -31,11 +31,11 @@ import sharing from "./topics/sharing.md" with { type: "text" };
 export interface Topic {
   summary: string;
   markdown: string;
-  /** What follows the text in the terminal. */
+  /** Returns further text for the terminal. */
   appendix?: (columns: number) => string;
 }
 
-/** In the order in which `bough help` lists them. No topic has the name of a command. */
+/** The topics in the order in which `bough help` lists them. No topic has the name of a command. */
 export const topics: Readonly<Record<string, Topic>> = {
   builds: { summary: "A build is slow, its image large, a step not cached", markdown: builds },
   docker: { summary: "Coming from docker: its commands, and what to write here", markdown: docker },
@@ -73,7 +73,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   changelog: { summary: "What is new", markdown: changelog },
 };
 
-/** The width of a topic in a pipe or a file, and the greatest on a terminal: longer lines are hard to read. */
+/** The width of a topic in a pipe or a file, and the maximum on a terminal: longer lines are hard to read. */
 const pipeColumns = 80;
 const maxColumns = 120;
 
@@ -109,19 +109,19 @@ function unknownTopic(name: string, commands: CommandTable): BoughError {
   );
 }
 
-/** Renders a topic for people: on a terminal with colours, in a pipe as plain text. */
-interface Look {
+/** The width and the colours for which a topic is rendered. */
+interface RenderOptions {
   columns: number;
   hasColor: boolean;
 }
 
-/** End a cell and a row until the table is laid out; no text has these. */
+/** The characters that end a cell and a row until the table is laid out. They do not occur in texts. */
 const cellEnd = "\u001f";
 const rowEnd = "\u001e";
 const gap = 2;
 const codeIndent = "    ";
 
-function renderMarkdown(markdown: string, { columns, hasColor }: Look): string {
+function renderMarkdown(markdown: string, { columns, hasColor }: RenderOptions): string {
   const paint = (codes: readonly [number, number], text: string) =>
     hasColor ? `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m` : text;
   const bold = (text: string) => paint([1, 22], text);
@@ -131,16 +131,16 @@ function renderMarkdown(markdown: string, { columns, hasColor }: Look): string {
     list: (items) => `${items.trimEnd()}\n\n`,
     listItem: (text, { ordered, index, start }) => {
       const marker = ordered ? `${(start ?? 1) + index}. ` : "- ";
-      return `${hang(marker, wrap(text, columns - marker.length))}\n`;
+      return `${indentFollowingLines(marker, wrap(text, columns - marker.length))}\n`;
     },
     code: (text) => `${layOutCode(text.trimEnd(), columns)}\n\n`,
-    blockquote: (text) => `${hang("  ", text.trimEnd())}\n\n`,
+    blockquote: (text) => `${indentFollowingLines("  ", text.trimEnd())}\n\n`,
     hr: () => `${"-".repeat(Math.min(columns, 40))}\n\n`,
     html: () => "",
     th: (text) => text + cellEnd,
     td: (text) => text + cellEnd,
     tr: (cells) => cells + rowEnd,
-    table: (rows) => `${layOut(rows, columns, bold)}\n\n`,
+    table: (rows) => `${layOutTable(rows, columns, bold)}\n\n`,
     strong: bold,
     emphasis: (text) => paint([4, 24], text),
     codespan: (text) => (hasColor ? paint([36, 39], text) : `\`${text}\``),
@@ -150,7 +150,7 @@ function renderMarkdown(markdown: string, { columns, hasColor }: Look): string {
   return `${rendered.replace(/[ \t]+$/gm, "").trimEnd()}\n`;
 }
 
-/** A link to another topic names the command that shows it. One within the topic is only text. */
+/** Returns the text of a link. A link to another topic gets the command that shows it; a link within the topic is only text. */
 export function describeLink(text: string, href: string): string {
   const [, topic] = /^(?:[\w./]*\/)?([a-z]+)\.md(?:#.*)?$/.exec(href) ?? [];
   if (topic !== undefined) {
@@ -161,8 +161,8 @@ export function describeLink(text: string, href: string): string {
 }
 
 /**
- * Indents code. If lines with comments at their ends are too long, all comments of the block go above, indented as the line is:
- * commands stay whole, and in YAML the comment stays in the block that it is in.
+ * Indents code. If a line with a comment at its end is too long, all such comments of the code are moved above their lines, with the
+ * same indentation: commands stay whole, and in YAML comments stay in their blocks.
  */
 function layOutCode(text: string, columns: number): string {
   const width = columns - codeIndent.length;
@@ -190,12 +190,12 @@ function wrap(text: string, columns: number): string {
   return Bun.wrapAnsi(text.replaceAll("\n", " ").trim(), Math.max(columns, 1), { hard: false, trim: true });
 }
 
-function hang(beginning: string, text: string): string {
+function indentFollowingLines(beginning: string, text: string): string {
   return beginning + text.replaceAll("\n", `\n${" ".repeat(beginning.length)}`);
 }
 
-/** Lays out a table whose cells are wrapped. A table without a header row that says something has none. */
-function layOut(text: string, columns: number, bold: (text: string) => string): string {
+/** Lays out a table with wrapped cells. A header row without any text is left out. */
+function layOutTable(text: string, columns: number, bold: (text: string) => string): string {
   const rows = text
     .split(rowEnd)
     .slice(0, -1)

@@ -41,7 +41,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
     try {
       operations.push(await describeOperation(given, invocation, connection));
     } catch (error) {
-      // The others are shown anyway.
+      // The other operations are shown nevertheless.
       if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
       problems.push(error);
     }
@@ -63,7 +63,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
   if (problem !== undefined) throw problem;
 }
 
-/** Returns what the service knows of the operation that is given. */
+/** Returns the details of an operation. `given`: the argument that names it. */
 export async function describeOperation(
   given: string,
   invocation: Pick<Surroundings, "globals" | "runtime">,
@@ -108,7 +108,7 @@ export const logs = command({
   agentNote: "The exit code of `logs` is 0; `bough show OP` has that of the command.",
 });
 
-/** Writes the output of the operation that is given, as far as there is some. Returns what the service knows of it. */
+/** Prints the output of an operation so far, or with `follows` to its end. Returns the details of the operation. */
 export async function printLogs(
   given: string,
   { follows }: { follows: boolean },
@@ -120,7 +120,7 @@ export async function printLogs(
   const operation = await requireOperation(connection, given, sessionKey(surroundings));
   const { uuid, hasEnded } = operation;
   const relay = createOutputRelay(runtime, service, log);
-  // An operation that has ended has all its events: this returns at once.
+  // For an operation that has ended, this returns at once.
   if (follows || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
   else await service.readEventsSoFar(uuid, relay);
   return operation;

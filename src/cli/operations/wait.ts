@@ -40,35 +40,35 @@ export const wait = command({
 async function waitForOperations(invocation: Invocation): Promise<number> {
   const { values, runtime } = invocation;
   const seconds = positiveInteger(values.text("timeout"), "--timeout", "It takes seconds.");
-  const left = new AbortController();
-  const signal = AbortSignal.any([runtime.signal, left.signal]);
+  const stopped = new AbortController();
+  const signal = AbortSignal.any([runtime.signal, stopped.signal]);
   await using connection = await connectQuietly({ ...invocation, runtime: { ...runtime, signal } });
   const { service } = connection;
   try {
     const operations = await readOperations(invocation, connection);
-    const late =
+    const timeout =
       seconds === undefined ? undefined : runtime.clock.sleep(seconds * 1000, signal).catch(() => {});
-    await Promise.all(operations.map((operation) => waitFor(operation, service, late)));
+    await Promise.all(operations.map((operation) => waitFor(operation, service, timeout)));
     const ended = [];
     for (const { uuid } of operations) ended.push(withoutSecrets(await service.getOperation(uuid)));
     printEnds(invocation, ended);
     return ended.map(exitCodeOf).find((code) => code !== 0) ?? 0;
   } finally {
-    left.abort(new BoughError("the wait is over", { kind: "interrupted" }));
+    stopped.abort(new BoughError("the wait is over", { kind: "interrupted" }));
   }
 }
 
 async function waitFor(
   { uuid, hasEnded }: OperationDetails,
   service: Service,
-  late: Promise<void> | undefined,
+  timeout: Promise<void> | undefined,
 ): Promise<void> {
   if (hasEnded) return;
   const end = service.follow(uuid).then(() => {});
-  if (late === undefined) return await end;
-  // After the timeout nothing awaits it.
+  if (timeout === undefined) return await end;
+  // After the timeout, nothing awaits the promise: this prevents an unhandled rejection.
   end.catch(() => {});
-  await Promise.race([end, late]);
+  await Promise.race([end, timeout]);
 }
 
 function printEnds(invocation: Invocation, operations: readonly OperationDetails[]): void {

@@ -1,17 +1,17 @@
-/** What a container lacks for the namespace of an ordinary user, and how to start it with that. */
+/** Errors for containers in which an ordinary user can't make a user namespace, with the settings that allow it. */
 import { hasCapability } from "../../engine/system/user-namespace.ts";
 import { type BoughError, usageError } from "../../errors.ts";
 import { isInUserNamespace } from "../../own-path.ts";
 import { findContainer, settingsFor } from "./container.ts";
-import { findClosedSwitch, hasSubIds, nameInTable, readSetting } from "./namespace-settings.ts";
+import { accountName, findClosedSwitch, hasSubIds, readSetting } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * Explains what this container lacks, in one line: its user has to change how it is started. `undefined` outside of containers, and
- * for what can be changed inside.
+ * Returns an error with the settings that this container must be started with. `undefined` outside of containers, and for problems
+ * that can be fixed inside.
  *
  * @param said what the program that makes the namespace has printed
- * @param canMakeNamespace whether one can be made that has no users but its own
+ * @param canMakeNamespace tells whether a namespace without further users can be made
  */
 export async function explainContainer(
   said: string,
@@ -38,7 +38,7 @@ export async function explainContainer(
     if (isFiltered())
       return lacks(
         reason,
-        `${settingsFor(kind)}${missing.length === 0 ? "" : `, and ${addedBy(missing, isPod)}`}`,
+        `${settingsFor(kind)}${missing.length === 0 ? "" : `, and ${capabilitySettings(missing, isPod)}`}`,
       );
     const without = isPod
       ? "privileged: true with runAsUser: 0 needs none"
@@ -49,7 +49,7 @@ export async function explainContainer(
     );
   };
   if (!(await canMakeNamespace())) return explainRefusal();
-  if (nameInTable(userId) === undefined)
+  if (accountName(userId) === undefined)
     return lacks(
       `the user ${userId} has no name in /etc/passwd, and so no range of sub-ids`,
       isPod
@@ -59,7 +59,7 @@ export async function explainContainer(
   if (missing.length > 0)
     return lacks(
       `newuidmap and newgidmap may not map users in it, without the capabilities ${missing.join(", ")}`,
-      `${isPod ? "" : "start it with "}${addedBy(missing, isPod)}`,
+      `${isPod ? "" : "start it with "}${capabilitySettings(missing, isPod)}`,
     );
   const canMap = hasCapability("setuid", "effective") && hasCapability("setgid", "effective");
   if (!canMap && /^NoNewPrivs:\s+1/m.test(readSetting("/proc/self/status") ?? ""))
@@ -82,14 +82,14 @@ function isFiltered(): boolean {
   return isConfined || !/^Seccomp:\s+0/m.test(readSetting("/proc/self/status") ?? "");
 }
 
-/** Returns what newuidmap and newgidmap need and can't get, although their files have it: a container's set bounds all. */
+/** Returns the capabilities that newuidmap and newgidmap need, and that the container's bounding set lacks, whatever their files have. */
 function missingCapabilities(userId: number | undefined): string[] {
-  // Who maps root needs the third one, since Linux 5.12.
+  // Since Linux 5.12, mapping root needs CAP_SETFCAP.
   const needed = ["setuid", "setgid", ...(userId === 0 ? (["setfcap"] as const) : [])] as const;
   return needed.filter((name) => !hasCapability(name, "bounding")).map((name) => name.toUpperCase());
 }
 
-function addedBy(capabilities: readonly string[], isPod: boolean): string {
+function capabilitySettings(capabilities: readonly string[], isPod: boolean): string {
   return isPod
     ? `add ${capabilities.join(", ")} to the capabilities of its securityContext`
     : capabilities.map((name) => `--cap-add ${name}`).join(" ");

@@ -1,27 +1,27 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { Environment } from "../../home-directory.ts";
 
-/** The kinds of container that bough tells apart; each makes different things possible by different settings. */
+/** The kinds of container that bough distinguishes, since they have different settings. */
 export type ContainerKind = "Docker" | "Podman" | "Kubernetes" | "gVisor" | "LXC" | "another kind";
 
-/** Returns the kind of container that this process is in; `undefined` if no sign of one was found. */
+/** Returns the kind of container that this process runs in; `undefined` if nothing indicates a container. */
 export function findContainer(
   environment: Environment,
   has: (path: string) => boolean = existsSync,
   read: (path: string) => string = readText,
 ): ContainerKind | undefined {
-  // gVisor's kernel has always this version, with this date.
+  // gVisor's kernel always reports this version and date.
   if (/^Linux version 4\.4\.0 .*Sun Jan 10 15:06:54 PST 2016/.test(read("/proc/version"))) return "gVisor";
   if (environment.KUBERNETES_SERVICE_HOST || has("/var/run/secrets/kubernetes.io")) return "Kubernetes";
   if (has("/run/.containerenv")) return "Podman";
-  // A machine made from an image can have that file, too.
+  // A machine that was made from an image can have /.dockerenv, too.
   if (has("/.dockerenv") && / \/etc\/hostname /.test(read("/proc/self/mountinfo"))) return "Docker";
   const name = environment.container || read("/run/systemd/container").trim();
   if (name === "") return undefined;
   return name.startsWith("lxc") ? "LXC" : "another kind";
 }
 
-/** Returns the settings that let bough make user namespaces and mount in them, as the container's engine spells them. */
+/** Returns the settings that let bough make user namespaces and mount in them, in the syntax of the container's engine. */
 export function settingsFor(kind: ContainerKind): string {
   switch (kind) {
     case "Kubernetes":

@@ -1,12 +1,12 @@
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns variables and further ones, which have precedence. On Windows their names have no case. */
+/** Returns the variables with those of `more`, which have precedence. On Windows, the case of names is ignored. */
 export function withVariables(environment: Environment, more: Environment = {}): Environment {
   const all = { ...environment, ...more };
   return process.platform === "win32" ? ignoringCase(all) : all;
 }
 
-/** Returns variables that are found by their names in any case: Windows calls it `Path`. They are listed in upper case. */
+/** Returns variables that are found by names in any case, as in `Path` on Windows. They are listed in upper case. */
 export function ignoringCase(environment: Environment): Environment {
   const variables = Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name.toUpperCase(), value]),

@@ -1,4 +1,4 @@
-/** Finds out what a path names, and reads it on another thread, which a pipe without a writer may block. */
+/** Finds the kind of file that a path names, and reads it on another thread, since a pipe without a writer blocks its reader. */
 import { close, constants, fstatSync, open, read, type Stats, stat } from "node:fs";
 import { promisify } from "node:util";
 import { usageError } from "../../errors.ts";
@@ -8,12 +8,12 @@ import { descriptorOf } from "./descriptors.ts";
 
 export { rejectOnAbort as whileNotAborted } from "../../service/http/deadline.ts";
 
-/** What a path names. `descriptor`: the one of this process that it stands for, if it is such a path. */
+/** A file, a pipe or standard input, named by a path. `descriptor`: for the path of a descriptor of this process, its number. */
 export type InputSource =
   | { kind: "standard input" }
-  /** A pipe. `key` identifies it, whatever its name. */
+  /** A pipe. `key` is the same for all of its paths. */
   | { kind: "stream"; key: string; descriptor: number | undefined }
-  /** A file or a device. `size`: 0 if nobody knows it, as for devices and files in /proc. */
+  /** A file or a device. `size`: 0 if it is unknown, as for devices and files in /proc. */
   | { kind: "file"; size: number; descriptor: number | undefined };
 
 const statOf = promisify(stat);
@@ -21,7 +21,7 @@ const statOf = promisify(stat);
 export async function findSource(path: string): Promise<InputSource> {
   const descriptor = descriptorOf(path);
   if (path === "-" || (descriptor === 0 && !statsOf(0).isFile())) return { kind: "standard input" };
-  // A pipe is looked at before it is opened: that would wait for a writer, which a pipe that has been read has no more.
+  // The path is not opened to find its kind: opening a pipe waits for a writer, and a pipe that has been read has none any more.
   const stats = descriptor === undefined ? await statOf(path) : statsOf(descriptor);
   if (stats.isDirectory()) throw usageError("it is a directory");
   if (stats.isFIFO() || stats.isSocket())
@@ -51,13 +51,13 @@ export async function readFile(
 
 const [openFile, closeFile] = [promisify(open), promisify(close)];
 
-/** Opens a path, and reads until its end, or until there are more than `maxBytes`. */
+/** Opens a path, and reads to its end, or until it has read more than `maxBytes`. */
 export async function readOpened(given: number | undefined, path: string, maxBytes: number): Promise<Buffer> {
   let opened: number | undefined;
   try {
     opened = await openFile(path, constants.O_RDONLY);
   } catch (error) {
-    // Who was given a descriptor may read from it, even if it is a socket (ENXIO), or another user's, or nothing here has that name.
+    // An inherited descriptor can be read even if it can't be opened again: it is a socket (ENXIO), or another user's, or has no path here.
     if (given === undefined || !["EACCES", "ENXIO", "ENOENT"].includes(errorCode(error) ?? "")) throw error;
   }
   try {
@@ -72,10 +72,10 @@ export async function readAll(chunks: AsyncIterable<Uint8Array>, maxBytes: numbe
 }
 
 const chunkBytes = 64 * 1024;
-/** Between two looks at a descriptor that does not block its reader. */
+/** The interval between reads of a descriptor that does not block. */
 const pollMilliseconds = 10;
 
-/** Unlike Bun's own streams, these can read a device. */
+/** Yields the chunks of a descriptor. Unlike Bun's own streams, it can read a device. */
 async function* chunksOf(descriptor: number): AsyncGenerator<Uint8Array> {
   const chunk = Buffer.alloc(chunkBytes);
   for (;;) {
@@ -86,7 +86,7 @@ async function* chunksOf(descriptor: number): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Returns the number of bytes; `undefined` if there are none yet. */
+/** Returns the number of bytes that were read; `undefined` if none are available yet. */
 function readChunk(descriptor: number, chunk: Buffer): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   read(descriptor, chunk, 0, chunk.byteLength, null, (error, bytes) => {

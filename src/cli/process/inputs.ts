@@ -1,34 +1,34 @@
 /**
- * What this process reads because an option or argument names it: a file, a pipe (also a shell's `<(...)`), a device, or `-` for
- * standard input. It arrives whole, or is an error. `input-source.ts` reads it, and is loaded only then.
+ * Reads the files that options and arguments name: files, pipes (also a shell's `<(...)`), devices, and `-` for standard input. Each
+ * is read completely, or is an error. `input-source.ts`, which reads them, is loaded only then.
  */
 import { usageError } from "../../errors.ts";
 import type { InputSource } from "./input-source.ts";
 
 export interface ReadOptions {
-  /** More is an error. */
+  /** The maximum size. A larger input is an error. */
   maxBytes: number;
   signal: AbortSignal;
-  /** True if a pipe that ends without a byte is no error here: what reads the text says what is missing. */
+  /** True to accept an empty pipe, for readers that report themselves what is missing. */
   mayBeEmpty?: boolean;
 }
 
 export interface Inputs {
   /**
-   * Reads what an absolute path, or `-`, names. A pipe is read once: whoever names it again gets the same. Rejects with the error of
-   * a system call, or with a BoughError of kind `usage`; neither names the path.
+   * Reads the file of an absolute path, or `-`. A pipe is read only once: later calls return the same bytes. Rejects with the error of
+   * a system call, or with a BoughError of kind `usage`; neither contains the path.
    */
   read(path: string, options: ReadOptions): Promise<Buffer>;
   /**
-   * Gives standard input to one reader, for what is too large to be held, or is read later. Nothing else can read it then.
+   * Returns standard input for a single reader, which reads it in parts, or later. From now on, nothing else can read it.
    *
-   * @param use what it is, such as `the build context`
+   * @param use what standard input contains, such as `the build context`
    * @throws BoughError of kind `usage` if something else reads it
    */
   takeStandardInput(use: string): AsyncIterable<Uint8Array>;
-  /** True if an option has named standard input, so that nothing is left of it. */
+  /** True if standard input has been read because an option names it. */
   readonly hasReadStandardInput: boolean;
-  /** Returns the same without pipes, for names that nobody has given on the command line: except what `isNamed` is true for. */
+  /** Returns inputs that refuse pipes, for paths that do not come from the command line. `isNamed` returns true for paths that do. */
   withoutPipes(isNamed?: (path: string) => boolean): Inputs;
 }
 

@@ -1,24 +1,24 @@
-/** Ends part of the work on a signal, in place of the whole command line. Resolves with false if all is to end now. */
+/** Handles a signal by ending only a part of the work. Resolves with false if the whole command is to end. */
 export type Interrupt = () => Promise<boolean>;
 
-/** One key press may arrive as two signals within this time. */
+/** The time within which two signals may come from one key press. */
 const echoMilliseconds = 200;
 
 /**
- * Returns the handler of Ctrl-C, or of SIGTERM. It calls the latest of `own`. It calls `otherwise` if there is none, if that
- * resolves with false, or if the signal comes again before that is done.
+ * Returns the handler of Ctrl-C, or of SIGTERM. It calls the latest of `handlers`. It calls `fallback` if there is none, if that
+ * handler resolves with false, or if the signal comes again before the handler has ended.
  */
 export function createInterruptKey(
-  own: ReadonlySet<Interrupt>,
-  otherwise: () => void,
+  handlers: ReadonlySet<Interrupt>,
+  fallback: () => void,
   now: () => number = Date.now,
 ): () => void {
   let pressedAt: number | undefined;
   return () => {
-    const latest = [...own].at(-1);
-    if (latest === undefined) return otherwise();
+    const latest = [...handlers].at(-1);
+    if (latest === undefined) return fallback();
     if (pressedAt !== undefined) {
-      if (now() - pressedAt > echoMilliseconds) otherwise();
+      if (now() - pressedAt > echoMilliseconds) fallback();
       return;
     }
     pressedAt = now();
@@ -26,7 +26,7 @@ export function createInterruptKey(
       .catch(() => false)
       .then((isDone) => {
         pressedAt = undefined;
-        if (!isDone) otherwise();
+        if (!isDone) fallback();
       });
   };
 }

@@ -1,7 +1,7 @@
-/** What decides whether a user can make a user namespace, as the kernel and `/etc` tell it. */
+/** Reads the settings of the kernel and in `/etc` that decide whether a user can make a user namespace. */
 import { readFileSync } from "node:fs";
 
-/** Kernel settings that forbid user namespaces, and how to change them. */
+/** Kernel settings that can forbid user namespaces, with the value that does, and commands that change it. */
 const switches: readonly { file: string; forbids: string; setting: string; instead?: string }[] = [
   {
     file: "/proc/sys/user/max_user_namespaces",
@@ -17,7 +17,7 @@ const switches: readonly { file: string; forbids: string; setting: string; inste
     file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     forbids: "1",
     setting: "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-    // The programs that bough starts, such as unshare, keep such a profile.
+    // The programs that bough starts, such as unshare, inherit the profile.
     instead: `printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough`,
   },
 ];
@@ -25,7 +25,7 @@ const switches: readonly { file: string; forbids: string; setting: string; inste
 export const findClosedSwitch = () => switches.find(({ file, forbids }) => readSetting(file) === forbids);
 
 /** Returns the user's name in `/etc/passwd`. */
-export function nameInTable(userId: number | undefined): string | undefined {
+export function accountName(userId: number | undefined): string | undefined {
   const table = readSetting("/etc/passwd") ?? "";
   return new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table)?.[1];
 }
@@ -33,9 +33,9 @@ export function nameInTable(userId: number | undefined): string | undefined {
 /** Files with a range of sub-ids for each user: `NAME:FIRST:COUNT`, or with the user's id as NAME. */
 export const subIdTables = ["/etc/subuid", "/etc/subgid"];
 
-/** True if the user has ranges for users and for groups. */
+/** True if the user has ranges of sub-ids for users and for groups. */
 export function hasSubIds(userId: number | undefined): boolean {
-  const names = [nameInTable(userId), String(userId)];
+  const names = [accountName(userId), String(userId)];
   return subIdTables.every((file) =>
     (readSetting(file) ?? "").split("\n").some((line) => names.includes(line.split(":")[0])),
   );

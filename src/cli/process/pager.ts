@@ -1,8 +1,8 @@
 import { isCi } from "../../terminal/color.ts";
 
 /**
- * Shows text through `$PAGER`, or less where it is installed. Resolves when the reader has left the pager. Resolves with false
- * if nothing was shown: there is no pager, or it does not start.
+ * Shows text in `$PAGER`, or in less where it is installed. Resolves when the reader has left the pager. Resolves with false if
+ * nothing was shown, because there is no pager, or it does not start.
  */
 export async function showInPager(
   text: string,
@@ -12,7 +12,7 @@ export async function showInPager(
   const pager = PAGER ?? (Bun.which("less") === null ? "" : "less");
   if (["", "cat"].includes(pager.trim()) || isCi(CI) || TERM === "dumb" || process.platform === "win32")
     return false;
-  // Ctrl-C is the pager's while it shows something.
+  // While the pager runs, Ctrl-C is for the pager.
   const ignore = (): void => {};
   process.on("SIGINT", ignore);
   try {

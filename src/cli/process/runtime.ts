@@ -11,7 +11,7 @@ import { isCi } from "../../terminal/color.ts";
 import type { Inputs } from "./inputs.ts";
 import type { Interrupt } from "./interrupts.ts";
 
-/** Everything that a command gets from outside. Made once, in `start.ts`. */
+/** The environment of a command: everything that it gets from outside. `start.ts` creates it once. */
 export interface Runtime {
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
@@ -27,45 +27,45 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
-  /** Handlers of Ctrl-C. The latest runs instead of aborting the signal. */
+  /** Handlers of Ctrl-C. The latest one is called instead of aborting the signal. */
   interrupts: Set<Interrupt>;
-  /** What SIGTERM does in place of ending the work at once, such as waiting for others. A second one ends it. */
+  /** Handlers of SIGTERM, which may wait for running work instead of ending it at once. A second SIGTERM ends it. */
   terminations: Set<Interrupt>;
-  /** Operations that a service runs for this process, in words. They are printed if the process exits without waiting. */
+  /** Descriptions of operations that a service runs for this process. They are printed if the process exits without waiting. */
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
   /** The scopes of GitHub's cache that this command has opened. */
   github: GithubCaches;
-  /** The blobs that this command has sent to registries, or found there, for a command that pushes many images. */
+  /** The blobs that this command has sent to registries, or found there. Set for commands that push many images. */
   pushes?: SingleFlight<LayerBlob>;
-  /** True in the place of docker's builder (`cli/plugin`), whose standard output has only what was asked for. */
+  /** True when bough runs as docker's builder (`cli/plugin`), which writes only the result to standard output. */
   isPlugin?: boolean;
-  /** What messages call options and commands. `undefined`: as the command line does. */
+  /** The names of options and commands in messages; `undefined` for those of the command line. */
   wordsOf?: WordsOf;
-  /** True for a variable that a secret may have. `undefined`: all, since the caller has set them. */
+  /** True for a variable that a secret may be read from; `undefined` if it may be any, since the caller has set them. */
   isSecretVariable?: (name: string) => boolean;
-  /** True for what a coding agent calls (`cli/mcp`). */
+  /** True for calls of a coding agent (`cli/mcp`). */
   isCalledByAgent?: boolean;
-  /** Build arguments of builds that are given no others of their names. */
+  /** Defaults for the build arguments of builds. */
   defaultBuildArgs?: Readonly<Record<string, string>>;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
-   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command
-   * line's words into the new one's. Of other descriptors, those that the words name.
+   * Ctrl-C nor the end of the terminal reaches it. It inherits standard input if that is piped, and the descriptors whose paths occur
+   * in the words. `rewrite` turns the words of this command line into those of the new one.
    */
   runInBackground(
     environment: Readonly<Record<string, string>>,
     rewrite: (words: readonly string[]) => readonly string[],
   ): BackgroundProcess;
   /**
-   * Does work without side effects that may block this thread for long. Signals have their default effect meanwhile, which ends the
-   * process at once: no handler could run.
+   * Does work that has no side effects, and that may block this thread for long. Meanwhile signals end the process at once, which is
+   * their default effect, since no handler could run.
    */
   withDefaultSignals<Result>(work: () => Result | Promise<Result>): Promise<Result>;
-  /** Why the engine can't work in this process, in which an ordinary user could not become root of a namespace. */
+  /** The error of the engine in a process whose user is not root, and could not become root of a namespace. */
   engineProblem?: BoughError | undefined;
-  /** Returns what replaces this process. To be called before anything is opened or read: the other process gets it as it is. */
+  /** Returns a function that replaces this process. To be called before anything is opened or read, since the new process inherits it. */
   prepareReplacement(): Promise<Replacement>;
 }
 
@@ -98,7 +98,7 @@ export interface Input {
   isTerminal: boolean;
   /** True for a pipe, a file or a socket; false for a terminal and `/dev/null`. */
   isPiped: boolean;
-  /** Standard input, to its end. */
+  /** Returns standard input as a stream, to its end. */
   stream(): AsyncIterable<Uint8Array>;
   /** Puts a terminal into raw mode: no echo, no line editing, every key as it is pressed. */
   setRawMode(isRaw: boolean): void;
@@ -107,11 +107,11 @@ export interface Input {
 export interface Output {
   write(data: string | Uint8Array): void;
   /**
-   * Writes text that is the only output, such as help, through a pager if the terminal is too small for it. That takes a fraction
-   * of the time. `columns`: the terminal's width; infinite if there is no terminal.
+   * Writes text that is the only output, such as help, through a pager if the terminal is too small for it. Takes a fraction of the
+   * time of `write`. `columns`: the terminal's width; infinite if there is no terminal.
    */
   writeAlone(render: (columns: number) => string): void;
-  /** Resolves when everything written has been taken, so that a fast writer does not fill memory. */
+  /** Resolves when the system has taken everything that was written, so that a fast writer does not fill memory. */
   flush(): Promise<void>;
   isTerminal: boolean;
   /** True if colours are wanted, by `NO_COLOR`, `FORCE_COLOR`, `CI` and the terminal. */
@@ -124,7 +124,7 @@ export interface Output {
   onResize(listener: () => void): () => void;
 }
 
-/** Returns the terminal to show progress on; `undefined` if nobody watches it. */
+/** Returns the terminal to show progress on; `undefined` if nobody watches the output. */
 export function watchedTerminal(
   { stderr, environment }: Pick<Runtime, "stderr" | "environment">,
   { quiet }: { quiet: boolean },

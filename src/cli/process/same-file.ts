@@ -2,13 +2,13 @@ import { statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { descriptorOf } from "./descriptors.ts";
 
-/** True if two absolute paths mean the same file, however they are spelled, even if it does not exist yet. */
+/** True if two absolute paths name the same file, even through links, and even if it does not exist yet. */
 export function isSameFile(one: string, other: string): boolean {
   const identity = identify(one);
   return identity !== undefined && identity === identify(other);
 }
 
-/** `undefined` if the path's directory does not exist. */
+/** Returns a text that is the same for all paths of a file; `undefined` if the path's directory does not exist. */
 function identify(path: string): string | undefined {
   const file = inodeOf(path);
   if (file !== undefined) return file;

@@ -6,9 +6,9 @@ import { listNames, removeTree } from "../../remove-tree.ts";
 import { errorCode, isDiskFullError, reasonOf } from "../../system-error.ts";
 import { stateDirectory } from "./runtime.ts";
 
-/** A place for large temporary files, which are removed when it is disposed of. */
+/** A temporary directory for large files, which is removed when it is disposed of. */
 interface Scratch extends Disposable {
-  /** Nothing is there yet: it is for a file or for a directory. */
+  /** The path for a file or a directory. Nothing exists there yet. */
   path: string;
 }
 
@@ -16,18 +16,18 @@ const purposes = ["agent", "git", "context", "push", "export", "import", "base",
 
 type Purpose = (typeof purposes)[number];
 
-const named = new RegExp(`^bough-(?:${purposes.join("|")})-`);
-/** What is old and has no lock is removed: earlier versions of bough made that. */
+const directoryPattern = new RegExp(`^bough-(?:${purposes.join("|")})-`);
+/** The age at which a temporary file without a lock, which an earlier version of bough has made, is removed. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 
-/** Makes a scratch place: not in /tmp, which may be in memory. Removes what killed processes have left. */
+/** Makes a temporary directory: not in /tmp, which may be in memory. Removes those that killed processes have left. */
 export function openScratch(
   purpose: Purpose,
   environment: Readonly<Record<string, string | undefined>>,
-  usual = usualPlace(environment),
+  usual = defaultParent(environment),
 ): Scratch {
   const parent = environment.TMPDIR || (isWritable(usual) ? usual : ownDirectory(environment));
-  for (const name of listNames(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
+  for (const name of listNames(parent)) if (directoryPattern.test(name)) removeAbandoned(join(parent, name));
   const { directory, lock } = makeDirectory(parent, purpose);
   return {
     path: join(directory, "files"),
@@ -35,19 +35,19 @@ export function openScratch(
   };
 }
 
-/** Returns the error of what was written there, with a hint if the disk is full. */
+/** Returns the error of a write to the directory. If the disk is full, adds a hint. */
 export function withScratchHint(error: unknown, { path }: Scratch): unknown {
   if (!isDiskFullError(error)) return error;
   return new BoughError(`cannot write ${path}: ${reasonOf(error)}`, {
-    hint: placeHint,
+    hint: temporaryHint,
     cause: error,
   });
 }
 
-const placeHint = "TMPDIR=DIRECTORY names another place for temporary files.";
+const temporaryHint = "TMPDIR=DIRECTORY names another place for temporary files.";
 
-/** Windows has one for each user. */
-function usualPlace({ TEMP }: Readonly<Record<string, string | undefined>>): string {
+/** Returns the directory for large temporary files: on Windows the user's own. */
+function defaultParent({ TEMP }: Readonly<Record<string, string | undefined>>): string {
   return process.platform === "win32" ? (TEMP ?? "") : "/var/tmp";
 }
 
@@ -60,14 +60,17 @@ function isWritable(directory: string): boolean {
   }
 }
 
-/** bough's own directory, for containers whose root is read-only. */
+/** Returns bough's own directory, for containers whose root is read-only. */
 function ownDirectory(environment: Readonly<Record<string, string | undefined>>): string {
   const directory = stateDirectory({ environment, platform: process.platform });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   return directory;
 }
 
-/** Without its lock a directory is empty: it has just been made, or is about to be removed. Another process may do that. */
+/**
+ * Makes a temporary directory, and locks it. Another process may remove it before it is locked: without its lock, a directory is
+ * empty.
+ */
 function makeDirectory(parent: string, purpose: Purpose): { directory: string; lock: Disposable } {
   const directory = join(parent, `bough-${purpose}-${crypto.randomUUID()}`);
   for (;;) {
@@ -75,7 +78,7 @@ function makeDirectory(parent: string, purpose: Purpose): { directory: string; l
       mkdirSync(directory, { mode: 0o700 });
     } catch (error) {
       throw new BoughError(`cannot make a temporary directory in ${parent}: ${reasonOf(error)}`, {
-        hint: placeHint,
+        hint: temporaryHint,
         cause: error,
       });
     }
@@ -93,7 +96,7 @@ function removeDirectory(directory: string, lock: Disposable): void {
   removeIfEmpty(directory);
 }
 
-/** Removes what is this user's: other users can't have put a link into that. */
+/** Removes a temporary directory that no process has locked, if it is this user's: other users can't have put a link into that. */
 function removeAbandoned(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;

@@ -18,7 +18,7 @@ interface OutputOptions {
   isSilent?: () => boolean;
 }
 
-/** Bytes that a pipe holds before a reader takes any. */
+/** The number of bytes that a pipe holds while nobody reads from it. */
 const directBytes = 64 * 1024;
 
 export function createOutput(options: OutputOptions): Output {
@@ -27,7 +27,7 @@ export function createOutput(options: OutputOptions): Output {
   let knownTerminal: boolean | undefined;
   let room = directBytes;
   let hasFailed = false;
-  /** The newest write through the stream. When it ends, all earlier ones have ended. */
+  /** The newest write through the stream. When it ends, all earlier writes have ended. */
   let written: Promise<void> = Promise.resolve();
 
   function fail(error: unknown): void {
@@ -36,13 +36,13 @@ export function createOutput(options: OutputOptions): Output {
     onError(error as NodeJS.ErrnoException);
   }
 
-  /** Cached, because each written line asks for it. */
+  /** True if the descriptor is a terminal. The answer is cached, since each written line needs it. */
   function isTerminalHere(): boolean {
     knownTerminal ??= isTerminal(descriptor);
     return knownTerminal;
   }
 
-  /** Asks Bun first: loading node:fs would take a quarter of a help's time. */
+  /** Returns the terminal's width. Asks Bun first: loading node:fs would take a quarter of the time of `help`. */
   async function findColumns(): Promise<number> {
     const stats = await Bun.file(descriptor)
       .stat()
@@ -56,7 +56,7 @@ export function createOutput(options: OutputOptions): Output {
     return stream;
   }
 
-  /** Returns the bytes that could not be written. */
+  /** Writes to the descriptor. Returns the bytes that could not be written. */
   function writeDirectly(bytes: Uint8Array): Uint8Array {
     room -= bytes.length;
     try {
@@ -85,7 +85,7 @@ export function createOutput(options: OutputOptions): Output {
     const isPaged =
       page !== undefined &&
       columns !== Number.POSITIVE_INFINITY &&
-      // The shell's prompt needs a line.
+      // The shell's prompt takes one of the rows.
       text.split("\n").length > (opened().rows || 24) &&
       (await page(text));
     if (!isPaged) await Bun.write(Bun.file(descriptor), text);

@@ -7,21 +7,21 @@ import { isInUserNamespace } from "../../own-path.ts";
 import { runHelper } from "../../programs/helper.ts";
 import { findContainer } from "./container.ts";
 import { explainContainer } from "./container-problem.ts";
-import { findClosedSwitch, hasSubIds, nameInTable, readSetting, subIdTables } from "./namespace-settings.ts";
+import { accountName, findClosedSwitch, hasSubIds, readSetting, subIdTables } from "./namespace-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
-const marker = "BOUGH_USER_NAMESPACE";
+/** The variable that is set for the second run, so that a namespace without root is an error, not an endless recursion. */
+const namespaceVariable = "BOUGH_USER_NAMESPACE";
 
-/** Command prefix that makes a program root in a user namespace with its own mounts. */
+/** A command prefix that runs a program as root of a user namespace with its own mounts. */
 export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"];
 
 /**
- * Runs the command line again as root of a user namespace, for an ordinary user: the engine mounts file systems and changes
- * owners, which needs root. The namespace has the user's sub-id ranges, so that `chown`, `su` and package managers work in a RUN.
- * Does not return in that case. Returns why the namespace can't be made; `undefined` if none is needed.
+ * Runs the command line of an ordinary user again as root of a user namespace: the engine mounts file systems and changes owners,
+ * which needs root. The namespace has the user's ranges of sub-ids, so that `chown`, `su` and package managers work in a RUN. Does
+ * not return in that case. Returns an error if the namespace can't be made, and `undefined` if none is needed.
  *
- * To be called before anything is read: the second run gets the descriptors, but not what was taken from a pipe.
+ * To be called before anything is read: the second run inherits the descriptors, but not what was read from a pipe.
  */
 export async function enterUserNamespace(runtime: Runtime): Promise<BoughError | undefined> {
   if (!(await needsUserNamespace(runtime))) return undefined;
@@ -30,31 +30,31 @@ export async function enterUserNamespace(runtime: Runtime): Promise<BoughError |
   if (problem !== undefined) return problem;
   // Without HOME, root of the namespace would get the home of the machine's root.
   const HOME = homeDirectory(runtime.environment);
-  return replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1", HOME });
+  return replaceProcess([...processLimitPrefix(), ...userNamespaceEntry], { [namespaceVariable]: "1", HOME });
 }
 
 /**
- * Returns a prefix that limits the number of processes. The kernel counts all processes of a user namespace for the user who made
- * it, whatever users it has inside. It applies the limit of the time when the namespace was made (user_namespaces(7);
- * RLIMIT_NPROC, since Linux 5.14).
+ * Returns a command prefix that limits the number of processes. The kernel counts all processes in a user namespace as processes of
+ * the user who made it, whatever users they have inside, and applies the limit at the time when the namespace was made
+ * (user_namespaces(7); RLIMIT_NPROC, since Linux 5.14).
  */
-function leavingProcesses(): string[] {
+function processLimitPrefix(): string[] {
   const [, own] = /^Max processes\s+(\d+)/m.exec(readSetting("/proc/self/limits") ?? "") ?? [];
   const maxPid = Number(readSetting("/proc/sys/kernel/pid_max") ?? 32_768);
-  return ["prlimit", `--nproc=${processesWithin(own === undefined ? maxPid : Number(own), maxPid)}:`];
+  return ["prlimit", `--nproc=${maxProcesses(own === undefined ? maxPid : Number(own), maxPid)}:`];
 }
 
-/** Processes reserved for the user outside the namespace, so that a fork bomb in it does not block the login. */
-const processesLeft = 1024;
+/** The number of processes reserved for the user outside of the namespace, so that a fork bomb in it does not block the login. */
+const reservedProcesses = 1024;
 
-/** Returns the limit for the namespace, from the user's limit `own` and the machine's `maxPid`. */
-export function processesWithin(own: number, maxPid: number): number {
-  return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
+/** Returns the maximum number of processes in the namespace. `own`: the user's limit. */
+export function maxProcesses(own: number, maxPid: number): number {
+  return Math.ceil(Math.min(own - Math.min(own / 4, reservedProcesses), maxPid / 2));
 }
 
 export async function needsUserNamespace({ userId, environment, platform }: Runtime): Promise<boolean> {
   if (userId === undefined || platform !== "linux") return false;
-  // A container's root usually lacks the capability to mount, or control groups, which keep devices from a RUN.
+  // A container's root usually lacks the capability to mount, or control groups, which are needed to deny devices to a RUN.
   if (userId !== 0 || !hasCapability("sysAdmin")) return true;
   if (isInUserNamespace() || findContainer(environment) === undefined) return false;
   const { canRestrictDevices } = await import("../../engine/sandbox/runtime/choice.ts");
@@ -64,7 +64,7 @@ export async function needsUserNamespace({ userId, environment, platform }: Runt
 /** The trial usually takes a few milliseconds. */
 const maxTrialSeconds = 10;
 
-/** Returns why an ordinary user can't make the user namespace that the engine needs; `undefined` if it can be made. */
+/** Returns an error if an ordinary user can't make the user namespace that the engine needs; `undefined` if it can be made. */
 export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughError | undefined> {
   const { environment } = runtime;
   const path = environment.PATH ?? "";
@@ -77,8 +77,8 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
       "Install them (Debian packages: util-linux, uidmap).",
     );
   }
-  if (environment[marker] !== undefined) return unusable("bough is not root in the namespace");
-  // Tried with a program that does nothing: after this process is replaced, it can't report an error.
+  if (environment[namespaceVariable] !== undefined) return unusable("bough is not root in the namespace");
+  // Makes a namespace for a program that does nothing, since this process can't report an error after it is replaced.
   const { clock, signal } = runtime;
   const options = { environment: { PATH: path }, clock, seconds: maxTrialSeconds, signal };
   try {
@@ -95,13 +95,13 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
     return unusable(messageOf(error), error instanceof BoughError ? error.hint : undefined);
   }
 
-  /** Without mapping any users. */
+  /** True if a namespace can be made without mapping any users. */
   async function canMakeNamespace(): Promise<boolean> {
     return (await runHelper(["unshare", "--user", "true"], options)).status === 0;
   }
 }
 
-/** Explains why newuidmap and newgidmap do not give a namespace its users. */
+/** Returns the error for newuidmap and newgidmap, which could not map the users of a namespace. */
 function explainMapping(said: string, runtime: Runtime): BoughError {
   if (hasSubIds(runtime.userId)) {
     const programs = ["newuidmap", "newgidmap"].map(
@@ -123,20 +123,20 @@ function explainMapping(said: string, runtime: Runtime): BoughError {
   );
 }
 
-/** Explains why the kernel makes no user namespace. */
+/** Returns the error for a kernel that refuses to make a user namespace. */
 function explainRefusal(said: string): BoughError {
   const closed = findClosedSwitch();
-  if (closed === undefined) return unusable(said, confined);
+  if (closed === undefined) return unusable(said, confinedHint);
   const { file, forbids, setting, instead } = closed;
   const hint = instead === undefined ? setting : `${instead}. Or, for all programs: ${setting}`;
   return unusable(`${file} is ${forbids}`, `As root: ${hint}`);
 }
 
-/** clone(2) fails with EPERM in a chroot; the system call filters of containers and sandboxes return the same error. */
-const confined =
+/** The hint for EPERM, which clone(2) returns in a chroot, and under the system call filters of containers and sandboxes. */
+const confinedHint =
   "A chroot, a container or a sandbox forbids them here. Use a remote service (--url), or run bough as root or outside of it.";
 
-/** Returns `100000-165535`, or a range after all that are assigned: users who share ids could change each other's files. */
+/** Returns `100000-165535`, or a range after all assigned ones: users with the same sub-ids could change each other's files. */
 export function freeSubIds(tables: readonly string[]): string {
   const ends = tables.flatMap((table) =>
     Array.from(
@@ -160,5 +160,5 @@ function unusable(
 
 /** Returns the user's name from `/etc/passwd`, else from the environment. Bun's os.userInfo() uses only the latter. */
 function userName({ environment, userId }: Runtime): string {
-  return nameInTable(userId) ?? (environment.USER || "USER");
+  return accountName(userId) ?? (environment.USER || "USER");
 }

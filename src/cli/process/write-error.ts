@@ -18,7 +18,7 @@ export function cannotWrite(name: string, error: unknown): BoughError {
 
 const maxShown = 200;
 
-/** Keeps both ends of a long path. */
+/** Returns a long path without its middle. */
 function shortened(path: string): string {
   if (path.length <= maxShown) return path;
   return `${path.slice(0, maxShown / 2)}...${path.slice(-maxShown / 2)}`;

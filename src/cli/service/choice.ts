@@ -24,7 +24,7 @@ export function chooseServiceFor(runtime: Runtime, globals: ServiceFlags): Servi
   return choice;
 }
 
-/** Names a service as the record of a build has it. */
+/** Returns the name of a service for the record of a build. */
 export function serviceName(choice: ServiceChoice): string {
   return choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
 }
@@ -34,13 +34,13 @@ export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
 }
 
-/** Returns how many commands run at once unless `--jobs` says so: the engine has this machine's processors, a service its own machines. */
+/** Returns the default of `--jobs`: the number of this machine's processors for the engine, and 4 for a service with its own machines. */
 export function defaultJobs(runtime: Runtime, globals: GlobalOptions): number {
   return isEmbedded(runtime, globals) ? availableParallelism() : 4;
 }
 
-/** Throws for a directory of state that is another user's: see `requireOwnState`. */
-export function requireStateOfOwn(runtime: Pick<Runtime, "environment" | "platform">): void {
+/** Throws if the state directory belongs to another user: see `requireOwnState`. */
+export function requireOwnStateDirectory(runtime: Pick<Runtime, "environment" | "platform">): void {
   requireOwnState(stateDirectory(runtime));
 }
 
@@ -54,8 +54,8 @@ export function engineDirectory(runtime: Runtime): string {
   return join(stateDirectory(runtime), "engine");
 }
 
-/** The address, token and user agent for a client of the service. */
-export function addressOf(
+/** Returns the address, token and user agent for a client of the service. */
+export function clientOptions(
   { url, token, project }: Pick<Extract<ServiceChoice, { kind: "remote" }>, "url" | "token" | "project">,
   runtime: Runtime,
 ) {

@@ -9,17 +9,17 @@ import { openStore, type Store } from "../../store/store.ts";
 import type { Surroundings } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { addressOf, chooseServiceFor, requireStateOfOwn, storePath } from "./choice.ts";
+import { chooseServiceFor, clientOptions, requireOwnStateDirectory, storePath } from "./choice.ts";
 
-/** The service that a command works with, and what bough remembers about it. */
+/** The service that a command uses, with bough's own database about it. */
 export interface Connection extends AsyncDisposable {
   service: Service;
   store: Store;
-  /** Returns a client of the same service whose requests another signal aborts. */
+  /** Returns a client of the same service whose requests are aborted by `signal`. */
   serviceFor(signal: AbortSignal): Service;
   /**
-   * Waits until the embedded engine has a new image on its disk, which it would do anyway when it closes. Rejects if that failed,
-   * and the image is lost.
+   * Waits until the embedded engine has written a new image to its disk, which it would otherwise do when it closes. Rejects if the
+   * image could not be written and is lost.
    */
   requireKept(image: string): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function connect(
   watcher?: ServiceWatcher,
 ): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
-  requireStateOfOwn(runtime);
+  requireOwnStateDirectory(runtime);
   const store = openStore(storePath(runtime, choice), runtime.clock, {
     onDamaged: (name) =>
       log.warn(`the state file was damaged: it was renamed to ${name}, and layers are built again`),
@@ -66,7 +66,7 @@ async function connectWith(
   if (choice.kind === "remote") {
     const { createService } = await import("../../service/client.ts");
     const remote = {
-      ...addressOf(choice, runtime),
+      ...clientOptions(choice, runtime),
       fetch: watcher?.watch(runtime.fetch) ?? runtime.fetch,
       seenImages: store.facts.listedImages,
       knownProtocol: store.facts.protocol,
@@ -74,7 +74,7 @@ async function connectWith(
     const serviceFor = (signal: AbortSignal) => createService({ ...shared, ...remote, signal });
     const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${choice.source})`);
-    // Only the service knows its disk.
+    // A remote service reports nothing about its disk.
     const requireKept = async () => {};
     return { service, serviceFor, store, requireKept, [Symbol.asyncDispose]: async () => store.close() };
   }
@@ -83,7 +83,7 @@ async function connectWith(
   const { createEngineService } = await import("../../engine/service/engine-service.ts");
   const serviceFor = (signal: AbortSignal) => createEngineService(engine.core, { ...shared, signal });
   const service = serviceFor(runtime.signal);
-  // It is the default: only a user who has chosen it is told.
+  // The engine is the default, so it is reported only to a user who has chosen it.
   log[globals.local === true ? "info" : "debug"](service.address);
   return {
     service,
@@ -110,7 +110,7 @@ async function connectWith(
   };
 }
 
-/** Connects without logging which service it is, for commands whose output is the result itself. */
+/** Connects without logging the service, for commands whose output is the result itself. */
 export function connectQuietly(invocation: Surroundings): Promise<Connection> {
   const { log } = invocation;
   return connect({ ...invocation, log: { ...log, info: log.debug } });
@@ -118,11 +118,11 @@ export function connectQuietly(invocation: Surroundings): Promise<Connection> {
 
 /** Opens bough's own state, for commands that don't need the service. */
 export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
-  requireStateOfOwn(runtime);
+  requireOwnStateDirectory(runtime);
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
 }
 
-const milliseconds = 10_000;
+const probeMilliseconds = 10_000;
 
 /** Asks the service of a profile which account its token belongs to, within ten seconds. */
 export async function probe(
@@ -134,9 +134,9 @@ export async function probe(
   const { createService } = await import("../../service/client.ts");
   let asked: Promise<Account> | undefined;
   try {
-    return await withDeadline({ clock, milliseconds, parent: signal }, (limited) => {
+    return await withDeadline({ clock, milliseconds: probeMilliseconds, parent: signal }, (limited) => {
       const service = createService({
-        ...addressOf({ ...profile, url }, runtime),
+        ...clientOptions({ ...profile, url }, runtime),
         fetch,
         clock,
         signal: limited,
@@ -145,7 +145,7 @@ export async function probe(
       return asked;
     });
   } catch (error) {
-    // The call ends with the same signal, and its own error says which request failed, and how the service has responded.
+    // The request is aborted by the same signal. Its own error names the request, and the response of the service.
     if (error instanceof DeadlineError && asked !== undefined) return await asked;
     throw error;
   }

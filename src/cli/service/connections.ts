@@ -5,9 +5,9 @@ import type { GlobalOptions } from "../command-line/globals.ts";
 import { isEmbedded } from "./choice.ts";
 import { type Connection, connect, type ServiceWatcher } from "./connection.ts";
 
-/** A service that a build uses, and the platforms that are built there. */
+/** A service that a build uses, and the platforms that it builds there. */
 export interface ChosenService {
-  /** Empty: the service's own. */
+  /** Empty for the service's own platform. */
   platforms: readonly Platform[];
   /** The options that choose it. */
   globals: GlobalOptions;
@@ -19,15 +19,15 @@ export interface ChosenService {
 
 /** The connections of a command. */
 export interface Connections extends AsyncDisposable {
-  /** Connects to a service, once for all that use it. */
+  /** Connects to a service. All callers share one connection. */
   connectTo(service: ChosenService): Promise<Connection>;
-  /** Ends all that is under way. */
+  /** Aborts all requests and operations of the connections. */
   signal: AbortSignal;
   /** Aborts the signal. */
   stop(reason: unknown): void;
 }
 
-/** Connects to services of builds when they are asked for. Says if there is little space for the embedded engine. */
+/** Returns connections to the services of builds, each opened on first use. Reports what was removed to free the engine's disk. */
 export function openConnections(
   { runtime: given, log }: Pick<Surroundings, "runtime" | "log">,
   watcher?: ServiceWatcher,
@@ -51,7 +51,7 @@ export function openConnections(
   };
 }
 
-/** Returns what names a service. `undefined`: the one of the command line. */
+/** Returns the profile that names a service; `undefined` for the service of the command line. */
 export function profileOf({ option, globals }: ChosenService): string | undefined {
   return option === undefined ? undefined : globals.profile;
 }

@@ -46,7 +46,7 @@ export async function startEngine(
   });
 }
 
-/** Throws if commands run one at a time, since they would see each other's processes: one client's could hold up all others. */
+/** Throws if commands could see each other's processes. The engine would run them one at a time, so that a client could block others. */
 async function requireOwnProcessView(): Promise<void> {
   const { mountableViews } = await import("../../engine/system/user-namespace.ts");
   if (mountableViews().proc) return;
@@ -59,7 +59,7 @@ async function requireOwnProcessView(): Promise<void> {
 /** The type of overlayfs, from linux/magic.h. */
 const overlayType = 0x794c7630;
 
-/** Throws if the directory is on an overlay, such as a container's root: the kernel mounts no layers there. */
+/** Throws if the directory is on an overlay, such as a container's root: the kernel can't mount the overlays of layers there. */
 function requireNoOverlay(directory: string, { environment }: Runtime): void {
   let existing = directory;
   while (!existsSync(existing)) existing = dirname(existing);

@@ -1,4 +1,4 @@
-/** The engine makes room on its disk by itself: in the background, after commands that have changed something. */
+/** Frees space on the engine's disk: in the background, after commands that have changed the engine's data. */
 import { existsSync, readFileSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
@@ -13,64 +13,64 @@ import { quoted } from "../../visible.ts";
 import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { engineDirectory } from "./choice.ts";
 
-/** Set for the background process, whose output nobody sees. */
-const marker = "BOUGH_BACKGROUND";
-const variable = "BOUGH_KEEP";
-/** Measuring the engine's directory takes seconds if caches have many files. */
+/** The variable that is set for the background process, whose output nobody sees. */
+const backgroundVariable = "BOUGH_BACKGROUND";
+const keepVariable = "BOUGH_KEEP";
+/** The minimum time between background processes: measuring the engine's directory takes seconds if caches have many files. */
 const minMinutesBetween = 10;
 
-type Host = Pick<Runtime, "environment" | "platform" | "clock">;
+type RoomRuntime = Pick<Runtime, "environment" | "platform" | "clock">;
 
-/** What the last background process left for the next build. */
-interface Note {
+/** The file by which a background process reports to the next build. */
+interface RoomRecord {
   /** Milliseconds since the epoch when it was started. */
   startedAt?: number;
   freedBytes?: number;
 }
 
 /**
- * Returns a function that says how many of the bytes that the engine uses may stay; `undefined` if there is room. `BOUGH_KEEP`
+ * Returns a function that computes how many of the bytes that the engine uses may stay; `undefined` if the disk has room. `BOUGH_KEEP`
  * replaces the default, which depends on the disk.
  */
 function roomLimit(
-  { environment }: Pick<Host, "environment">,
+  { environment }: Pick<RoomRuntime, "environment">,
   directory: string,
 ): ((usedBytes: number) => number) | undefined {
-  const setting = environment[variable] ?? "";
+  const setting = environment[keepVariable] ?? "";
   if (/^(off|0)$/i.test(setting)) return undefined;
   if (setting !== "") {
-    const bytes = parseKept(setting, variable);
+    const bytes = parseKeepSize(setting, keepVariable);
     return () => bytes;
   }
   const disk = diskOf(directory);
   return needsRoom(disk) ? (usedBytes) => bytesToKeep(disk, usedBytes) : undefined;
 }
 
-/** A session's time of use is noted once in an hour. */
-const millisecondsOfUse = 2 * 3_600_000;
+/** The time for which a session counts as being used. Its last use is recorded only once an hour. */
+const useMilliseconds = 2 * 3_600_000;
 
-/** Returns what `engine prune --auto` is to do. */
-export function roomRequest(runtime: Host, directory: string): RoomRequest {
+/** Returns the request of `engine prune --auto`. */
+export function roomRequest(runtime: RoomRuntime, directory: string): RoomRequest {
   return {
     bytesToKeep: roomLimit(runtime, directory) ?? ((usedBytes) => usedBytes),
-    keepsCurrentSince: runtime.clock.now() - millisecondsOfUse,
+    keepsCurrentSince: runtime.clock.now() - useMilliseconds,
   };
 }
 
-/** Starts a background process if room may be needed, at most once in ten minutes. `options`: further ones of `engine prune`. */
+/** Starts a background process if room may be needed, at most once in ten minutes. `options`: further options of `engine prune`. */
 export function makeRoomInBackground(
-  runtime: Host & Pick<Runtime, "runInBackground">,
+  runtime: RoomRuntime & Pick<Runtime, "runInBackground">,
   directory: string,
   options: readonly string[] = [],
 ): void {
   try {
     if (roomLimit(runtime, directory) === undefined) return;
-    const note = readNote(runtime);
+    const note = readRecord(runtime);
     const startedAt = runtime.clock.now();
     // The clock may have been set back.
     if (Math.abs(startedAt - (note.startedAt ?? 0)) < minMinutesBetween * 60_000) return;
-    writeNote(runtime, { ...note, startedAt });
-    runtime.runInBackground({ [marker]: "1" }, () => [
+    writeRecord(runtime, { ...note, startedAt });
+    runtime.runInBackground({ [backgroundVariable]: "1" }, () => [
       "--local",
       "--quiet",
       "engine",
@@ -80,13 +80,13 @@ export function makeRoomInBackground(
       ...options,
     ]);
   } catch {
-    // The result of the command stands. The next one tries again.
+    // A failure does not change the result of the command. The next command tries again.
   }
 }
 
-/** Makes room for a server until the signal is aborted. Only clients know what the builds that they run may need. */
+/** Makes room for a server until the signal is aborted. It removes nothing from the last hour, which running builds of clients may need. */
 export async function makeRoomRegularly(
-  runtime: Host & Pick<Runtime, "runInBackground" | "signal">,
+  runtime: RoomRuntime & Pick<Runtime, "runInBackground" | "signal">,
   engine: Pick<Engine, "directory" | "hasChanged">,
 ): Promise<void> {
   const { clock, signal } = runtime;
@@ -97,56 +97,56 @@ export async function makeRoomRegularly(
   }
 }
 
-/** Leaves the result of a background process for `reportRoom`. */
-export function noteRoom(runtime: Host, freedBytes: number): void {
-  if (runtime.environment[marker] === undefined || freedBytes === 0) return;
-  const note = readNote(runtime);
-  writeNote(runtime, { ...note, freedBytes: (note.freedBytes ?? 0) + freedBytes });
+/** Records the bytes that a background process has freed, for `reportRoom`. */
+export function recordFreedBytes(runtime: RoomRuntime, freedBytes: number): void {
+  if (runtime.environment[backgroundVariable] === undefined || freedBytes === 0) return;
+  const note = readRecord(runtime);
+  writeRecord(runtime, { ...note, freedBytes: (note.freedBytes ?? 0) + freedBytes });
 }
 
 /**
- * Reports once what was removed in the background.
+ * Reports how much was removed in the background, once.
  *
  * @throws BoughError if `BOUGH_KEEP` is invalid
  */
-export function reportRoom(runtime: Host, log: Pick<Log, "info">): void {
-  const setting = runtime.environment[variable] ?? "";
-  if (setting !== "" && !/^off$/i.test(setting)) parseKept(setting, variable);
-  const { freedBytes = 0, ...rest } = readNote(runtime);
+export function reportRoom(runtime: RoomRuntime, log: Pick<Log, "info">): void {
+  const setting = runtime.environment[keepVariable] ?? "";
+  if (setting !== "" && !/^off$/i.test(setting)) parseKeepSize(setting, keepVariable);
+  const { freedBytes = 0, ...rest } = readRecord(runtime);
   if (freedBytes === 0) return;
   log.info(
-    `made room on the disk: removed ${formatBytes(freedBytes)} of the engine's data that had not been used for the longest time; ${variable} sets how much stays (\`bough help disk\`)`,
+    `made room on the disk: removed ${formatBytes(freedBytes)} of the engine's data that had not been used for the longest time; ${keepVariable} sets how much stays (\`bough help disk\`)`,
   );
-  writeNote(runtime, rest);
+  writeRecord(runtime, rest);
 }
 
-function pathOf(runtime: Host): string {
+function recordPath(runtime: RoomRuntime): string {
   return join(stateDirectory(runtime), "made-room.json");
 }
 
-function readNote(runtime: Host): Note {
+function readRecord(runtime: RoomRuntime): RoomRecord {
   try {
-    const { startedAt, freedBytes }: Note = JSON.parse(readFileSync(pathOf(runtime), "utf8"));
+    const { startedAt, freedBytes }: RoomRecord = JSON.parse(readFileSync(recordPath(runtime), "utf8"));
     return {
       ...(typeof startedAt === "number" ? { startedAt } : {}),
       ...(typeof freedBytes === "number" ? { freedBytes } : {}),
     };
   } catch {
-    // There is none, or it is damaged.
+    // The file does not exist, or is damaged.
     return {};
   }
 }
 
-function writeNote(runtime: Host, note: Note): void {
+function writeRecord(runtime: RoomRuntime, note: RoomRecord): void {
   try {
-    writeFileSync(pathOf(runtime), JSON.stringify(note), { mode: 0o600 });
+    writeFileSync(recordPath(runtime), JSON.stringify(note), { mode: 0o600 });
   } catch {
-    // On a full disk making room is more important.
+    // On a full disk, freeing space is more important than the record.
   }
 }
 
-/** Parses the size that an option or a variable takes. */
-export function parseKept(text: string, name: string): number {
+/** Parses a size as the value of the option or the variable `name`. */
+export function parseKeepSize(text: string, name: string): number {
   const bytes = parseSize(text);
   if (bytes !== undefined) return bytes;
   throw usageError(
@@ -157,13 +157,13 @@ export function parseKept(text: string, name: string): number {
 
 const pruneHint = wording`${{ command: "engine df" }} shows what the engine stores there, ${{ command: "engine prune" }} removes what is not needed.`;
 
-/** Returns the free space of the embedded engine's disk, and what frees more. `written`: the fate of the data that filled it. */
+/** Returns a hint with the free space of the embedded engine's disk and the commands that free more. `written`: the fate of the last data. */
 export function roomHint(runtime: Runtime, written: string): Message {
   const { state, engine, areOne } = disksOf(runtime);
   return wording`There was no space left. ${written}; ${freeSpace(areOne ? state : engine)}.${wording`\n${pruneHint}`}`;
 }
 
-/** Adds that hint to an error of a full disk. `isFull`: the disk is known to be full, whatever the error says. */
+/** Adds that hint to an error of a full disk. `isFull`: true if the disk is known to be full, whatever the error is. */
 export function withRoomHint(error: unknown, runtime: Runtime, written: string, isFull = false): unknown {
   if (!(error instanceof BoughError) || !(isFull || causeOf(error, DiskFullError) !== undefined))
     return error;
@@ -175,7 +175,7 @@ export function withRoomHint(error: unknown, runtime: Runtime, written: string, 
   });
 }
 
-/** Replaces the hint of an error of bough's state on a full disk. The engine may be on another one. */
+/** Replaces the hint of an error of bough's state on a full disk. The engine may be on another disk. */
 export function withStateRoomHint(error: unknown, runtime: Runtime, hasEngine: boolean): unknown {
   const known = stateFailure(error) ?? error;
   if (!(known instanceof BoughError)) return error;

@@ -1,4 +1,4 @@
-/** Options of commands that use registries. They are apart from the code that reads them, so that help need not load it. */
+/** Options of commands that use registries. The code that reads them is in another file, which help need not load. */
 
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 

@@ -12,7 +12,7 @@ import { positiveInteger } from "../command-line/option-values.ts";
 import { withVariables } from "../process/environment.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Returns the environment with the options of the command line, which come before its variables. */
+/** Returns the environment with the options of the command line, which replace its variables. */
 export function withRegistryOptions(
   values: Values,
   { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
@@ -43,7 +43,7 @@ export function withRegistryOptions(
   });
 }
 
-/** Files of a variable may be missing, as in skopeo; one that an option names may not. */
+/** Throws if a file that an option names can't be read. As in skopeo, a file that a variable names may be missing. */
 function requireReadable(path: string, given: string): void {
   const refuse = (reason: string) => usageError(`${given}: ${reason}`, "`docker login` writes such a file.");
   let isDirectory: boolean;

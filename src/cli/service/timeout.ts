@@ -5,13 +5,13 @@ import type { Surroundings } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { isEmbedded } from "./choice.ts";
 
-/** Seconds; `undefined` for the default. */
+/** A number of seconds; `undefined` for the default. */
 export type Timeout = number | "none" | undefined;
 
 /** The default of the API, and of the specification for a RUN. */
 const defaultTimeoutSeconds = 600;
 
-/** The time of a session on a terminal on a service that does not report its maximum: one hour. */
+/** The timeout of a command with a terminal on a service that does not report its maximum: one hour. */
 const unknownMaximum = 3600;
 
 /** Parses `--timeout SEC`, where 0 means none. */
@@ -19,7 +19,7 @@ export function parseTimeout(text: string | undefined, hint: string): Timeout {
   return text === "0" ? "none" : positiveInteger(text, "--timeout", hint);
 }
 
-/** Returns the timeout of a command. The engine lets a command run until it ends, as docker does, unless it is told otherwise. */
+/** Returns the timeout of a command. On the engine, a command without `--timeout` runs until it ends, as in docker. */
 export async function findTimeout(
   { timeout, hasTerminal }: { timeout: Timeout; hasTerminal: boolean },
   { runtime, globals }: Pick<Surroundings, "runtime" | "globals">,
@@ -31,7 +31,7 @@ export async function findTimeout(
   return (await service.capabilities.maxTimeoutSeconds()) ?? unknownMaximum;
 }
 
-/** Returns the timeout of each RUN of a build: the specification's 600 seconds on every service, unless the user chooses. */
+/** Returns the timeout of each RUN of a build. The default is the specification's 600 seconds on every service. */
 export async function buildTimeout(
   timeout: Timeout,
   service: Pick<Service, "address" | "capabilities">,

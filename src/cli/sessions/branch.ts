@@ -161,7 +161,7 @@ export interface BranchImage {
   image: string;
 }
 
-/** Returns a session's branch and the image that it is at. */
+/** Returns the result that shows a session's branch and its image. */
 export function branchResult({ session, branch, image }: BranchImage): Result<BranchImage> {
   return {
     id: image,

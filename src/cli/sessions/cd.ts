@@ -56,7 +56,7 @@ async function changeDirectory(invocation: Invocation): Promise<void> {
 
 async function requireDirectory(service: Service, image: string, directory: string): Promise<void> {
   const type = await service.pathType(image, directory);
-  // A service that does not show files is believed to have it.
+  // If the service can't list files, the directory is taken to exist.
   if (type === "directory" || type === "unsupported") return;
   throw new BoughError(
     `the session's image has no directory ${visible(directory)}${type === undefined ? "" : ": it is a file"}`,

@@ -51,7 +51,7 @@ export function listSessions(filter: string, { globals, runtime, log }: Surround
   };
 }
 
-/** The maximum number of other services that are looked at. */
+/** The maximum number of other services whose sessions are counted. */
 const maxServices = 20;
 
 /** Returns the hosts of other services for which this machine has sessions, with their number. */
@@ -96,7 +96,7 @@ function deleteSessions(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
   const keys = [...new Set(values.positionals)];
   using store = openLocalStore(runtime, globals);
-  // All are there, or none is deleted.
+  // If a session does not exist, none is deleted.
   for (const key of keys) requireHistory(store, key);
   const { isBuilding } = findRunningBuilds(stateDirectory(runtime));
   for (const key of keys)

@@ -1,7 +1,7 @@
 import type { BuildSummary, History } from "../../history/history-database.ts";
 import { isRunning } from "./running-builds.ts";
 
-/** Lists the builds of a history, the newest first. One that was killed has ended, too. `home`: bough's own directory. */
+/** Lists the builds of a history, the newest first. A killed build gets the status `interrupted`. `home`: bough's own directory. */
 export function listBuilds(history: History, home: string): BuildSummary[] {
   return history
     .list()
@@ -12,5 +12,5 @@ export function listBuilds(history: History, home: string): BuildSummary[] {
     );
 }
 
-/** The error of a build whose process did not end it. */
+/** The error of a build whose process has died. */
 export const killed = "bough was killed, or the machine went down";

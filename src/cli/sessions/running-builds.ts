@@ -6,11 +6,11 @@ import { requireOwnDirectory } from "../../own-path.ts";
 import { listNames } from "../../remove-tree.ts";
 import { sha256Of } from "../../sha256.ts";
 
-/** The directory with a lock file of each running build, in bough's own. */
+/** The name of the directory, in bough's own, that contains a lock file for each running build. */
 const directoryName = "running-builds";
 
-/** Notes that a build runs, until the result is disposed of or this process ends. `home`: bough's own directory. */
-export function enterBuild(home: string, session: string): BuildProcess & Disposable {
+/** Registers a running build, until the result is disposed of or this process ends. `home`: bough's own directory. */
+export function registerBuild(home: string, session: string): BuildProcess & Disposable {
   const directory = join(home, directoryName);
   requireOwnDirectory(directory, { isLinkable: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -24,14 +24,14 @@ export function enterBuild(home: string, session: string): BuildProcess & Dispos
   };
 }
 
-/** True while the process of a build is alive. `owner`: the `id` that `enterBuild` has given it. */
+/** True while the process of a build is alive. `owner`: the `id` that `registerBuild` has returned. */
 export function isRunning(home: string, owner: string): boolean {
   return /^[\w.-]+$/.test(owner) && isLocked(join(home, directoryName, owner));
 }
 
-/** The builds that run, of all services and projects. */
+/** The running builds of all services and projects. */
 interface RunningBuilds {
-  /** Milliseconds since the epoch when the first of them began; `undefined` if there is none. */
+  /** Milliseconds since the epoch when the first of them began; `undefined` if no build is running. */
   since: number | undefined;
   isBuilding(session: string): boolean;
 }

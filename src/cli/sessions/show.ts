@@ -174,8 +174,8 @@ interface TreeRow<Node extends TreeNode> {
 }
 
 /**
- * Draws a tree as lines of text, parents above their children. A chain goes straight down. At a fork, the branch to the head, or
- * else to the newest node, continues straight, and the others come before it, indented.
+ * Draws a tree as lines of text, with parents above their children. A chain goes straight down. At a fork, one child continues
+ * straight down: the one that leads to the head, or else to the newest node. The other children come before it, indented.
  */
 export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow<Node>[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
@@ -183,7 +183,7 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   const rank = rankAll(nodes, byId);
   const rows: TreeRow<Node>[] = [];
 
-  /** Walks depth first without recursion: a chain may be too long for the call stack. */
+  /** The nodes that are still to be drawn. The walk is depth first, without recursion: a chain may be too long for the call stack. */
   const stack: { node: Node; indent: string; lead: string }[] = [];
   const push = (siblings: readonly Node[], indent: string, isRoot: boolean) => {
     const ordered = siblings.toSorted((a, b) => ((rank.get(a.id) ?? 0) < (rank.get(b.id) ?? 0) ? -1 : 1));
@@ -202,11 +202,11 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   return rows;
 }
 
-/** Returns the newest node at or below each node. The head counts as the newest of all. */
+/** Returns the id of the newest node at or below each node. The head counts as the newest of all. */
 function rankAll(nodes: readonly TreeNode[], byId: ReadonlyMap<number, TreeNode>): Map<number, number> {
   const age = ({ id, isHead }: TreeNode) => (isHead ? Number.POSITIVE_INFINITY : id);
   const rank = new Map<number, number>();
-  // Starts with the newest, so that each node is visited once: the walk up ends at a node that has a rank.
+  // The loop starts with the newest node, so that each is visited once: the walk up ends at a node that has a rank.
   for (const node of nodes.toSorted((a, b) => (age(a) < age(b) ? 1 : -1))) {
     for (let at: TreeNode | undefined = node; at !== undefined && !rank.has(at.id); ) {
       rank.set(at.id, age(node));

@@ -44,7 +44,7 @@ export const use = command({
 async function useImage(invocation: Invocation): Promise<void> {
   const { values, globals, runtime } = invocation;
   const [reference] = values.positionals;
-  if (values.flag("new")) return beginSession(invocation, reference);
+  if (values.flag("new")) return startSession(invocation, reference);
   const key = sessionKey(invocation);
   if (reference === undefined) {
     using store = openLocalStore(runtime, globals);
@@ -58,11 +58,11 @@ async function useImage(invocation: Invocation): Promise<void> {
     place === undefined
       ? await resolveImageArgument(connection, reference)
       : requireHistoryEntry(store, key, reference, place).image;
-  note(store, key, reference, image);
+  recordUse(store, key, reference, image);
   show(invocation, store, key);
 }
 
-async function beginSession(invocation: Invocation, reference: string | undefined): Promise<void> {
+async function startSession(invocation: Invocation, reference: string | undefined): Promise<void> {
   const { globals, runtime, log } = invocation;
   const isPowerShell = runtime.platform === "win32" && !runtime.environment.SHELL;
   const example = isPowerShell
@@ -74,8 +74,8 @@ async function beginSession(invocation: Invocation, reference: string | undefine
   await using connection = await connect(invocation);
   const { store } = connection;
   const image = await resolveImageArgument(connection, reference);
-  const session = freeKey(store);
-  note(store, session, reference, image);
+  const session = unusedKey(store);
+  recordUse(store, session, reference, image);
   log.info(`session ${session}: image ${image}`);
   printResult(invocation, {
     id: session,
@@ -84,7 +84,7 @@ async function beginSession(invocation: Invocation, reference: string | undefine
   });
 }
 
-/** Returns what sets a variable in the user's shell. On Windows, only shells of other systems have SHELL. */
+/** Returns the command that sets a variable in the user's shell. On Windows, only shells of other systems set SHELL. */
 function assignment(
   name: string,
   value: string,
@@ -94,14 +94,14 @@ function assignment(
   return basename(SHELL) === "fish" ? `set -gx ${name} ${value}` : `export ${name}=${value}`;
 }
 
-function freeKey(store: Store): string {
+function unusedKey(store: Store): string {
   for (;;) {
     const key = `s-${crypto.randomUUID().slice(0, 8)}`;
     if (store.sessions.history(key) === undefined) return key;
   }
 }
 
-function note(store: Store, key: string, reference: string, image: string): void {
+function recordUse(store: Store, key: string, reference: string, image: string): void {
   const title = `use ${reference}`;
   appendEntries(store, workingBranch(store, key), [{ image, kind: "use", title, operation: null }]);
 }

@@ -10,10 +10,10 @@ import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-// The skill: the short form of the manual for coding agents, as a file where an agent looks for such files.
+// Installs the skill: a short form of the manual for coding agents, in the directory where an agent looks for skills.
 
 /** The directories in which agents look for a user's skills, below the home directory. */
-const directories = {
+const skillDirectories = {
   claude: ".claude/skills",
   codex: ".codex/skills",
   opencode: ".config/opencode/skills",
@@ -21,20 +21,23 @@ const directories = {
   amp: ".config/agents/skills",
 } as const;
 
-/** The directory that shows that an agent is at home here, if it is not the one above its skills. */
-const ownDirectories: Partial<Record<keyof typeof directories, string>> = { amp: ".config/amp" };
+/** The directories that show that an agent is installed, for agents where that is not the parent of the directory of skills. */
+const agentDirectories: Partial<Record<keyof typeof skillDirectories, string>> = { amp: ".config/amp" };
 
-type Agent = keyof typeof directories;
-const agents = Object.keys(directories) as Agent[];
+type Agent = keyof typeof skillDirectories;
+const agents = Object.keys(skillDirectories) as Agent[];
 
-/** A skill's file of one agent. `version`: of the bough that wrote it; `undefined` if there is none, `"foreign"` if another wrote it. */
+/**
+ * The file of the skill for one agent. `version`: the version of bough that wrote it; `undefined` if the file does not exist, and
+ * `"foreign"` if another program wrote it.
+ */
 interface SkillFile {
   agent: Agent;
   path: string;
   version: string | undefined;
 }
 
-/** The sections of the manual that an agent needs before it asks for the rest. */
+/** The number of the manual's sections in the skill, from which an agent can ask for the rest. */
 const shortSections = 4;
 
 function skillText(): string {
@@ -55,13 +58,13 @@ ${sections.join("").trimEnd()}
 }
 
 function findSkill(agent: Agent, { environment }: Pick<Runtime, "environment">): SkillFile {
-  const path = join(homeDirectory(environment), directories[agent], "bough", "SKILL.md");
+  const path = join(homeDirectory(environment), skillDirectories[agent], "bough", "SKILL.md");
   if (!existsSync(path)) return { agent, path, version: undefined };
-  const text = reading(path, () => readFileSync(path, "utf8"));
+  const text = withFileError(path, () => readFileSync(path, "utf8"));
   return { agent, path, version: /^ {2}bough-version: "([^"]*)"$/m.exec(text)?.[1] ?? "foreign" };
 }
 
-/** Returns the agents that the words name; without words, those that are at home here. */
+/** Returns the agents that the words name; without words, the installed ones. */
 function chooseAgents(given: readonly string[], runtime: Pick<Runtime, "environment">): Agent[] {
   const unknown = given.find((name) => !agents.some((agent) => agent === name));
   if (unknown !== undefined)
@@ -70,7 +73,10 @@ function chooseAgents(given: readonly string[], runtime: Pick<Runtime, "environm
     given.length > 0
       ? given.includes(agent)
       : existsSync(
-          join(homeDirectory(runtime.environment), ownDirectories[agent] ?? dirname(directories[agent])),
+          join(
+            homeDirectory(runtime.environment),
+            agentDirectories[agent] ?? dirname(skillDirectories[agent]),
+          ),
         );
   const chosen = agents.filter(isMeant);
   if (chosen.length > 0) return chosen;
@@ -82,7 +88,7 @@ function chooseAgents(given: readonly string[], runtime: Pick<Runtime, "environm
 
 function writeSkill(skill: SkillFile): SkillFile {
   refuseForeign(skill);
-  reading(skill.path, () => {
+  withFileError(skill.path, () => {
     mkdirSync(dirname(skill.path), { recursive: true });
     writeFileSync(skill.path, skillText());
   });
@@ -91,7 +97,7 @@ function writeSkill(skill: SkillFile): SkillFile {
 
 function removeSkill(skill: SkillFile): void {
   refuseForeign(skill);
-  reading(skill.path, () => rmSync(dirname(skill.path), { recursive: true }));
+  withFileError(skill.path, () => rmSync(dirname(skill.path), { recursive: true }));
 }
 
 function refuseForeign({ path, version: found }: SkillFile): void {
@@ -99,7 +105,7 @@ function refuseForeign({ path, version: found }: SkillFile): void {
   throw new BoughError(`${path} was not written by bough`, { hint: "Move it away first." });
 }
 
-function reading<Result>(path: string, action: () => Result): Result {
+function withFileError<Result>(path: string, action: () => Result): Result {
   try {
     return action();
   } catch (error) {

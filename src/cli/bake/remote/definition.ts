@@ -4,7 +4,7 @@ import { usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import { defaultMaxAddBytes } from "../../builds/inputs.ts";
 import { findRemoteSource, type RemoteSource } from "../../contexts/context-source.ts";
-import { type FetchSettings, placeForContexts } from "../../contexts/fetched-context.ts";
+import { type FetchSettings, openContextStorage } from "../../contexts/fetched-context.ts";
 import { fetchContext } from "../../contexts/open-fetched-context.ts";
 import type { BakeText } from "../file-location.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
@@ -33,7 +33,7 @@ export async function fetchDefinition(
     log,
   };
   using stack = new DisposableStack();
-  const contexts = placeForContexts(settings, runtime, stack);
+  const contexts = openContextStorage(settings, runtime, stack);
   const names = { subject: "the bake file", alone: "a bake file" };
   const fetched = await fetchContext(source, { ...names, settings, contexts, runtime });
   stack.use(fetched.held);

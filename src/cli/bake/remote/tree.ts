@@ -75,7 +75,9 @@ export function contextIn(tree: RemoteTree, path: string): FetchedContext {
     ...fetched,
     held: { path: fetched.held.path, [Symbol.dispose]() {} },
     tree: found.absolutePath,
-    place: isWhole ? fetched.place : `${fetched.place}${fetched.place.includes("#:") ? "/" : "#:"}${path}`,
+    location: isWhole
+      ? fetched.location
+      : `${fetched.location}${fetched.location.includes("#:") ? "/" : "#:"}${path}`,
     name: isWhole ? "the build context" : `the build context ${path}`,
   };
 }

@@ -22,7 +22,7 @@ export interface OpenedLock extends CheckedLock {
   /** Throws a BoughError of kind `usage` if there is no file yet, and none can be written. */
   requireWritable(): void;
   /** Writes what the build has found, once it has succeeded. */
-  save(inputs: Pick<BuildInputs, "context" | "dockerfile" | "fetched" | "place">, log: Log): void;
+  save(inputs: Pick<BuildInputs, "context" | "dockerfile" | "fetched" | "location">, log: Log): void;
 }
 
 type LockChoice = Pick<BuildRequest["options"], "locked" | "update-lock">;
@@ -202,14 +202,14 @@ function mergeUses(
 }
 
 function labelOf(
-  { context, dockerfile, fetched, place }: Parameters<OpenedLock["save"]>[0],
+  { context, dockerfile, fetched, location }: Parameters<OpenedLock["save"]>[0],
   lock: ResultPlace,
 ): string {
   const { absolutePath } = dockerfile;
   if (isStandardInput(absolutePath)) return "-";
   const inContext = pathWithin(context.absolutePath, absolutePath);
   if (fetched !== undefined && inContext !== undefined)
-    return fetched.shown === "-" ? "-" : `${place}/${inContext}`;
+    return fetched.shown === "-" ? "-" : `${location}/${inContext}`;
   return relative(dirname(lock.path), absolutePath).split(sep).join(posix.sep);
 }
 

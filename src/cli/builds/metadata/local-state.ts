@@ -14,7 +14,7 @@ import { readMetadataOptions } from "./options.ts";
  */
 export function noteForDocker(
   build: { id: string },
-  { place, target, fetched, dockerfile }: BuildInputs,
+  { location, target, fetched, dockerfile }: BuildInputs,
   { runtime, options }: Pick<BuildInvocation, "runtime" | "options">,
   log: Pick<Log, "debug">,
 ): void {
@@ -23,7 +23,7 @@ export function noteForDocker(
   const directory = join(buildRefsDirectory(runtime), builder, node);
   const path = fetched === undefined ? dockerfile.absolutePath : dockerfile.path;
   const state = {
-    ...{ Target: target ?? "default", LocalPath: place },
+    ...{ Target: target ?? "default", LocalPath: location },
     DockerfilePath: options.dockerfile === "-" ? "-" : path,
   };
   try {

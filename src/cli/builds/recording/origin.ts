@@ -29,7 +29,7 @@ export function originOf(
   built: BuildInputs,
   { session, service, options, bakeTarget, isSecret, runtime, isBaked }: OriginOptions,
 ): BuildOrigin {
-  const { place: context, target = null } = built;
+  const { location: context, target = null } = built;
   const dockerfile = recordedDockerfile(built);
   const { tag: tags = [], lock = null } = options;
   const named = tags[0] ?? nameOfContext({ context, dockerfile });
