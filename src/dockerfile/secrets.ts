@@ -6,14 +6,14 @@ export interface Secrets {
   mask(text: string): string;
 }
 
-/** Shorter values may be part of another text by chance. */
+/** The minimum length of a masked value: a shorter one may be part of another text by chance. */
 const minLength = 4;
-/** Searching every text for more values would take too long: the whole text is masked then. */
+/** The limit of values to search for. If there are more, the whole text is masked, since searching would take too long. */
 const maxValues = 1000;
 
-/** A shorter line of a secret may be part of another text by chance. */
+/** The minimum length of a masked line of a secret: a shorter one may be part of another text by chance. */
 const minLineLength = 8;
-/** Lines that are also searched within other lines. All of a large secret, such as a list of certificates, would take too long. */
+/** The limit of lines that are searched within other lines: all those of a large secret, such as a list of certificates, would take too long. */
 const maxSearchedLines = 250;
 
 /**
@@ -43,7 +43,7 @@ export function secretsAmong(
   const longestFirst = [...values].sort((one, other) => other.length - one.length);
   const mask = (text: string): string => {
     if (values.size > maxValues) return "***";
-    // First of all: a line in which something else is masked is not found any more.
+    // This comes first, since a line in which something else is masked is no longer found.
     const kept = withoutLines(text, wholeLines);
     return maskSecrets(longestFirst.reduce((masked, value) => masked.replaceAll(value, () => "***"), kept));
   };

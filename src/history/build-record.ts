@@ -3,7 +3,7 @@ import type { Explanation } from "../builder/cache/step-difference.ts";
 import type { CountedAsDocker, ShownInstruction, StepInStage } from "../builder/events.ts";
 import type { StageLabel } from "../builder/step-place.ts";
 
-/** How a build ended. `running`: it has not, or its process was killed. */
+/** How a build has ended. `running`: it has not ended, or its process was killed. */
 export const buildStatuses = ["running", "succeeded", "failed", "interrupted"] as const;
 export type BuildStatus = (typeof buildStatuses)[number];
 
@@ -11,7 +11,7 @@ export type BuildStatus = (typeof buildStatuses)[number];
 export const buildDoors = ["build", "bake", "docker", "mcp"] as const;
 export type BuildDoor = (typeof buildDoors)[number];
 
-/** What is known of a build before its first step. It has no secret. */
+/** A build's settings, which are known before its first step. They contain no secret. */
 export interface BuildOrigin {
   /** The first tag, else the name of the context's directory; with the target of a bake file. */
   name: string;
@@ -45,7 +45,7 @@ export interface BuildOrigin {
   version: string;
 }
 
-/** Something from outside that a build has used. */
+/** An external input of a build. */
 export type BuildInput =
   | { kind: "image"; name: string; image: string; digest: string | null }
   | { kind: "url"; name: string; sha256: string }
@@ -65,7 +65,7 @@ export interface BuildStep {
   steps: number;
   stage: StageLabel | null;
   inStage: StepInStage | null;
-  /** Its place as BuildKit counts; `null` if BuildKit does not show it. */
+  /** Its number as BuildKit counts; `null` if BuildKit does not show it. */
   counted: CountedAsDocker | null;
   line: number;
   instruction: ShownInstruction["name"];
@@ -88,7 +88,7 @@ export interface BuildStep {
   uploadedBytes: number;
   /** Imports, uploads, commands. */
   activities: readonly BuildActivity[];
-  /** Characters of its output, and how many of them are kept. */
+  /** The number of characters of its output, and of those that are kept. */
   output: { length: number; kept: number } | null;
 }
 
@@ -98,7 +98,7 @@ interface BuildActivity {
   end: number;
 }
 
-/** A build that has ended, or has been going on for a while. */
+/** A build that has ended, or has been running for a while. */
 export interface BuildRecord {
   id: string;
   status: BuildStatus;
@@ -127,8 +127,8 @@ interface BuiltImage {
   exported: readonly { destination: string; digest: string }[];
 }
 
-/** Returns what identifies an input, whatever its name names later. */
-export function identityOf(input: BuildInput): string {
+/** Returns the identity of an input's content, to which its name may not refer later. */
+export function inputIdentity(input: BuildInput): string {
   switch (input.kind) {
     case "image":
       return input.digest ?? input.image;

@@ -1,18 +1,18 @@
 import type { BuildRecord, BuildStep } from "./build-record.ts";
 
-/** A variable because of which a step was run again in most builds. */
+/** A variable whose changes have caused a step to run again in most builds. */
 export interface ChangedVariable {
   name: string;
   /** The first instruction that was run again. */
   title: string;
-  /** The builds in which that happened, of all that were looked at. */
+  /** The number of builds in which that happened, and of all builds. */
   misses: number;
   builds: number;
-  /** What running it and the instructions after it took in these builds. */
+  /** The time that the instruction and those after it took in these builds. */
   seconds: number;
 }
 
-/** Fewer may be the changes of somebody who tries something. */
+/** The minimum of changes: fewer may be a user's experiments. */
 const minMisses = 3;
 
 /** Finds variables that changed in at least half of the builds of one Dockerfile, the most expensive first. */

@@ -35,7 +35,7 @@ export function compareBuilds(before: BuildRecord, after: BuildRecord): BuildCom
     steps: pairSteps(before.steps, after.steps).map(([was, is]) => ({
       before: was,
       after: is,
-      seconds: secondsOf(is) - secondsOf(was),
+      seconds: stepSeconds(is) - stepSeconds(was),
       bytes: difference(was, is),
       isMissed: was?.outcome === "cached" && (is?.outcome === "made" || is?.outcome === "failed"),
       isEdited: was !== undefined && is !== undefined && was.title !== is.title,
@@ -58,23 +58,23 @@ export function shownChanges(comparison: BuildComparison): StepChange[] {
 export function changedTimes({ steps }: BuildComparison): StepChange[] {
   return steps
     .filter(
-      ({ before, seconds }) => Math.abs(seconds) >= Math.max(leastSeconds, secondsOf(before) * leastShare),
+      ({ before, seconds }) => Math.abs(seconds) >= Math.max(minSeconds, stepSeconds(before) * minShare),
     )
     .sort((one, other) => Math.abs(other.seconds) - Math.abs(one.seconds));
 }
 
 function hasOtherSize({ before, bytes = 0 }: StepChange): boolean {
-  return Math.abs(bytes) >= Math.max(leastBytes, (before?.addedBytes ?? 0) * leastBytesShare);
+  return Math.abs(bytes) >= Math.max(minBytes, (before?.addedBytes ?? 0) * minBytesShare);
 }
 
-/** Smaller changes are those of logs and time stamps. */
-const leastBytes = 10_000;
-const leastBytesShare = 0.01;
-/** Smaller changes are the machine's, not the build's. */
-const leastSeconds = 0.1;
-const leastShare = 0.1;
+/** The minimum change of size to show: smaller ones come from logs and time stamps. */
+const minBytes = 10_000;
+const minBytesShare = 0.01;
+/** The minimum change of time to show: smaller ones come from the machine, not the build. */
+const minSeconds = 0.1;
+const minShare = 0.1;
 
-export function secondsOf(step: BuildStep | undefined): number {
+export function stepSeconds(step: BuildStep | undefined): number {
   return step === undefined ? 0 : (step.end - step.start) / 1000;
 }
 

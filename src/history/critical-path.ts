@@ -3,7 +3,7 @@ import type { BuildRecord, BuildStep } from "./build-record.ts";
 
 type StepOfSpan = StepSpan & { of: BuildStep };
 
-/** What determined how long a build took. */
+/** The steps that determine a build's duration. */
 export interface CriticalPath {
   /** In order: each waited for the one before. Making any other step faster does not shorten the build. */
   steps: readonly BuildStep[];

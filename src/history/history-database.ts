@@ -20,7 +20,7 @@ export interface BuildSummary {
   target: string | null;
   bakeTarget: string | null;
   seconds: number;
-  /** Steps that make a layer, and how many of them were in the cache. */
+  /** The number of steps that make a layer, and of those that were cached. */
   layers: number;
   cached: number;
   /** The first line of the error. */
@@ -62,7 +62,7 @@ const historyBounds: HistoryBounds = {
   ageMilliseconds: 90 * 86_400_000,
 };
 
-/** The path of the database, whose format is in its name: another one begins anew. */
+/** Returns the path of the database. Its name contains the version of the format: a new version begins with an empty history. */
 export function historyPath(home: string): string {
   return join(home, "history-v1.db");
 }
@@ -72,7 +72,7 @@ export function openExistingHistory(home: string): History | undefined {
   return existsSync(historyPath(home)) ? openHistory(home) : undefined;
 }
 
-/** Opens the history of a home, or makes it. A damaged one is thrown away: no build needs it. */
+/** Opens the history of a home, or makes it. A damaged one is deleted, since no build needs it. */
 export function openHistory(home: string, bounds = historyBounds): History {
   const path = historyPath(home);
   requireOwnDirectory(dirname(path), { isLinkable: true });
@@ -93,14 +93,14 @@ function open(path: string): Database {
   }
 }
 
-/** Waits for no disk: after a loss of power the newest builds may be missing. */
+/** Opens a database without syncing to the disk: after a loss of power, the newest builds may be missing. */
 function openFast(path: string): Database {
   const database = openDatabase(path, [tables], undefined, waitMilliseconds);
   database.run("PRAGMA synchronous = OFF");
   return database;
 }
 
-/** Another build's moment. Nobody waits longer for this. */
+/** The time to wait for another process that writes. */
 const waitMilliseconds = 2000;
 
 const tables = `
@@ -220,7 +220,7 @@ function saveBuild(database: Database, record: BuildRecord, owner: string, packe
     );
 }
 
-/** Returns the oldest builds that have to go. The one that begins at `now` stays. */
+/** Returns the oldest builds, which have to be removed. The one that begins at `now` stays. */
 function beyondBounds(database: Database, now: number, bounds: HistoryBounds): string[] {
   const rows = database
     .query<{ id: string; startedAt: number; bytes: number }, []>(

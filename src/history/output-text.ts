@@ -14,7 +14,7 @@ interface KeptOutput {
   length: number;
 }
 
-/** Characters. An error is at the end. */
+/** Numbers of characters. The end is longer, since an error is there. */
 const maxHead = 64 * 1024;
 const maxTail = 192 * 1024;
 /** A longer line is not held back: a progress bar that is redrawn by carriage returns is one endless line. */

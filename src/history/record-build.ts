@@ -18,7 +18,7 @@ export interface TimedEvent {
   event: BuildEvent;
 }
 
-/** What is known of a build besides its events. */
+/** The data of a build that its events don't have. */
 interface KnownBuild {
   id: string;
   origin: BuildOrigin;
@@ -35,7 +35,7 @@ interface KnownBuild {
 
 type PlacedEvent = StepEvent & StepPlace;
 
-/** Returns the record of a build from what it has reported. */
+/** Makes the record of a build of its events. */
 export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): BuildRecord {
   const { id, origin, start, now, status, result, error, outputs } = known;
   let time = start;
@@ -62,7 +62,7 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
   const activitiesOf = Map.groupBy(activities, ({ step }) => step);
   const finishedOf = Map.groupBy(result?.steps ?? [], ({ step }) => step);
   const latest = new Map(steps.map((span) => [keyOf(span), span]));
-  // Of a step that was performed again, the last time counts.
+  // If a step was performed again, its last time counts.
   const recorded = steps
     .filter((span) => latest.get(keyOf(span)) === span)
     .map((span): BuildStep => {
@@ -117,7 +117,7 @@ export function recordBuild(events: readonly TimedEvent[], known: KnownBuild): B
   };
 }
 
-/** What events say of a step, beside its times. */
+/** A step's data from events, besides its times. */
 interface AboutStep {
   event?: Extract<PlacedEvent, { type: "step" }>;
   end?: StepRecord;

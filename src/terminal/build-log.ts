@@ -162,7 +162,7 @@ export function summarize(
   ].join(", ");
 }
 
-/** The last line of a build: nobody should ship such an image by mistake. */
+/** Returns the last line of a build whose image is incomplete, so that nobody ships it by mistake. */
 export function describeMissingParts({ missing }: BuildResult): LogLine[] {
   if (missing.length === 0) return [];
   const text = wording`This image lacks ${describeMissing(missing)}. ${{ command: "build", options: [{ option: "docker" }] }} builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;

@@ -22,8 +22,8 @@ export function describeFailure(
 }
 
 /**
- * Returns an error as buildx prints it: excerpts and advice first, and in the last line what failed, since docker's actions for GitHub
- * show no other line as the reason. `##[` would begin a command of GitHub's there.
+ * Returns an error in the form of buildx: excerpts and hints first, and the failure in the last line, since docker's actions for GitHub
+ * show only that. `##[` would begin a command of GitHub's there.
  */
 export function describeForDocker(
   error: unknown,
@@ -46,7 +46,7 @@ export function describeForDocker(
   return { details: `${visibleLines([...lines, ...advice].join("\n"))}\n`, reason: reasonOf(headline) };
 }
 
-/** Cuts words that are longer than any path, such as a pattern or a reference of 50 kB, which would fill the screen. */
+/** Cuts words that are longer than any path, such as a pattern of 50 kB, which would fill the screen. */
 function cutWords(text: string): string {
   return text.replace(/\S{5000,}/g, (word) => truncate(word, 200));
 }

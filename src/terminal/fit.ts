@@ -1,6 +1,6 @@
-/** Spaces between two columns. */
+/** The number of spaces between two columns. */
 const gap = 2;
-/** A cell with fewer characters says nothing. */
+/** The minimum width of a cell: fewer characters are useless. */
 const minColumns = 8;
 
 /**
@@ -54,7 +54,7 @@ export function wrapWords(
   let width = columns === Number.POSITIVE_INFINITY ? 0 : Bun.stringWidth(beginning);
   let isFresh = true;
   for (const word of words) {
-    // A pipe needs no widths. Whole lines are not measured, since that would take longer with each word.
+    // A pipe needs no widths. Only the added word is measured, since measuring the whole line would take longer with each word.
     const wordWidth = columns === Number.POSITIVE_INFINITY ? 0 : Bun.stringWidth(word);
     if (isFresh || width + 1 + wordWidth <= columns) {
       line += isFresh ? word : ` ${word}`;

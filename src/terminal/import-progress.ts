@@ -31,7 +31,7 @@ export function startImportProgress(options: {
   const started = clock.now();
   const ended = new AbortController();
   let last = "";
-  /** A long address is cut rather than how far it is. */
+  /** A long address is cut, and not the progress. */
   const state = (columns = Number.POSITIVE_INFINITY) => {
     const seconds = Math.round((clock.now() - started) / 1000);
     const rest = ["", `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");

@@ -18,7 +18,7 @@ export interface LiveStep {
   /** True after its end, while its stage still has work, such as making a layer for the files of its last COPY. */
   hasEnded: boolean;
   activity: Activity | undefined;
-  /** What a COPY or ADD brought: `2 files, 41 kB`. */
+  /** The result of a COPY or ADD: `2 files, 41 kB`. */
   note: string | undefined;
   tail: OutputTail;
 }

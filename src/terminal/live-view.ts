@@ -22,7 +22,7 @@ interface LiveViewOptions {
   isCompact?: boolean;
   /** Aborted when the build is interrupted. */
   signal?: AbortSignal;
-  /** What messages call options and commands. */
+  /** The words for options and commands in messages. */
   wordsOf?: WordsOf | undefined;
 }
 
@@ -115,7 +115,7 @@ export function createLiveView({
     if (step !== undefined) showRow(step, `failed ${formatElapsed(clock.now() - step.since)}`, paintFailed);
   }
 
-  /** Shows the output below its step's row. Nobody wants to read that of a command that Ctrl-C has ended. */
+  /** Shows the output below its step's row, except that of a command that Ctrl-C has ended. */
   function showRan(step: number, ran: Ran): void {
     if (signal?.aborted) held.drop(step);
     else if (ran.succeeded && !isCompact && held.has(step)) showElapsed(state.get(step));
@@ -212,8 +212,8 @@ export function createTurns({ now }: Pick<Clock, "now">): Turns {
 }
 
 /**
- * Renders an event for a person who watches the build: only what the rows of steps do not show, and without whole ids. At level
- * `debug` it is rendered as for programs. `label`: see `renderBuildEvent`.
+ * Renders an event for the live view: only what the rows of steps do not show, with short ids. At level `debug` it is rendered as for
+ * programs. `label`: see `renderBuildEvent`.
  */
 function renderForPeople(event: BuildEvent, label: string, logLevel: LogLevel): LogLine[] {
   if (logLevel === "debug") return renderBuildEvent(event, label);

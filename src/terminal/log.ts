@@ -43,7 +43,7 @@ export function createReportedLog(
   };
 }
 
-/** Returns a log whose messages say what they are about. */
+/** Returns a log that puts a prefix, such as a target, before each message. */
 export function prefixLog(log: Log, prefix: string): Log {
   return {
     debug: (message) => log.debug(`${prefix}: ${message}`),

@@ -29,7 +29,7 @@ interface PlainOptions {
   write: Writers;
   /** Opens a file for output that is shown later. */
   openSpoolFile: () => SpoolFile;
-  /** What messages call options and commands. */
+  /** The words for options and commands in messages. */
   wordsOf?: WordsOf | undefined;
 }
 
@@ -40,8 +40,8 @@ export interface Writers {
 }
 
 /**
- * Shows a build as log lines with the output of commands: as it comes, or, if the log shows only errors, after a failure. If
- * several stages are built at once, each line has its step's label.
+ * Shows a build as log lines with the output of commands: at once, or, if the log shows only errors, after a failure. If several stages
+ * are built at once, each line has its step's label.
  */
 export function createPlainProgress({
   log,
@@ -128,7 +128,7 @@ export function createLineLogger(
 
 type StreamName = OutputChunk["stream"];
 
-/** Shows output of running commands as it comes, between log lines. */
+/** Shows output of running commands at once, between log lines. */
 interface StreamedOutput {
   /**
    * Shows both streams of a step in the order of writing, after one header if possible. `isRest`: the output came after the

@@ -21,7 +21,7 @@ export function formatBytes(bytes: number): string {
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-/** Formats progress: `300 kB of 1.2 MB (25%)`. What is done may exceed a total that is an estimate. */
+/** Formats progress: `300 kB of 1.2 MB (25%)`. `done` may exceed an estimated total. */
 export function formatPart(done: number, total: number): string {
   const part = Math.min(done, total);
   const percent = total === 0 ? "" : ` (${Math.floor((part / total) * 100)}%)`;

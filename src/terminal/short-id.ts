@@ -1,7 +1,7 @@
 const uuid = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 /** Ids that bough's messages name by their kind. */
 const named = /(?<=\b(?:image|operation) )[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/gi;
-/** Docker's short ids are as long. */
+/** The length of Docker's short ids. */
 const shortLength = 12;
 /** Lengths that distinguish more ids: UUIDs that are not random begin with a time. */
 const lengths = [shortLength, 16, 20];

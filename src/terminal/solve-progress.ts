@@ -5,14 +5,20 @@ import { commandLineWords, type WordsOf } from "../messages/wording.ts";
 import { failureOf } from "./failure.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
-import { type Amount, createVertexes, digestOf, prefixed, type Vertex } from "./solve-vertexes.ts";
+import {
+  createVertexes,
+  type ProgressAmount,
+  prefixed,
+  type Vertex,
+  vertexDigest,
+} from "./solve-vertexes.ts";
 
 interface SolveProgressOptions {
   write: (text: string) => void;
   clock: Pick<Clock, "now">;
   /** The level of messages that are not about a step. */
   logLevel: LogLevel;
-  /** What messages call options and commands. */
+  /** The words for options and commands in messages. */
   wordsOf?: WordsOf | undefined;
 }
 
@@ -40,7 +46,7 @@ export function createSolveProgress({
     if (counted === undefined || stage === null) return;
     const width = String(counted.steps).length;
     const place = prefixed(target, counted.label, `${String(counted.step).padStart(width)}/${counted.steps}`);
-    const digest = digestOf(JSON.stringify([target, step, instruction.title]));
+    const digest = vertexDigest(JSON.stringify([target, step, instruction.title]));
     const stageKey = `${target} ${stage.index}`;
     const below = latest.get(stageKey);
     latest.set(stageKey, digest);
@@ -145,11 +151,11 @@ export function createSolveProgress({
   };
 }
 
-/** BuildKit's own words. */
+/** BuildKit's own texts. */
 const cancelled = "context canceled";
 
-/** Returns what BuildKit says of a step's event; `undefined` for events that are bough's own. */
-function statusOf(event: StepEvent): [id: string, amount?: Amount] | undefined {
+/** Returns BuildKit's text for a step's event; `undefined` for events that only bough has. */
+function statusOf(event: StepEvent): [id: string, amount?: ProgressAmount] | undefined {
   switch (event.type) {
     case "importing":
       return [`resolve ${event.reference}`];

@@ -1,11 +1,11 @@
-/** BuildKit's vertexes, and what is said of them: each line is a `SolveStatus` as JSON. */
+/** BuildKit's vertexes, with their statuses, logs and warnings: each line is a `SolveStatus` as JSON. */
 import type { StepEvent } from "../builder/events.ts";
 import type { Clock } from "../clock.ts";
 import { render, type WordsOf } from "../messages/wording.ts";
 import { sha256Of } from "../sha256.ts";
 import { jsonText } from "./json-text.ts";
 
-/** What BuildKit calls a vertex: something that is done, with its beginning and its end. */
+/** A vertex of BuildKit: a piece of work, with its start and its end. */
 export interface Vertex {
   digest: string;
   inputs?: string[];
@@ -21,8 +21,8 @@ type Warned = Pick<Extract<StepEvent, { type: "warning" }>, "message" | "line">;
 /** The interval for repeated amounts. The one at the end has the total anyway. */
 const amountsEveryMilliseconds = 200;
 
-/** How much of something is done. */
-export interface Amount {
+/** The progress of some work. */
+export interface ProgressAmount {
   current?: number;
   total?: number | undefined;
   isDone?: boolean;
@@ -31,7 +31,7 @@ export interface Amount {
 interface VertexOptions {
   write: (text: string) => void;
   clock: Pick<Clock, "now">;
-  /** What messages call options and commands. */
+  /** The words for options and commands in messages. */
   wordsOf: WordsOf;
 }
 
@@ -47,13 +47,13 @@ export function createVertexes({ write, clock, wordsOf }: VertexOptions) {
   const show = (vertex: Vertex, change: Partial<Vertex> = {}) =>
     line({ vertexes: [Object.assign(vertex, change)] });
   const begin = (name: string, key: string): Vertex => {
-    const vertex: Vertex = { digest: digestOf(key), name, started: now() };
+    const vertex: Vertex = { digest: vertexDigest(key), name, started: now() };
     show(vertex);
     return vertex;
   };
   const end = (vertex: Vertex, change: Partial<Vertex> = {}) =>
     show(vertex, { ...change, completed: vertex.completed ?? now() });
-  const tell = (vertex: Vertex, id: string, amount: Amount = {}) => {
+  const tell = (vertex: Vertex, id: string, amount: ProgressAmount = {}) => {
     const { current = 0, total, isDone = true } = amount;
     const key = `${vertex.digest} ${id}`;
     if (!isDone && clock.now() - (amountsAt.get(key) ?? 0) < amountsEveryMilliseconds) return;
@@ -103,11 +103,11 @@ export function createVertexes({ write, clock, wordsOf }: VertexOptions) {
   };
 }
 
-/** Joins the parts of a place. */
+/** Joins the parts of a prefix. */
 export function prefixed(...parts: (string | undefined)[]): string {
   return parts.filter((part) => part !== undefined && part !== "").join(" ");
 }
 
-export function digestOf(text: string): string {
+export function vertexDigest(text: string): string {
   return `sha256:${sha256Of(text)}`;
 }

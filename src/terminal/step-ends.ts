@@ -4,20 +4,20 @@ import { truncateToWidth } from "./fit.ts";
 import { formatDuration } from "./quantity.ts";
 import { stepCounter } from "./step-row.ts";
 
-/** What announces work that takes a while; other lines of the log are about what is done. */
+/** The events that announce work which takes a while. Other log lines are about finished work. */
 const beginnings = new Set<BuildEvent["type"]>(["spawned", "resumed", "importing", "downloading"]);
 
-/** A long instruction was shown in whole when its command began. */
+/** The length to which an instruction is cut: a long one was shown in whole when its command began. */
 const maxTitleColumns = 60;
 
-/** Tells the end of steps whose begin was logged. */
+/** Reports the end of steps whose start was logged. */
 interface StepEnds {
   /** Returns `[3/9] done in 4.3 s: RUN make` at the end of such a step, and `failed after` for one that fails. */
   note(event: BuildEvent): string | undefined;
 }
 
 export function createStepEnds(clock: Pick<Clock, "now" | "steady">): StepEnds {
-  /** The counter of each running step, its start, and whether its begin was logged. */
+  /** The counter of each running step, its start time, and whether its start was logged. */
   const steps = new Map<number, { counter: string; start: number; hasBegun: boolean }>();
   return {
     note(event) {

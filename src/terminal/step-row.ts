@@ -17,7 +17,7 @@ interface StepRowStyle {
 }
 
 const minNameColumns = 8;
-/** The title keeps these columns before a note is left out. */
+/** The minimum width of the title for which a note is shown. */
 const minTitleColumns = 30;
 
 /**

@@ -41,12 +41,12 @@ export function withoutEmptyColumns({ header, rows }: Table, always: readonly st
   return { header: shownOf(header), rows: rows.map(shownOf) };
 }
 
-/** A number of bytes; programs get it as it is. */
+/** Returns the cell of a number of bytes, which programs get as it is. */
 export function sizeCell(bytes: number | null | undefined): Cell {
   return bytes === null || bytes === undefined ? null : { shown: formatBytes(bytes), value: bytes };
 }
 
-/** Seconds; programs get them as they are. */
+/** Returns the cell of a number of seconds, which programs get as it is. */
 export function durationCell(seconds: number | null): Cell {
   return seconds === null ? null : { shown: formatDuration(seconds), value: seconds };
 }
@@ -81,7 +81,7 @@ export function renderTable({ header, rows }: Table, style: TableStyle = {}): st
     .join("");
 }
 
-/** The columns from the beginning of a row to the end of a cell. */
+/** Returns the number of columns from the beginning of a row to the end of a cell. */
 function endOf(widths: readonly number[], column: number): number {
   return widths.slice(0, column + 1).reduce((end, width) => end + width + 2, -2);
 }
@@ -129,7 +129,7 @@ function printable(cell: string): string {
   return visible(cell.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]+/g, " "));
 }
 
-/** Tables for programs: one record a line, fields between separators, as in RFC 4180, but lines end as on Unix. */
+/** A format for programs: one record a line, fields between separators, as in RFC 4180, but lines end as on Unix. */
 type DelimitedFormat = "csv" | "tsv";
 
 /** Renders a table with its header. Ids, times and sizes are complete; a cell without a value is empty. */
@@ -138,8 +138,8 @@ export function renderDelimited({ header, rows }: Table, format: DelimitedFormat
 }
 
 /**
- * Renders a result that is no table by the keys of its JSON form: a record is a line, an array a line for each of its records.
- * What is not a text or a number is JSON.
+ * Renders a result that is not a table by the keys of its JSON form: a record is a line, an array a line for each of its records.
+ * Values other than texts and numbers are JSON.
  */
 export function renderRecords(json: unknown, format: DelimitedFormat): string {
   const records = (Array.isArray(json) ? json : [json]).map(

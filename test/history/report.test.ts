@@ -1,17 +1,17 @@
 /** The page about a build: what it says, that it needs nothing else, and that no text of a build gets into it as HTML. */
 import { describe, expect, test } from "bun:test";
 import type { BuildStep } from "../../src/history/build-record.ts";
-import { renderReport } from "../../src/history/report/report.ts";
+import { renderBuildReport } from "../../src/history/report/report.ts";
 import { directorySizes, type ImageSizes } from "../../src/history/report/report-data.ts";
 import { squarify } from "../../src/history/report/squarify.ts";
 import { originOf, recordOf, stepOf } from "./builds.ts";
 import { manySteps } from "./example-builds.ts";
 import { hostileBuild } from "./hostile-build.ts";
 
-type Data = Parameters<typeof renderReport>[0];
+type Data = Parameters<typeof renderBuildReport>[0];
 
 const page = (given: Partial<Data>) =>
-  renderReport({
+  renderBuildReport({
     record: recordOf("b1"),
     outputs: new Map(),
     earlier: undefined,

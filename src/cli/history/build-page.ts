@@ -3,7 +3,7 @@ import { measure } from "../../builder/build.ts";
 import { messageOf } from "../../errors.ts";
 import { type BuildRecord, type BuildWithOutput, inOrder } from "../../history/build-record.ts";
 import { openExistingHistory } from "../../history/history-database.ts";
-import { renderReport } from "../../history/report/report.ts";
+import { renderBuildReport } from "../../history/report/report.ts";
 import { directorySizes, type ImageSizes, type SizedFile } from "../../history/report/report-data.ts";
 
 import type { Surroundings } from "../command-line/command.ts";
@@ -27,7 +27,7 @@ export async function renderBuildPage(
     log.debug(`the image can't be measured: ${messageOf(error)}`);
     return undefined;
   });
-  return renderReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? sized });
+  return renderBuildReport({ outputs, earlier, sizes: measured?.sizes, record: measured?.record ?? sized });
 }
 
 /** Returns the build with sizes from earlier builds, and the build before it. */

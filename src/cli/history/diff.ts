@@ -4,8 +4,8 @@ import {
   type BuildComparison,
   compareBuilds,
   type StepChange,
-  secondsOf,
   shownChanges,
+  stepSeconds,
 } from "../../history/compare-builds.ts";
 import { renderExplanation } from "../../terminal/explanation.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
@@ -76,7 +76,7 @@ function toJson(before: BuildRecord, after: BuildRecord, comparison: BuildCompar
       ? null
       : {
           step: step.step,
-          seconds: rounded(secondsOf(step)),
+          seconds: rounded(stepSeconds(step)),
           outcome: step.outcome,
           addedBytes: step.addedBytes,
         };
@@ -127,8 +127,8 @@ function renderComparison(
     const { before: was, after: is, bytes } = change;
     return [
       String((is ?? was)?.step ?? ""),
-      was === undefined ? null : formatDuration(secondsOf(was)),
-      is === undefined ? null : formatDuration(secondsOf(is)),
+      was === undefined ? null : formatDuration(stepSeconds(was)),
+      is === undefined ? null : formatDuration(stepSeconds(is)),
       signedDuration(change.seconds),
       ...(hasBytes ? [bytes === undefined || bytes === 0 ? null : signedBytes(bytes)] : []),
       changeOf(change),

@@ -3,8 +3,8 @@ import {
   type BuildRecord,
   type BuildStep,
   countCached,
-  identityOf,
   inOrder,
+  inputIdentity,
 } from "../../history/build-record.ts";
 import { type CriticalPath, criticalPathOf } from "../../history/critical-path.ts";
 import { renderExplanation } from "../../terminal/explanation.ts";
@@ -116,7 +116,7 @@ function propertiesOf(
 
 /** Returns an input on one line, with its digest or commit. */
 function inputText(input: BuildInput): string {
-  return `${input.name} (${input.kind === "repository" ? "commit " : ""}${identityOf(input)})`;
+  return `${input.name} (${input.kind === "repository" ? "commit " : ""}${inputIdentity(input)})`;
 }
 
 function renderSteps(record: BuildRecord, path: CriticalPath, style: TableStyle): string {

@@ -1,6 +1,6 @@
 /** Renders a build of the history as `docker buildx history inspect` and `logs` do. */
 import type { BuildOrigin, BuildRecord, BuildStatus, BuildStep } from "../../history/build-record.ts";
-import { countCached, identityOf, nameOfContext } from "../../history/build-record.ts";
+import { countCached, inputIdentity, nameOfContext } from "../../history/build-record.ts";
 import { GoStruct } from "../../templates/values.ts";
 import { sanitizeLines } from "../../terminal/terminal-text.ts";
 import { visible } from "../../visible.ts";
@@ -172,7 +172,7 @@ export function renderRecord(record: BuildRecord, log: string | undefined): stri
 }
 
 function digestOf(input: BuildRecord["inputs"][number]): string {
-  return input.kind === "image" && input.digest === null ? "" : identityOf(input);
+  return input.kind === "image" && input.digest === null ? "" : inputIdentity(input);
 }
 
 /** Renders the output of all steps as `--progress=plain` does. */

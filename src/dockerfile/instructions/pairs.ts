@@ -1,6 +1,6 @@
 import { readFlags } from "../flags.ts";
 import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instruction.ts";
-import { baseOf, type Complaint, placeOf, type Statement } from "../text/statement.ts";
+import { baseOf, placeOf, type Statement, type StatementProblem } from "../text/statement.ts";
 import { splitTexts, splitWords } from "../words/words.ts";
 
 /** Parses `ENV KEY=VALUE ...`, or the legacy form `ENV KEY VALUE`. */
@@ -55,7 +55,7 @@ function parsePairs(statement: Statement): { key: string; value: string }[] {
 }
 
 /** Returns a word's place. Words are located only for a message. */
-function placeOfWord({ args, escape }: Statement, index: number): Complaint["at"] {
+function placeOfWord({ args, escape }: Statement, index: number): StatementProblem["at"] {
   const word = splitWords(args.text, args.offset, escape)[index];
   return word && placeOf(word);
 }
@@ -83,7 +83,7 @@ function splitPair(text: string): { key: string; value: string | undefined } {
   return { key: text.slice(0, separator), value: text.slice(separator + 1) };
 }
 
-function reportBlankName(statement: Statement, at: Complaint["at"]): void {
+function reportBlankName(statement: Statement, at: StatementProblem["at"]): void {
   const { name } = statement;
   statement.report({ message: `${name} names can not be blank`, expected: `${name} name=value`, at });
 }

@@ -2,7 +2,7 @@ import { nearest } from "../../suggest.ts";
 import { type FlagKind, readFlags } from "../flags.ts";
 import type { Mount, RunInstruction } from "../instruction.ts";
 import { parseHeredocMarker } from "../text/heredoc.ts";
-import { baseOf, type Complaint, placeOf, type Statement } from "../text/statement.ts";
+import { baseOf, placeOf, type Statement, type StatementProblem } from "../text/statement.ts";
 import { isEmptyCommand, parseCommand } from "./configuration.ts";
 
 const declaredFlags: Readonly<Record<string, FlagKind>> = {
@@ -140,7 +140,7 @@ function readonlyOf(
   return /^(0|f|false)$/i.test(field.value) ? "true" : field.value;
 }
 
-function checkField(key: string, field: string, value: string | undefined): Complaint | undefined {
+function checkField(key: string, field: string, value: string | undefined): StatementProblem | undefined {
   if (field === "") return { message: "invalid field '' must be a key=value pair" };
   const mayBeBare = keys.get(key);
   if (mayBeBare === undefined) {

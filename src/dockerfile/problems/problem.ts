@@ -26,7 +26,7 @@ export interface Culprit {
 }
 
 /** The maximum number of problems shown: a file that is not a Dockerfile at all has one in each line. */
-const maximumProblems = 100;
+const maxProblems = 100;
 
 /** Problems and warnings found while a file is read. */
 export class Findings {
@@ -38,12 +38,12 @@ export class Findings {
   }
 
   addWarning(warning: DockerfileWarning): void {
-    if (this.warnings.length < maximumProblems) this.warnings.push(warning);
+    if (this.warnings.length < maxProblems) this.warnings.push(warning);
   }
 
   /** True if reading should stop. */
   get isFull(): boolean {
-    return this.problems.length >= maximumProblems;
+    return this.problems.length >= maxProblems;
   }
 }
 
@@ -54,7 +54,7 @@ export class Findings {
 export class DockerfileError extends BoughError {
   override readonly name = "DockerfileError";
   readonly problems: readonly Problem[];
-  /** The file, as messages have it. */
+  /** The path of the file in messages. */
   readonly path: string;
 
   constructor(
@@ -70,14 +70,14 @@ export class DockerfileError extends BoughError {
   }
 }
 
-/** Columns of source that are shown: of a longer line, the part around the culprit. */
+/** The number of columns of source that are shown. A longer line is cropped to the part around the culprit. */
 const shownWidth = 100;
-/** A whole line is not underlined if a usual terminal wraps it: the underline would stand below its rest. */
+/** The length up to which a whole line is underlined: a terminal wraps a longer one, and the underline would be below its rest. */
 const underlinedWidth = 72;
 const cut = "...";
 const maxMessageLength = 500;
 const shownLines = 10;
-/** Columns to mask on each side of the part shown: a secret may extend beyond it. */
+/** The number of columns to mask on each side of the part shown, since a secret may extend beyond it. */
 const secretWidth = 1000;
 
 /**

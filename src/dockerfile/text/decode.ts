@@ -2,13 +2,13 @@ import { isUtf8 } from "node:buffer";
 import type { DockerfileWarning } from "../instruction.ts";
 import type { LogicalLine } from "./source.ts";
 
-/** Stands for what is not UTF-8. Half of a surrogate pair, which no text in UTF-8 contains. */
+/** The mark in place of bytes that are not UTF-8: half of a surrogate pair, which no text in UTF-8 contains. */
 const mark = "\udcff";
 const replacement = /\ufffd/g;
 
 /**
- * Decodes a Dockerfile. What is not UTF-8 gets a mark for the parser, which warns of it in instructions. Some old Dockerfiles have
- * it in comments, where it does no harm.
+ * Decodes a Dockerfile. Bytes that are not UTF-8 become marks for the parser, which warns about them in instructions. In comments,
+ * where some old Dockerfiles have them, they do no harm.
  */
 export function decodeDockerfile(bytes: Buffer): string {
   const text = bytes.toString();

@@ -5,13 +5,13 @@ export type EscapeCharacter = "\\" | "`";
 const form = /^#[\t\n\f\r ]*([a-zA-Z][a-zA-Z0-9]*)[\t\n\f\r ]*=[\t\n\f\r ]*(.+?)[\t\n\f\r ]*$/;
 const knownNames = new Set(["syntax", "escape", "check"]);
 
-/** Takes the file's lines from the top. The first line that is not a directive ends the directives. */
+/** Reads a file's lines from the top. The first line that is not a directive ends the directives. */
 export class DirectiveReader {
   readonly values = new Map<string, string>();
   escape: EscapeCharacter = "\\";
   private isDone = false;
 
-  /** Takes one line. Returns what is wrong with it if it is an invalid directive. */
+  /** Reads one line. Returns the problem of an invalid directive. */
   take(line: string): { message: string; expected: string } | undefined {
     if (this.isDone) return undefined;
     const [, written = "", value = ""] = form.exec(line) ?? [];

@@ -25,9 +25,9 @@ interface Lexed {
 }
 
 /** The maximum nesting of `${a:-${b:-...}}`, so that hostile text can't exhaust the stack. */
-const maximumDepth = 100;
-/** Characters by which a result may be longer than its source: nested values could double it at each step. */
-const maximumGrowth = 1024 * 1024;
+const maxDepth = 100;
+/** The number of characters by which a result may be longer than its source: nested values could double it at each step. */
+const maxGrowth = 1024 * 1024;
 
 const name = /[\p{L}\p{Nd}_]+/uy;
 const digits = /\p{Nd}+/uy;
@@ -56,7 +56,7 @@ class Lexer {
     this.source = source;
     this.lookup = lookup;
     this.options = options;
-    this.limit = source.length + maximumGrowth;
+    this.limit = source.length + maxGrowth;
     this.keepsEscapes = options.keepsEscapes === true;
   }
 
@@ -156,7 +156,7 @@ class Lexer {
     this.position++;
     if (this.position === this.source.length) this.fail("syntax error: missing '}'");
     if ("{}:".includes(this.source.charAt(this.position))) this.fail("syntax error: bad substitution");
-    if (++this.depth > maximumDepth) this.fail(`substitutions are nested more than ${maximumDepth} deep`);
+    if (++this.depth > maxDepth) this.fail(`substitutions are nested more than ${maxDepth} deep`);
     const result = this.lexSubstitution(this.lexName());
     this.depth--;
     return result;

@@ -222,9 +222,9 @@ class LineMap {
 }
 
 /** The size of BuildKit's line buffer in bytes, line end included. */
-const maximumLineBytes = 64 * 1024 - 1;
-/** About ten times the size of the largest known Dockerfiles. */
-const maximumCharacters = 2 * 1024 * 1024;
+const maxLineBytes = 64 * 1024 - 1;
+/** The size limit of a file: about ten times the size of the largest known Dockerfiles. */
+const maxCharacters = 2 * 1024 * 1024;
 
 /** The lines of a text. Only a line feed ends a line. */
 class PhysicalLines {
@@ -260,14 +260,14 @@ class PhysicalLines {
     }
     const index = this.findLongLine();
     if (index < 0) return undefined;
-    const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
+    const message = `dockerfile line greater than max allowed size of ${maxLineBytes}`;
     return obstacle(message, "shorter lines, joined by a continuation character", index, 1);
   }
 
   private findLongLine(): number {
     for (let index = 0; index < this.asWritten.length; index++) {
       const line = this.asWritten[index] ?? "";
-      if (line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes) return index;
+      if (line.length * 3 >= maxLineBytes && Buffer.byteLength(line) >= maxLineBytes) return index;
     }
     return -1;
   }
@@ -275,9 +275,9 @@ class PhysicalLines {
 
 /** Returns a problem if the text is so large that it is not even split into lines. */
 function findExcess(text: string): Problem | undefined {
-  if (text.length <= maximumCharacters) return undefined;
+  if (text.length <= maxCharacters) return undefined;
   const message = "the file is too large";
-  return obstacle(message, `a Dockerfile of ${maximumCharacters} characters at most`, 0, 1);
+  return obstacle(message, `a Dockerfile of ${maxCharacters} characters at most`, 0, 1);
 }
 
 function obstacle(message: string, expected: string, index: number, column: number): Problem {

@@ -6,7 +6,7 @@ import type { LogicalLine } from "./source.ts";
 import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";
 
 /** A problem at a place in the statement, or of the whole statement. */
-export interface Complaint {
+export interface StatementProblem {
   message: string;
   expected?: string;
   at?: { offset: number; length: number } | undefined;
@@ -91,7 +91,7 @@ export class Statement {
     this.report({ message, expected, at: placeOf(this.writtenName) });
   }
 
-  report({ message, expected, at }: Complaint): void {
+  report({ message, expected, at }: StatementProblem): void {
     this.findings.addProblem({
       message,
       range: this.range,
@@ -101,7 +101,7 @@ export class Statement {
   }
 
   /** Returns the place of a flag with a value. */
-  placeOfFlag(name: string): Complaint["at"] {
+  placeOfFlag(name: string): StatementProblem["at"] {
     return this.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
   }
 

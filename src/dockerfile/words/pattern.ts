@@ -14,13 +14,13 @@ type Token = string | typeof anyCharacter;
 const anyCharacter = 0;
 
 /** The maximum length of a pattern: a longer one would only slow the search down. */
-const maximumTokens = 1024;
+const maxTokens = 1024;
 
-/** Parses a pattern, or returns what is wrong with it. */
+/** Parses a pattern. Returns the reason if it is invalid. */
 export function parsePattern(text: string): Pattern | { error: string } {
   const pieces: Token[][] = [[]];
   const characters = Array.from(text);
-  if (characters.length > maximumTokens) return { error: `longer than ${maximumTokens} characters` };
+  if (characters.length > maxTokens) return { error: `longer than ${maxTokens} characters` };
   for (let index = 0; index < characters.length; index++) {
     const character = characters[index] ?? "";
     const piece = pieces.at(-1) ?? [];
@@ -94,7 +94,7 @@ export function replaceMatches(
   return parts.join("") + characters.slice(copied).join("");
 }
 
-/** Returns the text of a pattern that stands for nothing else, which a value of megabytes is searched for much sooner; else "". */
+/** Returns the text of a pattern without wildcards, for which a value of megabytes is searched much faster; "" for any other pattern. */
 function plainText({ pieces: [first = [], ...others] }: Pattern): string {
   return others.length === 0 && !first.includes(anyCharacter) ? first.join("") : "";
 }

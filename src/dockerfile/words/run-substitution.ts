@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
-import { type Place, ShellScan } from "./shell-scan.ts";
+import { type ReferencePosition, ShellScan } from "./shell-scan.ts";
 import { expandWord, type Lookup } from "./words.ts";
 
-/** Characters by which a command line may grow. */
+/** The number of characters by which a command line may grow. */
 const maxGrowth = 1024 * 1024;
 /** Operators with the same meaning here and in every shell that has them, with an operand of plain text. */
 const plainOperator = /^(?::?[-+]|##?|%%?|\/\/?(?![#%/]|$))[^'"$`\\{}~[\]()!&]{0,1000}$/;
@@ -111,7 +111,7 @@ function valueOf(name: string, operator: string, lookup: Lookup): string | undef
 }
 
 /** True if the shell reads `value`, between these two characters, as plain text. */
-function isText(value: string, place: Place, before: string, after: string): boolean {
+function isText(value: string, place: ReferencePosition, before: string, after: string): boolean {
   if (place === "opaque") return false;
   if (place === "double quotes") return !/["$`\\\p{Cc}]/u.test(value);
   if (place === "arithmetic") return /^\w+$/.test(value);

@@ -2,7 +2,7 @@
  * The place of a reference. Without quotes: `command`, in a command's first word; `argument`, in a word that blanks in a value
  * would split; `word`, in a word that they would not split; `opaque`, after `{` or `~`, which some shells expand first.
  */
-export type Place =
+export type ReferencePosition =
   | "command"
   | "argument"
   | "word"
@@ -12,13 +12,13 @@ export type Place =
   | { delimiter: string };
 
 /** `$NAME` or `${NAME...}` that the shell would expand, from `start` to `end` in the script. */
-export interface Reference {
+interface ShellReference {
   start: number;
   end: number;
   name: string;
   /** The text after the name inside braces: `:-word`, `#pattern`, or empty. */
   operator: string;
-  place: Place;
+  place: ReferencePosition;
 }
 
 /** The kind of a command's next word. `names`: the name of a variable that is set. */
@@ -26,7 +26,7 @@ type NextWord = "command" | "argument" | "word" | "names";
 
 const unquoted = "'\"";
 const wordEnds = " \t\n;&|()<>";
-/** In a script with deeper nesting, no variable is replaced. */
+/** The maximum nesting of a script in which variables are replaced. */
 const maxDepth = 100;
 
 const nameForm = /[A-Za-z_]\w*/y;
@@ -42,9 +42,9 @@ const unclearSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y
 const setterArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
 const arithmeticAssignment = /(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--/;
 
-/** Finds the references that a POSIX shell would expand in a script. Never fails: text that is no script has none. */
+/** Finds the references that a POSIX shell would expand in a script. Never fails: text that is not a script has none. */
 export class ShellScan {
-  readonly references: Reference[] = [];
+  readonly references: ShellReference[] = [];
   /** Names that the script or every shell sets. */
   readonly setNames = new Set(["PWD", "OLDPWD", "REPLY", "OPTARG", "OPTIND"]);
   /** True if the script may set names that are not in its text, or if shells parse it differently. */
@@ -71,7 +71,9 @@ export class ShellScan {
       if (character === close && (close === "`" || open.length === 0)) break;
       if (this.take(/\\\n/y) || this.take(comment) || this.takeHeredocStart()) continue;
       if (!wordEnds.includes(character)) {
-        const [place, following]: [Place, NextWord] = isTarget ? ["word", next] : this.startWord(next, open);
+        const [place, following]: [ReferencePosition, NextWord] = isTarget
+          ? ["word", next]
+          : this.startWord(next, open);
         next = following;
         isTarget = false;
         this.scanWord(place, close);
@@ -91,7 +93,7 @@ export class ShellScan {
   }
 
   /** Scans a word up to the character that ends it, or that closes the commands. */
-  private scanWord(start: Place, close: string | undefined): void {
+  private scanWord(start: ReferencePosition, close: string | undefined): void {
     let place = start;
     for (;;) {
       const character = this.peek();
@@ -103,7 +105,7 @@ export class ShellScan {
     }
   }
 
-  /** Notes what the character opens or closes that ends a command. */
+  /** Records what a character that ends a command opens or closes. */
   private endCommand(character: string, open: string[]): void {
     // Bash's `((...))` sets names without a `$` or an assignment word.
     if (character === "(" && this.peek() === "(") this.isUnclear = true;
@@ -113,8 +115,8 @@ export class ShellScan {
     if (character === "\n") this.scanHeredocs();
   }
 
-  /** Notes the names that the word starting here sets. Returns its place, and the kind of the next word. */
-  private startWord(next: NextWord, open: string[]): [Place, NextWord] {
+  /** Records the names that the word starting here sets. Returns its position, and the kind of the next word. */
+  private startWord(next: NextWord, open: string[]): [ReferencePosition, NextWord] {
     if (next === "argument") return [next, next];
     if (next === "word") return [next, this.match(/in\s/y) ? "command" : next];
     if (next === "names") {
@@ -138,13 +140,13 @@ export class ShellScan {
   }
 
   /** Scans text up to and including `close`. Returns false if the script ends first. */
-  private scanText(close: string, quotes: string, place: Place): boolean {
+  private scanText(close: string, quotes: string, place: ReferencePosition): boolean {
     while (this.peek() !== "" && this.peek() !== close) this.scanPart(quotes, place);
     return this.position++ < this.text.length;
   }
 
   /** Scans an escape, an expansion, a text in one of `quotes`, or plain text. */
-  private scanPart(quotes: string, place: Place): void {
+  private scanPart(quotes: string, place: ReferencePosition): void {
     const character = this.peek();
     if (this.take(/[\w./:,@%+-]+/y)) return;
     this.position++;
@@ -162,7 +164,7 @@ export class ShellScan {
     this.depth--;
   }
 
-  private scanDollar(quotes: string, place: Place): void {
+  private scanDollar(quotes: string, place: ReferencePosition): void {
     const start = this.position - 1;
     if (this.take(/\(\(/y)) this.scanArithmetic();
     else if (this.take(/\(/y)) this.scanCommands(")");

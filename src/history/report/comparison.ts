@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord } from "../build-record.ts";
-import { compareBuilds, type StepChange, secondsOf, shownChanges } from "../compare-builds.ts";
+import { compareBuilds, type StepChange, shownChanges, stepSeconds } from "../compare-builds.ts";
 import { clipped, html, type Markup } from "./markup.ts";
 import type { Misses } from "./misses.ts";
 
@@ -30,7 +30,7 @@ function renderChange(change: StepChange, misses: Misses): Markup {
     change.isMissed ? "no longer cached" : "",
     bytes === undefined || bytes === 0 ? "" : `${bytes < 0 ? "−" : "+"}${formatBytes(Math.abs(bytes))}`,
   ].filter((word) => word !== "");
-  return html`<tr><td>${after === undefined ? `${step?.step}` : html`<a href="#s${after.step}">${after.step}</a>`}</td><td><code>${clipped(step?.title ?? "", 120)}</code>${words.length === 0 ? undefined : html`<br><small>${words.join(", ")}</small>`}</td><td class="num" data-l="before">${before === undefined ? "–" : formatDuration(secondsOf(before))}</td><td class="num" data-l="now">${after === undefined ? "–" : formatDuration(secondsOf(after))}</td><td class="num" data-l="change">${signed(change.seconds)}</td><td>${after && misses.render(after)}</td></tr>`;
+  return html`<tr><td>${after === undefined ? `${step?.step}` : html`<a href="#s${after.step}">${after.step}</a>`}</td><td><code>${clipped(step?.title ?? "", 120)}</code>${words.length === 0 ? undefined : html`<br><small>${words.join(", ")}</small>`}</td><td class="num" data-l="before">${before === undefined ? "–" : formatDuration(stepSeconds(before))}</td><td class="num" data-l="now">${after === undefined ? "–" : formatDuration(stepSeconds(after))}</td><td class="num" data-l="change">${signed(change.seconds)}</td><td>${after && misses.render(after)}</td></tr>`;
 }
 
 function signed(seconds: number): string {

@@ -1,7 +1,7 @@
-import { type BuildRecord, identityOf } from "../build-record.ts";
+import { type BuildRecord, inputIdentity } from "../build-record.ts";
 import { clipped, html, type Markup } from "./markup.ts";
 
-/** Shows what the build was made from and how, without secrets, and what it has warned of. */
+/** Renders a build's inputs and settings, without secrets, and its warnings. */
 export function renderInputs({ origin, inputs, warnings, result }: BuildRecord): Markup {
   const facts: [name: string, value: Markup | string | null | undefined][] = [
     ["Context", code(origin.context)],
@@ -22,7 +22,7 @@ export function renderInputs({ origin, inputs, warnings, result }: BuildRecord):
   const shown = facts.filter(([, value]) => value);
   return html`<section class="inputs" aria-labelledby="inputs"><h2 id="inputs">What it was made from</h2>
 <dl class="facts">${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value ?? ""}</dd>`)}</dl>
-${inputs.length === 0 ? undefined : html`<div class="wide"><table><thead><tr><th scope="col">Kind</th><th scope="col">Input</th><th scope="col">Is</th></tr></thead><tbody>${inputs.map((input) => html`<tr><td>${kindWords[input.kind]}</td><td>${code(input.name)}</td><td>${code(identityOf(input))}</td></tr>`)}</tbody></table></div>`}
+${inputs.length === 0 ? undefined : html`<div class="wide"><table><thead><tr><th scope="col">Kind</th><th scope="col">Input</th><th scope="col">Is</th></tr></thead><tbody>${inputs.map((input) => html`<tr><td>${kindWords[input.kind]}</td><td>${code(input.name)}</td><td>${code(inputIdentity(input))}</td></tr>`)}</tbody></table></div>`}
 ${origin.buildArgs.length === 0 ? undefined : html`<div class="wide"><table><thead><tr><th scope="col">Build argument</th><th scope="col">Value</th></tr></thead><tbody>${origin.buildArgs.map(({ name, value }) => html`<tr><td>${code(name)}</td><td>${value === null ? html`<i>secret, not recorded</i>` : code(clipped(value, 500))}</td></tr>`)}</tbody></table></div>`}
 ${warnings.length === 0 ? undefined : html`<h3>Warnings</h3><ul>${warnings.slice(0, maxWarnings).map(({ message, line }) => html`<li>${line === null ? undefined : `line ${line}: `}${clipped(message, 500)}</li>`)}</ul>${warnings.length > maxWarnings ? html`<p class="more">and ${warnings.length - maxWarnings} more</p>` : undefined}`}</section>`;
 }

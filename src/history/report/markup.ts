@@ -1,7 +1,7 @@
 import { sanitizeLines } from "../../terminal/terminal-text.ts";
 import { visible } from "../../visible.ts";
 
-/** A piece of HTML. Only `html` makes one, so that no text gets into a page as it is. */
+/** A piece of HTML. Only `html` makes one, so that no text gets into a page unescaped. */
 export class Markup {
   readonly text: string;
 
@@ -44,8 +44,8 @@ function escaped(text: string): string {
   return text.replace(/[&<>"'`]/g, (character) => entities[character] ?? "");
 }
 
-/** Returns the lines of a text as they would finally stand on a terminal, without colours and control characters. */
-export function lines(text: string): Markup {
+/** Returns the lines of a text as a terminal would finally show them, without colours and control characters. */
+export function terminalLines(text: string): Markup {
   const shown = sanitizeLines(text, false)
     .split("\n")
     .map((line) => escaped(visible(line.replaceAll("\t", "        "))));
@@ -57,7 +57,7 @@ export function clipped(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 
-/** Returns a number with two decimals at most, for a place in a picture. */
-export function rounded(value: number): number {
+/** Returns a coordinate with two decimals at most. */
+export function coordinate(value: number): number {
   return Math.round(value * 100) / 100;
 }

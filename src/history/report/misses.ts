@@ -2,13 +2,13 @@ import { renderExplanation } from "../../terminal/explanation.ts";
 import { type BuildStep, inOrder } from "../build-record.ts";
 import { html, type Markup } from "./markup.ts";
 
-/** Why steps were not cached: few have a cause of their own, the others follow from one of them. */
+/** The causes of cache misses: few steps have a cause of their own, the others follow from one of these. */
 export interface Misses {
   /** Steps with a cause of their own, in the order of the Dockerfile. */
   causes: readonly BuildStep[];
   /** Returns the steps that were made again only because this one was. */
   following(cause: BuildStep): readonly BuildStep[];
-  /** Says why a step was not cached, in the end. */
+  /** Renders the final cause of a step's miss. */
   render(step: BuildStep): Markup | undefined;
 }
 
@@ -43,7 +43,7 @@ export function findMisses(steps: readonly BuildStep[]): Misses {
   };
 }
 
-/** Of more steps, the cause is said once, at the step that has it: their page needs the room. */
+/** If there are more steps, the page has a cause only once, at the step that has it. */
 const maxExplained = 200;
 
 /** Links to steps, or counts many. */

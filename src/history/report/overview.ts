@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import { type BuildRecord, type BuildStatus, type BuildStep, countCached } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { clipped, html, lines, type Markup } from "./markup.ts";
+import { clipped, html, type Markup, terminalLines } from "./markup.ts";
 import { type Misses, renderLinks } from "./misses.ts";
 import type { DirectorySize, ImageSizes, ReportData } from "./report-data.ts";
 
@@ -26,7 +26,7 @@ const doorWords = {
   mcp: "by a coding agent",
 } as const;
 
-/** The answers to what people come for, each with the way to more. */
+/** Renders the main figures, each with a link to its details. */
 export function renderFigures({ record, sizes, earlier }: ReportData, path: CriticalPath): Markup {
   const { layers, cached } = countCached(record.steps);
   const { slowest } = path;
@@ -61,7 +61,7 @@ function figure(name: string, value: Markup | string, more: Markup | string): Ma
   return html`<li><h2>${name}</h2><p class="value">${value}</p><p class="more">${more}</p></li>`;
 }
 
-/** The error, and the end of what the failed command has printed: the first thing to see of a failed build. */
+/** Renders the error and the end of the failed command's output, which come first on the page of a failed build. */
 export function renderFailure({ record, outputs }: ReportData): Markup | undefined {
   const { error, steps, status } = record;
   if (error === null) return undefined;
@@ -70,14 +70,14 @@ export function renderFailure({ record, outputs }: ReportData): Markup | undefin
   const tail = output?.split("\n").slice(-maxErrorLines).join("\n").slice(-maxErrorLength);
   return html`<section class="failure" aria-labelledby="failure"><h2 id="failure">${status === "failed" ? "What went wrong" : "It did not end"}</h2>
 ${failed === undefined ? undefined : html`<p><a href="#s${failed.step}">Step ${failed.step}</a> failed: <code>${clipped(failed.title, 300)}</code></p>`}
-${tail ? html`<pre tabindex="0" aria-label="The end of its output">${lines(tail)}</pre>` : undefined}
-<pre class="error">${lines(error.message)}</pre>${error.hint === null ? undefined : html`<pre class="hint">${lines(error.hint)}</pre>`}</section>`;
+${tail ? html`<pre tabindex="0" aria-label="The end of its output">${terminalLines(tail)}</pre>` : undefined}
+<pre class="error">${terminalLines(error.message)}</pre>${error.hint === null ? undefined : html`<pre class="hint">${terminalLines(error.hint)}</pre>`}</section>`;
 }
 
 const maxErrorLines = 15;
 const maxErrorLength = 4000;
 
-/** The causes of misses first: what follows a changed layer is made again, too, and has no cause of its own. */
+/** Renders the causes of misses: the steps after a changed layer have none of their own. */
 export function renderMisses({ steps }: BuildRecord, misses: Misses): Markup {
   const { causes } = misses;
   return html`<section class="misses" aria-labelledby="misses"><h2 id="misses">Why it was not cached</h2>
@@ -90,7 +90,7 @@ function noMisses(steps: readonly BuildStep[]): string {
     : "No layer had to be looked for.";
 }
 
-/** True if one thing explains all, such as `--no-cache`. */
+/** Returns true if one cause explains all misses, such as `--no-cache`. */
 function hasOneCause(causes: readonly BuildStep[]): causes is readonly [BuildStep, ...BuildStep[]] {
   const reasons = new Set(causes.map(({ reason }) => reason?.reason));
   return causes.length > 3 && reasons.size === 1 && (reasons.has("first build") || reasons.has("--no-cache"));

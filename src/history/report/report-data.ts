@@ -1,6 +1,6 @@
 import type { BuildRecord } from "../build-record.ts";
 
-/** Everything that a report shows. */
+/** The data of a report. */
 export interface ReportData {
   record: BuildRecord;
   /** Kept output by step. */
@@ -50,8 +50,8 @@ export interface SizedFile {
 
 const maxChildren = 12;
 const maxDepth = 6;
-/** Parts that are smaller are left out. */
-const leastShare = 0.004;
+/** The minimum share of a part that is shown. */
+const minShare = 0.004;
 
 /** Sums up files by directory. */
 export function directorySizes(files: Iterable<SizedFile>): DirectorySize {
@@ -65,7 +65,7 @@ export function directorySizes(files: Iterable<SizedFile>): DirectorySize {
       add(node, bytes, layer);
     }
   }
-  return finish(root, root.bytes * leastShare);
+  return finish(root, root.bytes * minShare);
 }
 
 interface Node {

@@ -12,21 +12,21 @@ import { chooseLogs, type outcomeWords, renderSteps } from "./steps.ts";
 import { style } from "./style.ts";
 import { renderTimeLine } from "./time-line.ts";
 
-/** Bytes of a page, of which the output of commands takes what the rest leaves. */
+/** The size limit of a page in bytes. Output of commands fills what the rest leaves. */
 const maxBytes = 480_000;
 
 /**
- * Renders a build as one HTML page, which needs nothing else: no request to anywhere, and by its policy none could be made. What
- * matters is there without JavaScript. The same data make the same page.
+ * Renders a build as one self-contained HTML page, whose policy forbids all requests. The essential parts work without JavaScript. The
+ * same data make the same page.
  */
-export function renderReport(data: ReportData): string {
+export function renderBuildReport(data: ReportData): string {
   const path = criticalPathOf(data.record);
   const bare = renderPage(data, path, new Map());
   const room = Math.max(0, maxBytes - Buffer.byteLength(bare));
   return renderPage(data, path, chooseLogs(data.record, data.outputs, room));
 }
 
-/** `logs`: what is shown of each step's output. */
+/** @param logs the output of each step that is shown */
 function renderPage(data: ReportData, path: CriticalPath, logs: ReadonlyMap<BuildStep, Markup>): string {
   const { record, earlier, sizes } = data;
   const hasSteps = record.steps.length > 0;
@@ -52,7 +52,7 @@ ${renderInputs(record)}
   return page.text;
 }
 
-/** Nothing is loaded; the only style and script are those of the page. */
+/** Returns the content security policy: the page loads nothing, and has only its own style and script. */
 const policy = [
   "default-src 'none'",
   `style-src '${hashOf(style)}'`,

@@ -1,4 +1,4 @@
-/** What a report does with JavaScript: it opens what is linked to, filters the list, and opens what matters before it is printed. */
+/** The script of a report: it opens the targets of links, filters the list of steps, and opens the important ones before printing. */
 export const script = `
 const $=(s)=>document.querySelectorAll(s),tools=document.getElementById("tools"),find=document.getElementById("find");
 const steps=[...$("details.s")];

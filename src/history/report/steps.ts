@@ -1,12 +1,12 @@
 import { formatBytes, formatCount, formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord, BuildStep, StepOutcome } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { clipped, html, lines, type Markup } from "./markup.ts";
+import { clipped, html, type Markup, terminalLines } from "./markup.ts";
 import type { Misses } from "./misses.ts";
 import { orderedStages, type StageOfBuild } from "./stages.ts";
 import { renderRowBar, totalOf } from "./time-line.ts";
 
-/** What a step's outcome is called. Its sign is before the word, for those who see no colours. */
+/** The words for outcomes. A sign before each makes them distinct without colours. */
 export const outcomeWords: Readonly<Record<StepOutcome, string>> = {
   cached: "cached",
   made: "built",
@@ -19,11 +19,11 @@ interface StepList {
   record: BuildRecord;
   path: CriticalPath;
   misses: Misses;
-  /** What is shown of each step's output. */
+  /** The output of each step that is shown. */
   logs: ReadonlyMap<BuildStep, Markup>;
 }
 
-/** Lists all steps by stage. Each opens to what is known of it. */
+/** Renders a list of all steps by stage. Each opens to its details. */
 export function renderSteps(list: StepList): Markup {
   const { record, path } = list;
   const total = totalOf(record);
@@ -35,7 +35,7 @@ export function renderSteps(list: StepList): Markup {
       stage,
     ) => html`<section class="stage"><h3>${stage.name} <small>${formatCount(stage.steps.length, "step")}, ${formatDuration((stage.end - stage.start) / 1000)}</small></h3>
 ${stage.steps.map((step) => {
-  const isCritical = critical.has(step) && step.end - step.start >= total * leastCritical;
+  const isCritical = critical.has(step) && step.end - step.start >= total * minCritical;
   const waitedSince = ends.get(stage)?.get(step);
   return html`<details class="s ${step.outcome}${isCritical ? " crit" : ""}" id="s${step.step}${step.isRest ? "r" : ""}"><summary><b class="n">${step.step}</b><code class="t">${clipped(step.title, maxRowTitle)}</code>${renderRowBar(step, { total, isCritical, waitedSince })}<span class="d">${formatDuration((step.end - step.start) / 1000)}</span><span class="o">${outcomeWords[step.outcome]}${isCritical ? html` <i>critical</i>` : undefined}</span></summary>
 ${renderDetails(step, list)}</details>
@@ -44,22 +44,22 @@ ${renderDetails(step, list)}</details>
   )}`;
 }
 
-/** The share of the time below which a step of the critical path is not marked: nobody would look at it. */
-const leastCritical = 0.005;
+/** The minimum share of the time for which a step of the critical path is marked. */
+const minCritical = 0.005;
 const maxRowTitle = 100;
 const maxTitle = 1200;
 /** Of many steps. */
 const maxTitleOfMany = 240;
 const many = 200;
 
-/** When each step's turn had come: when the one before it in its stage had ended. */
+/** Returns for each step when the one before it in its stage ended. */
 function previousEnds({ steps }: StageOfBuild): ReadonlyMap<BuildStep, number> {
   return new Map(steps.map((step, at) => [step, steps[at - 1]?.end ?? step.start]));
 }
 
 function renderDetails(step: BuildStep, { record, path, misses, logs }: StepList): Markup {
   const last = path.waitedFor(step);
-  // That it waited for the step before it goes without saying.
+  // Each step waits for the one before it, so that is not shown.
   const waited = last?.stage?.index === step.stage?.index ? undefined : last;
   const facts: [name: string, value: Markup | string | number | undefined][] = [
     [
@@ -91,15 +91,15 @@ function activities(step: BuildStep): string {
     .join(", ");
 }
 
-/** Characters of each step's output at most: a page is not an archive. */
+/** The limit of characters of each step's output. */
 const maxLog = 24_000;
 const maxFailedLog = 64_000;
 const maxShortLog = 8_000;
 const maxCutLog = 2_000;
 
 /**
- * Chooses what is shown of the output within `room` characters of HTML: first of failed steps, then of the slowest. Of what is too
- * long, the end. Where there is no room, the command that prints it.
+ * Chooses the output to show within `room` characters of HTML: first that of failed steps, then of the slowest ones. Long output is cut
+ * to its end. Without room, the command that prints it is shown.
  */
 export function chooseLogs(
   { id, steps }: BuildRecord,
@@ -120,7 +120,7 @@ export function chooseLogs(
   for (const { step, text, whole } of printed) {
     const isKept = step.output?.length === step.output?.kept;
     const most = step.outcome === "failed" ? maxFailedLog : maxLog;
-    // What is certain not to fit is not rendered.
+    // Output that can't fit is not rendered.
     const markup = [most, maxShortLog, maxCutLog]
       .values()
       .map((length) => text.slice(-length))
@@ -138,5 +138,5 @@ function renderLog(text: string, isWhole: boolean, whole: Markup): Markup {
   const note = isWhole
     ? undefined
     : html`<p class="cut">This is the end of the output: ${whole} prints all that is kept.</p>`;
-  return html`${note}<pre tabindex="0" aria-label="Output">${lines(text)}</pre>`;
+  return html`${note}<pre tabindex="0" aria-label="Output">${terminalLines(text)}</pre>`;
 }

@@ -1,6 +1,6 @@
 import type { StepOutcome } from "../build-record.ts";
 
-/** The style of a report: plain CSS, in one piece, so that its hash can be in the page's policy. */
+/** The style of a report: plain CSS in one piece, since the page's policy has its hash. */
 export const style = `
 :root{color-scheme:light dark;--bg:#fafaf8;--card:#fff;--ink:#1d2126;--soft:#5b636d;--line:#e2e3df;--code:#f1f1ed;
 --made:#3b6fd4;--cached:#8b97a6;--crit:#a84c06;--failed:#c2283a;--stopped:#7c5cc4;--ok:#20794a;
@@ -95,7 +95,7 @@ dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:6px}.map text{font-size:26px
 @media(prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 `;
 
-/** The sign before a step's outcome, which is no text to a screen reader. Older browsers know the first form only. */
+/** Returns the style of the sign before a step's outcome, which screen readers ignore. Older browsers support only the first form. */
 function sign(outcome: StepOutcome, character: string): string {
   return `.${outcome} .o:before{content:"${character}";content:"${character}" / ""}`;
 }

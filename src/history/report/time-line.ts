@@ -1,14 +1,14 @@
 import { formatDuration } from "../../terminal/quantity.ts";
 import type { BuildRecord, BuildStep } from "../build-record.ts";
 import type { CriticalPath } from "../critical-path.ts";
-import { clipped, html, type Markup, rounded } from "./markup.ts";
+import { clipped, coordinate, html, type Markup } from "./markup.ts";
 import { orderedStages, type StageOfBuild } from "./stages.ts";
 
 const laneHeight = 30;
 const barHeight = 16;
 const axisHeight = 26;
 
-/** Draws all stages over the time, a lane each, with the critical path. What a bar says is in the list below, too. */
+/** Renders all stages over the time, a lane each, with the critical path. The list below has the texts of the bars, too. */
 export function renderTimeLine(record: BuildRecord, path: CriticalPath): Markup {
   const total = totalOf(record);
   const stages = orderedStages(record.steps);
@@ -33,7 +33,7 @@ ${stages.map((stage, lane) =>
 </g></svg></div>`;
 }
 
-/** The bar of a step in its row of the list, after a line for the time that it waited. */
+/** Renders the bar of a step in its row of the list, after a line for the time that it waited. */
 export function renderRowBar(
   step: BuildStep,
   { total, isCritical, waitedSince }: { total: number; isCritical: boolean; waitedSince: number | undefined },
@@ -51,7 +51,7 @@ export function totalOf(record: Pick<BuildRecord, "seconds" | "steps">): number 
 
 /** The list has all of it. */
 const maxTitle = 40;
-/** Of more steps, titles would take a part of the page that their output needs. */
+/** The limit of steps whose bars have titles: more would take room that their output needs. */
 const maxTitled = 200;
 
 interface BarForm {
@@ -73,15 +73,15 @@ function renderBar(
 }
 
 function bar(step: BuildStep, { top, height, total, isCritical }: BarForm): Markup {
-  const width = Math.max(rounded(((step.end - step.start) / total) * 100), 0.1);
-  const isFramed = isCritical && width >= leastFramed;
+  const width = Math.max(coordinate(((step.end - step.start) / total) * 100), 0.1);
+  const isFramed = isCritical && width >= minFramed;
   return html`<rect class="${step.outcome}${isFramed ? " crit" : ""}" x="${percent(step.start, total)}" y="${top}" width="${width}%" height="${height}"/>`;
 }
 
-/** The least width, in percent, that leaves something within a frame. */
-const leastFramed = 0.3;
+/** The minimum width, in percent, for which something is left within a frame. */
+const minFramed = 0.3;
 
-/** Draws the way from a step of the critical path to the next one, if that is in another lane. */
+/** Renders the line from a step of the critical path to the next one, if that is in another lane. */
 function renderJoin(
   from: BuildStep | undefined,
   to: BuildStep,
@@ -96,7 +96,7 @@ function renderJoin(
 }
 
 function percent(time: number, total: number): string {
-  return `${rounded((Math.max(0, Math.min(time, total)) / total) * 100)}%`;
+  return `${coordinate((Math.max(0, Math.min(time, total)) / total) * 100)}%`;
 }
 
 /** Returns some five round times. */
@@ -112,12 +112,12 @@ const steps = [
 function formatTick(milliseconds: number): string {
   if (milliseconds === 0) return "0";
   const seconds = milliseconds / 1000;
-  if (seconds < 60) return `${rounded(seconds)} s`;
+  if (seconds < 60) return `${coordinate(seconds)} s`;
   if (seconds < 3600)
     return seconds % 60 === 0
       ? `${seconds / 60} min`
       : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} min`;
-  return `${rounded(seconds / 3600)} h`;
+  return `${coordinate(seconds / 3600)} h`;
 }
 
 function describe({ seconds }: BuildRecord, stages: readonly StageOfBuild[]): string {

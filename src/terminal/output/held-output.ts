@@ -129,7 +129,7 @@ class MergedOutput {
 
 /** A longer line is not held back: a progress bar that is redrawn by carriage returns is one endless line. */
 const maxOpenLine = 64 * 1024;
-/** Characters kept in memory. */
+/** The number of characters that are kept in memory. */
 const maxInMemory = 256 * 1024;
 const readBytes = 64 * 1024;
 /** A longer line is split: a progress bar that is redrawn by carriage returns can be one line of 1 GiB. */

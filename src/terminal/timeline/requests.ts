@@ -71,7 +71,7 @@ export function readServerTiming(header: string): Record<string, number> {
 
 /** The times during which the service ran operations, by its own clock. */
 interface ServedTimes {
-  /** Notes an operation's title and start. */
+  /** Records an operation's title and start. */
   note(event: StepEvent, now: number): void;
   /** Adds an operation that has just ended. */
   add(time: ServedTime, now: number): void;

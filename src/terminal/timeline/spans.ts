@@ -37,7 +37,7 @@ export interface RecordedBuild {
   served: readonly Span[];
 }
 
-/** What waited for the end of something begins within this time after it. */
+/** The maximum time from the end of a span to the start of one that waited for it. */
 const handoverMilliseconds = 20;
 
 /**
@@ -101,8 +101,8 @@ export function findWaits(build: Recorded): Map<Span, Span> {
 }
 
 /**
- * Returns the requests and activities that followed one another up to the last one's end. What else was sent, ran beside them and
- * took no time of its own.
+ * Returns the requests and activities that followed one another up to the last one's end. All others ran beside these, and took no
+ * additional time.
  */
 export function findChain(build: Recorded): Span[] {
   const ended = inOrderOfEnds(build);

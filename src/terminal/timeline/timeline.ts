@@ -5,7 +5,7 @@ import { formatCount } from "../quantity.ts";
 import { createServedTimes, type RequestRecorder } from "./requests.ts";
 import type { ActivitySpan, RecordedBuild, Span, StepSpan } from "./spans.ts";
 
-/** Records from a build's events what took how long. */
+/** Records the durations of a build's parts from its events. */
 interface Timeline {
   note(event: BuildEvent): void;
   /** Adds an operation that has just ended. */

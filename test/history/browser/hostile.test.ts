@@ -1,6 +1,6 @@
 /** Hostile text in a page is shown, never run; and if some got in as HTML, the page's policy would keep it from doing anything. */
 import { expect, test } from "bun:test";
-import { renderReport } from "../../../src/history/report/report.ts";
+import { renderBuildReport } from "../../../src/history/report/report.ts";
 import { shop } from "../example-builds.ts";
 import { hostileBuild } from "../hostile-build.ts";
 import { startBrowser } from "./browser.ts";
@@ -31,7 +31,7 @@ test.each([
   ["halves of pairs, and characters that are none", "\ud800 \udfff \uffff \ufdd0"],
 ])("%s", async (_, text) => {
   using server = startServer();
-  const html = renderReport(hostileBuild(text, server.url));
+  const html = renderBuildReport(hostileBuild(text, server.url));
   for (const javaScriptEnabled of [true, false]) {
     await using opened = await browser.open(html, { javaScriptEnabled });
     const { page } = opened;
@@ -52,7 +52,7 @@ test.each([
 
 test("even HTML that got into a page could run nothing and reach nobody", async () => {
   using server = startServer();
-  await using opened = await browser.open(renderReport(shop));
+  await using opened = await browser.open(renderBuildReport(shop));
   const { page } = opened;
   await page.evaluate(`
     globalThis.violations = [];

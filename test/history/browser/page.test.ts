@@ -2,13 +2,17 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { renderReport } from "../../../src/history/report/report.ts";
+import { renderBuildReport } from "../../../src/history/report/report.ts";
 import { expectGolden } from "../../support/golden.ts";
 import { failed, manySteps, shop } from "../example-builds.ts";
 import { startBrowser } from "./browser.ts";
 
 const browser = await startBrowser();
-const pages = { shop: renderReport(shop), failed: renderReport(failed), many: renderReport(manySteps()) };
+const pages = {
+  shop: renderBuildReport(shop),
+  failed: renderBuildReport(failed),
+  many: renderBuildReport(manySteps()),
+};
 
 const openSteps = (page: Page) =>
   page.evaluate<string[]>("[...document.querySelectorAll('details.s[open]')].map(({ id }) => id)");

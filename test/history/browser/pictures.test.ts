@@ -6,12 +6,12 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { renderReport } from "../../../src/history/report/report.ts";
+import { renderBuildReport } from "../../../src/history/report/report.ts";
 import { failed, shop } from "../example-builds.ts";
 import { startBrowser } from "./browser.ts";
 
 const browser = await startBrowser();
-const pages = { shop: renderReport(shop), failed: renderReport(failed) };
+const pages = { shop: renderBuildReport(shop), failed: renderBuildReport(failed) };
 
 /** The share of a picture that may differ: what is lost of it where it is kept. */
 const tolerance = 0.0002;
