@@ -12,7 +12,7 @@ export function chooseTagged(
   const choose = (tag: string) => {
     const named = listed.filter((image) => image.tag === tag);
     if (platform === undefined) return named[0];
-    // A service that does not say it has images for one platform.
+    // A service that does not report platforms has images for one platform.
     const wanted = parsePlatform(platform);
     return chooseBestImage(named, wanted, (image) => parsePlatform(image.platform ?? platform));
   };
@@ -26,7 +26,7 @@ export function platformsAmong(listed: readonly ImageRecord[], tag: string): str
   return [...new Set(found.flatMap(({ platform }) => platform ?? []))].toSorted();
 }
 
-/** Returns what a record says of an image. */
+/** Converts an image's record. */
 export function foundImage(record: ImageRecord): FoundImage {
   const { uuid, identity, platform, oci_config: config, oci_author: author, oci_history: history } = record;
   const origin = {

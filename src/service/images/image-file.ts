@@ -7,7 +7,7 @@ import type { ImageCopy } from "../wire/instance.ts";
 
 export type PathType = "file" | "directory" | "symlink" | "other";
 
-/** What a list says of an entry. `target`: a link's. */
+/** An entry of a listed directory. `target` is that of a link. */
 export interface ImageEntry {
   type: PathType;
   target?: string | undefined;
@@ -62,9 +62,7 @@ export function noSuchFile(image: string, path: string): NotFoundError {
   return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
 
-/** A file in a list of `GET /v1/inspect/{uuid}/list`. */
-
-/** Some services list names, some whole paths. */
+/** Returns the name of a file in a list of `GET /v1/inspect/{uuid}/list`. Some services list names, some whole paths. */
 export function fileName({ path }: JsonRecord): string {
   return posix.basename(asText(path) ?? "");
 }

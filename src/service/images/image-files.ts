@@ -7,7 +7,7 @@ import type { Transport } from "../http/transport.ts";
 import { fileName, fileType, type ImageFile, type ImageFiles, noSuchFile } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, wrongType } from "./inspect-routes.ts";
 
-/** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */
+/** Statuses that can only mean a missing route. Others mean that the token is not accepted. */
 const noRoute = [405, 501];
 
 export function createImageFiles(transport: Transport, routes: InspectRoutes): ImageFiles {

@@ -56,7 +56,7 @@ export interface ImageListOptions extends SearchOptions {
   seen: SeenImages;
 }
 
-/** Enough pages for a service whose pages are small. */
+/** The limit of pages, enough for a service whose pages are small. */
 const maxPages = 2000;
 /** Statuses of a service that does not support one of the query's parameters, or its value. */
 const refusesQuery = [400, 422];
@@ -67,7 +67,7 @@ const required: Lacking = { lacking: unsupportedStatuses, isOptional: false };
 
 interface Lacking {
   lacking: readonly number[];
-  /** True if any other failure means the same: a build needs no list. */
+  /** True if any other failure counts as a missing list, too, since a build needs none. */
   isOptional: boolean;
 }
 
@@ -107,7 +107,7 @@ export function createImageList({
         handles: isLast ? lacking : [...lacking, ...refusesQuery],
         requires: aList("images", { optional: true }),
       });
-      // Past its end, a list may have no page.
+      // Some services respond with an error past the end of a list.
       if (offset > 0 && answer.status !== 0 && [...lacking, ...pastEndStatuses].includes(answer.status))
         return [];
       if (lacking.includes(answer.status) && (isLast || !refusesQuery.includes(answer.status))) {
@@ -164,7 +164,7 @@ export function createImageList({
       return found;
     }
     if ((await capabilities.extensions()).has("image-list")) return "gone";
-    // A list that shows other images has not looked for this one. One that is always empty says nothing, either.
+    // A service that lists other images has ignored the filter. A list that is always empty proves nothing, either.
     if (images.length > 0) return "unsupported";
     const shown = await listAnything();
     const wouldShow = seen.has(uuid) || shown.some(({ isUntagged }) => isUntagged);
@@ -216,7 +216,7 @@ function queryOf(
 
 /** An image in a list, once for each of its tags. */
 interface ListedImage extends ImageRecord {
-  /** True if the list says that it has no tag, and not only nothing about tags. */
+  /** True if the list states that the image has no tag, and does not just leave out tags. */
   isUntagged: boolean;
 }
 

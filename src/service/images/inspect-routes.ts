@@ -1,4 +1,4 @@
-/** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
+/** Detects whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
 import { posix } from "node:path";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import { NotFoundError } from "../http/errors.ts";
@@ -17,16 +17,16 @@ import {
   type PathType,
 } from "./image-file.ts";
 
-/** Statuses of a missing route; 0 is any other answer. 404 is left out, because it may also mean a missing path. */
+/** Statuses of a missing route; 0 stands for any other response. 404 is left out, because it may also mean a missing path. */
 const noSuchRoute = [0, ...unavailableStatuses].filter((status) => status !== 404);
 
-/** A refusal that does not say whether the path or the image is missing. */
+/** Matches an error message that does not say whether the path or the image is missing. */
 const isWithoutReason = /^\s*(404)?[\s:]*(not found)?\W*$/i;
 
 /** Statuses for a path whose type a route does not serve. */
 export const wrongType = [400, 409, 422];
 
-/** The service can't show files of images. A build that has looked for a file goes on as if the file were missing. */
+/** Thrown if the service can't show files of images. A build continues as if the file were missing. */
 export class NoInspectError extends NotFoundError {}
 
 export interface InspectRoutes {
@@ -144,7 +144,7 @@ export function createInspector(
       query: { path },
       repeatable: true,
       handles: [404, ...noSuchRoute, ...wrongType],
-      // A route that is known to be there has to work: what it says decides what a COPY does.
+      // A route that exists has to work: its response decides what a COPY does.
       isOptional: !capabilities.has("inspect"),
       ...(route === "download" ? { expects: "bytes" as const } : { requires: aList("files") }),
     } as const;

@@ -90,7 +90,7 @@ export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }
 
-/** Compares the ids of two images. Some services write a UUID now in small letters, now in capitals. */
+/** Compares the ids of two images. Some services write a UUID in lower case at one time, in upper case at another. */
 export function isSameImage(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }

@@ -1,4 +1,4 @@
-/** How operations end: what the record of an ended one says about its status and image, and how one is stopped. */
+/** The end of operations: the status and image in the record of an ended one, and how to cancel one. */
 
 import { type Clock, steadyTime } from "../../clock.ts";
 import { wording } from "../../messages/wording.ts";
@@ -51,8 +51,8 @@ function imageOf({ results, others }: ImageCandidates, named: readonly string[])
 const maxRepeatedCharacters = 256 * 1024;
 
 /**
- * Returns the end as the events report it, if they report all of it: the record would cost a round trip for nothing, or repeat
- * much output. Of a failure, the record may say more.
+ * Returns the end as the events report it, if they report all of it: reading the record would cost a needless round trip, or repeat much
+ * output. For a failure, the record may have more.
  */
 export function endedView(log: ReceivedEvents, kind: OperationKind): EndedView | undefined {
   const characters = log.output("stdout").characters + log.output("stderr").characters;

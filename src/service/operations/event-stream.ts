@@ -22,7 +22,7 @@ export type StreamEnd =
   /** `look` found that the operation has ended while the stream was quiet. */
   | { kind: "ended" }
   | { kind: "broke"; reason: string }
-  /** A new connection would bring the same again. */
+  /** A new connection would return the same again. */
   | { kind: "excessive"; what: string };
 
 interface StreamReader {
@@ -184,8 +184,6 @@ async function drain(
     stop.abort(over);
   }
 }
-
-/** Splits an event stream into frames. Each frame and the whole stream are limited. */
 
 /** True for the headers of a stream of server-sent events. */
 export function isEventStream(headers: Headers): boolean {

@@ -15,8 +15,8 @@ import { lookAtOperation, maxRetryAfterMilliseconds, type PollingOptions, pollIn
 import { createReceivedEvents, type ReceivedEvents } from "./received-events.ts";
 
 /**
- * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In each case the
- * record has the rest.
+ * `unsupported`: this server has no events at all. `given up`: its streams break without a new event. In each case the record has the
+ * rest.
  */
 type EventsEnd = "ended" | "unsupported" | "given up";
 
@@ -90,7 +90,6 @@ async function nothingLeftToRead(options: PollingOptions, operation: string): Pr
 }
 
 /** Reads the events of an operation so far, without waiting for later ones. */
-
 export interface EventSnapshots {
   /** False if this service, or this operation, has no readable events. */
   readEventsSoFar(operation: string, listener: EventListener): Promise<boolean>;

@@ -1,4 +1,4 @@
-/** Addresses of a service's operations. Where its records are is found out once. */
+/** Addresses of a service's operations. The form of the addresses is detected once. */
 
 import type { RequestParts } from "../http/exchange.ts";
 import { asId } from "../http/json.ts";
@@ -8,7 +8,7 @@ import { linksInHeaders, operationLinksIn } from "../wire/reader/links.ts";
 
 export type Address = Pick<RequestParts, "path" | "query">;
 
-/** `isGuess`: the service has not named it, and nothing was found in such a place yet. */
+/** An address that may be an operation's. `isGuess`: the service has not named it, and no record was found at such an address yet. */
 interface PossibleAddress extends Address {
   isGuess: boolean;
 }
@@ -41,7 +41,7 @@ interface NamedOperation {
   nouns: readonly string[];
 }
 
-/** The place a record was found at: the address that the response named, or at a path with the id in place of `{id}`. */
+/** The form of a record's address: one that the response has named, or a path with the id in place of `{id}`. */
 type Source = "location" | "link" | { template: string };
 
 interface Candidate {

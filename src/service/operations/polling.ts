@@ -43,7 +43,7 @@ const aRecord: Requirement = {
     (typeof answer.body === "string" && stageOf(answer.body) !== undefined),
 };
 
-/** Accepted, or no content, without a body: the operation goes on. */
+/** Returns true for `Accepted` or `No Content` without a body: the operation is still running. */
 function isNotYet({ status, body }: ServiceResponse): boolean {
   return body === undefined && (status === 202 || status === 204);
 }
@@ -56,12 +56,12 @@ export async function getRecord(
 ): Promise<ServiceResponse> {
   const { operations } = transport;
   let refusal: { error: unknown } | { answer: ServiceResponse } | undefined;
-  /** An answer of a guessed address that says nothing of the operation. */
+  /** The response of a guessed address that says nothing about the operation. */
   let other: ServiceResponse | undefined;
   for (const { isGuess, ...address } of operations.candidates(operation)) {
     const call = { method: "GET", ...address, repeatable: true, requires: aRecord, ...options } as const;
     try {
-      // A service may answer a path that it does not know in any way.
+      // A service may respond to an unknown path with anything.
       const answer = await transport.call({ ...call, isOptional: isGuess });
       if (options.handles?.includes(answer.status) === true) refusal ??= { answer };
       else if (answer.status === 0) refusal ??= { error: new NotFoundError(answer.refusal ?? "no answer") };
@@ -80,7 +80,7 @@ export async function getRecord(
   throw refusal?.error;
 }
 
-/** True if an answer says something of an operation, or names it. */
+/** Returns true if a response describes the state of an operation, or names it. */
 function isAbout(body: unknown, operation: string): boolean {
   const { goesOn, end, status, exit } = evidenceIn(body);
   const isSaid = goesOn !== undefined || status !== undefined || exit.code !== undefined || exit.isEmpty;

@@ -7,7 +7,7 @@ import { type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
 
-/** What is known of the request for an operation. */
+/** The parts of an operation's request that its outcome is judged by. */
 export interface OperationRequest {
   /** The images that it named. A command that changes nothing returns the one it started from. */
   named: readonly string[];

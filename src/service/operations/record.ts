@@ -46,9 +46,9 @@ export interface OperationView {
   shown: () => string;
 }
 
-/** What is known of an operation from its request. */
+/** Data of an operation from its request. */
 export interface KnownOperation {
-  /** Its id, which is no image. */
+  /** Its id, which is not an image's. */
   id?: string | undefined;
   kind?: OperationKind | undefined;
   /** The images that the request named. */
@@ -110,7 +110,7 @@ function statedEnding({ status }: { status: OperationStatus }, { exit, error, ag
   return { ended: (exit.code ?? 0) > 0 && !isTold ? "SUCCESS" : "FAILED", isUnknown: false };
 }
 
-/** Something has to say that it is over, and nothing that it goes on. An exit code of 0 alone says nothing. */
+/** Returns true if the response has evidence of an end, and none that the operation is running. An exit code of 0 alone proves nothing. */
 function isOver(
   body: unknown,
   { goesOn, end, isWeak, lacksEnd, idle, exit }: Evidence,
@@ -135,7 +135,7 @@ interface Ending {
   isUnknown: boolean;
 }
 
-/** Of a command that was run to its end the exit code says how. Without one, a success is believed if nothing speaks against it. */
+/** Returns how an operation has ended: by the exit code of its command, if there is one, else as a success if nothing contradicts that. */
 function endingOf(evidence: Evidence, { kind }: KnownOperation): Ending {
   const { end, against, unknownConclusion, exit, error, success } = evidence;
   const code = exit.code ?? 0;
@@ -150,14 +150,14 @@ function endingOf(evidence: Evidence, { kind }: KnownOperation): Ending {
   return { ended: "SUCCESS", isUnknown: !isHow && !(isWord && !exit.isEmpty && error === undefined) };
 }
 
-/** A service that calls a command failed because of its exit code has run it to its end. */
+/** Returns the end of a command with an exit code above 0: it has run to its end, even if the service therefore calls it failed. */
 function endWithCode({ against, error }: Evidence): EndStatus {
   if (against?.stage === "cancelled") return "CANCELLED";
   const isTold = error !== undefined || against?.stage === "timed out";
   return against !== undefined && isStatus(against.leaf) && isTold ? "FAILED" : "SUCCESS";
 }
 
-/** What speaks against a success is named with the answer, unless the service itself says what has failed. */
+/** Returns the error. It names the evidence against a success and the response, unless the service itself says what has failed. */
 function errorOf(
   { against, unknownConclusion, exit, end, error, reason, status }: Evidence,
   { ended }: Ending,
@@ -173,7 +173,7 @@ function errorOf(
   return `${error ?? what}; the service responded with ${shown()}`;
 }
 
-/** Returns the record without what a service puts around it. Text alone is a status. */
+/** Returns the record without an envelope of the service. Text alone is a status. */
 export function recordIn(body: unknown): JsonRecord {
   const record = asRecord(Array.isArray(body) ? body[0] : body);
   if (record === undefined) return typeof body === "string" ? { status: body } : {};

@@ -1,6 +1,6 @@
 /**
- * What an answer says of an operation. It has ended only if something says so and nothing says that it goes on; it has succeeded only
- * if nothing speaks against it.
+ * The evidence in a response about an operation. The operation has ended only if a value says so and none says that it is running; it
+ * has succeeded only if no value contradicts that.
  */
 import { asRecord } from "../../http/json.ts";
 import { type ExitCodes, exitCodesIn } from "./exit-codes.ts";
@@ -22,28 +22,28 @@ import { type Leaf, leavesOf } from "./walk.ts";
 import { hasAny, wordsOf } from "./words.ts";
 
 export interface Evidence {
-  /** Says that it goes on: a status, `done: false`. */
+  /** The statement that it is running or queued: a status, `done: false`. */
   goesOn: OperationStatement | undefined;
-  /** True if something says, less clearly, that there is no end yet: a time of the end that is empty. */
+  /** True if a value indicates, less clearly, that there is no end yet, such as an empty time of the end. */
   lacksEnd: boolean;
-  /** Says that it has ended. */
+  /** The statement that it has ended. */
   end: OperationStatement | undefined;
-  /** True if nothing but words say so that may only mean that the service has answered. */
+  /** True if the only statements of an end are words that may just mean that the service has responded. */
   isWeak: boolean;
-  /** Says that it does not run. */
+  /** The statement that it is not running. */
   idle: OperationStatement | undefined;
-  /** Says that it has succeeded. */
+  /** The statement that it has succeeded. */
   success: OperationStatement | undefined;
-  /** The statement that is worst for a success. */
+  /** The strongest statement against a success. */
   against: OperationStatement | undefined;
-  /** A conclusion in a word that is not known. */
+  /** A conclusion in an unknown word. */
   unknownConclusion: Leaf | undefined;
   exit: ExitCodes;
   /** The status as it is written; `undefined` if there is none. */
   status: string | undefined;
-  /** What the service says of a failure. */
+  /** The service's error message. */
   error: string | undefined;
-  /** Words of a failure, if it is one. */
+  /** A message that is the reason of a failure, if the operation has failed. */
   reason: string | undefined;
 }
 

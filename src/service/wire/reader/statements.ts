@@ -1,4 +1,4 @@
-/** What one value of an answer says of an operation: that it goes on, that it has ended, how. */
+/** Reads one value of a response as a statement about an operation: that it is running, or that it has ended, and how. */
 import { asNumber, asRecord } from "../../http/json.ts";
 import { isEnd, type OperationStage, stageOf, stageOfKey } from "./status.ts";
 import {

@@ -1,4 +1,4 @@
-/** What a word for an operation's status means, whatever a service puts before it. */
+/** The meaning of words for an operation's status, with or without a service's prefix. */
 import { activeStatuses } from "../operation.ts";
 import {
   answered,
@@ -28,7 +28,7 @@ export type OperationStage =
   | "cancelled"
   | "timed out";
 
-/** A longer text is no status. */
+/** The maximum length of a status. */
 const maxCharacters = 64;
 
 /**

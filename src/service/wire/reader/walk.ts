@@ -89,7 +89,7 @@ function visit(
   }
 }
 
-/** Of a list of tries the last one counts. */
+/** Returns the values of a key. In a list of tries, only the last one counts. */
 function itemsOf(key: readonly string[], whole: unknown): readonly unknown[] {
   if (!Array.isArray(whole)) return [whole];
   return hasAny(key, tries) ? whole.slice(-1) : whole;
