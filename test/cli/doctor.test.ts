@@ -372,7 +372,21 @@ describe("for an ordinary user, outside of a user namespace", () => {
       "BusyBox's unshare, first in PATH",
       'mkdir "$1/bin"; ln -s /bin/busybox "$1/bin/unshare"; chmod 755 "$1"',
       "DIRECTORY/bin/unshare (busybox) is not the unshare that the embedded engine needs: unrecognized option",
-      "Install the unshare of util-linux",
+      "Install the unshare of util-linux 2.38 or later",
+    ],
+    [
+      "an unshare before --map-auto",
+      `mkdir "$1/bin"; chmod 755 "$1"; cat > "$1/bin/unshare" <<'END'
+#!/bin/sh
+for word; do case $word in
+  --) break ;;
+  --map-auto | --map-users) echo "unshare: unrecognized option '$word'" >&2; exit 1 ;;
+esac; done
+exec /usr/bin/unshare "$@"
+END
+chmod 755 "$1/bin/unshare"`,
+      "DIRECTORY/bin/unshare is not the unshare that the embedded engine needs: unrecognized option",
+      "Install the unshare of util-linux 2.38 or later",
     ],
   ])("%s is named, with what to do about it", (_, prepare, detail, fix) => {
     const user = makeOrdinaryUser({ staysInNamespace: true });

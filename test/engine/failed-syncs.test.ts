@@ -52,6 +52,18 @@ test("a sync that can't be started loses nothing: the next one gets the errors",
   expect(engines.unsynced()).toEqual([]);
 });
 
+test.each([
+  ["lacks the options that other commands need", `exit 1`],
+  ["does not answer", `sleep 60`],
+])("a sync fails where tar %s: its layer is lost", async (_, tar) => {
+  const { engine, base } = await engines.openWithBase(failFirst);
+  engines.fake("tar", tar);
+  const { image = "" } = await engine.run(base, "echo > /lost");
+  await engine.engine.close();
+  expect(engines.warnings).toEqual([lost]);
+  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
+});
+
 test("a sync that can't be started is reported again after one that could", async () => {
   const { engine, base } = await engines.openWithBase(`[ -e "$gate" ] || exit 127`);
   const runAndSettle = async () =>

@@ -63,13 +63,18 @@ export class SyncedEngine {
 
   /** Returns a PATH with a `sync` that notes its call, then runs `script`. */
   fakeSync(script: string, interpreter = "/bin/sh"): string {
-    const programs = join(this.#scratch, "programs");
-    mkdirSync(programs);
     // A trial of its options has nothing to sync.
     const trial = `[ "$*" != "-f /proc" ] || exit 0`;
-    const lines = `#!${interpreter}\nlog=${this.#log} gate=${this.gate}\n${trial}\necho "$@" >> "$log"\n${script}\n`;
-    writeFileSync(join(programs, "sync"), lines, { mode: 0o755 });
-    return `${programs}:${process.env.PATH}`;
+    const noted = `log=${this.#log} gate=${this.gate}\n${trial}\necho "$@" >> "$log"\n${script}`;
+    return `${this.fake("sync", noted, interpreter)}:${process.env.PATH}`;
+  }
+
+  /** Puts a script in the place of a program. Returns its directory. */
+  fake(program: string, script: string, interpreter = "/bin/sh"): string {
+    const programs = join(this.#scratch, "programs");
+    mkdirSync(programs, { recursive: true });
+    writeFileSync(join(programs, program), `#!${interpreter}\n${script}\n`, { mode: 0o755 });
+    return programs;
   }
 
   /** The number of calls of the fake `sync`. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { processNamespace } from "../../engine/sandbox/root/mount-namespace.ts";
 import { emulatedPlatforms } from "../../engine/system/emulation.ts";
-import { findWrongProgram } from "../../engine/system/program-trials.ts";
+import { engineTrials, findWrongProgram } from "../../engine/system/program-trials.ts";
 import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
 import { viewsInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -124,7 +124,7 @@ export async function probeEngine(runtime: Runtime): Promise<EngineProbe> {
   const incompatibleHelper =
     missing.length > 0 || namespaceProblem !== undefined
       ? undefined
-      : await findWrongProgram(runtime.environment, runtime.clock, runtime.signal);
+      : await findWrongProgram(engineTrials, runtime);
   const cannotTry =
     incompatibleHelper !== undefined ||
     namespaceProblem !== undefined ||

@@ -191,10 +191,10 @@ export async function unpackTree(
 }
 
 /** Returns the error of a disk that can't be written to, else what tar says: it exits with 2 for both. */
-async function unpackError(said: string, directory: string, { environment, clock, signal }: Runtime) {
+async function unpackError(said: string, directory: string, runtime: Runtime) {
   return (
     findWriteError(directory) ??
-    (await findWrongProgram(environment, clock, signal)) ??
+    (await findWrongProgram(["tar"], runtime)) ??
     // The last message only says that there were errors.
     new BoughError(`cannot unpack the image's files: ${said.trim().split("\n")[0] ?? ""}`)
   );

@@ -86,7 +86,7 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
     if (status === 0) return undefined;
     const said = stderr.trim() || `unshare exited with ${status}`;
     return (
-      (await findWrongProgram(environment, clock, signal)) ??
+      (await findWrongProgram(["userMapping"], runtime)) ??
       (await explainContainer(said, runtime, canMakeNamespace)) ??
       ((await canMakeNamespace()) ? explainMapping(said, runtime) : explainRefusal(said))
     );

@@ -48,7 +48,7 @@ export function streamArchive(
       if (status === 0) controller.close();
       else
         controller.error(
-          (await findWrongProgram(environment, clock)) ?? incomplete((await errorOutput).trim()),
+          (await findWrongProgram(["tar"], { environment, clock })) ?? incomplete((await errorOutput).trim()),
         );
     },
     async cancel() {

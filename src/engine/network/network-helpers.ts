@@ -55,7 +55,9 @@ export class NetworkHelpers {
       async next() {
         const { done } = await beforeDeadline(helper, ["slirp4netns"], reports.next(), deadline);
         if (done === true)
-          throw (await findWrongProgram(environment, clock)) ?? firstError(await errorOutput);
+          throw (
+            (await findWrongProgram(["unshare"], { environment, clock })) ?? firstError(await errorOutput)
+          );
       },
       proceed: () => sendLine(helper),
     };

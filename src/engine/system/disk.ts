@@ -45,9 +45,8 @@ export async function syncToDisk(
   });
   if (status === 0) return;
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
-  // Neither a trial that fails nor another program may hide a failed sync.
-  const trial = findWrongProgram(host.environment, host.clock, signal, ["sync"]);
-  const wrong = await trial.catch(() => undefined);
+  // Whatever becomes of the trial, the result of this sync must not be lost.
+  const wrong = await findWrongProgram(["sync"], host).catch(() => undefined);
   if (wrong !== undefined || notStarted.includes(status)) throw wrong ?? new BoughError(message);
   throw new FailedSyncError(message, { hint: failedSyncHint });
 }

@@ -20,14 +20,29 @@ export const archiveOptions = [
   "--xattrs-exclude=*.overlay.*",
 ];
 
-/** Arguments with which a program does nothing, but that it refuses if it lacks an option that the engine uses. */
-const trials: readonly (readonly [ProgramName, readonly string[]])[] = [
-  ["setpriv", ["--pdeathsig", "KILL", "true"]],
-  ["unshare", ["--kill-child", "true"]],
-  ["tar", ["--create", ...archiveOptions, "--files-from=/dev/null", "--file=/dev/null"]],
-  ["sync", ["-f", "/proc"]],
-  ["nice", ["-n", "1", "true"]],
-];
+interface Trial {
+  program: ProgramName;
+  /** Arguments with which the program does nothing, but that it refuses if it lacks an option that the engine uses. */
+  words: readonly string[];
+  /** The first version of its package that has the option. */
+  since?: string;
+}
+
+const trials = {
+  setpriv: { program: "setpriv", words: ["--pdeathsig", "KILL", "true"] },
+  unshare: { program: "unshare", words: ["--kill-child", "true"] },
+  tar: {
+    program: "tar",
+    words: ["--create", ...archiveOptions, "--files-from=/dev/null", "--file=/dev/null"],
+  },
+  sync: { program: "sync", words: ["-f", "/proc"] },
+  nice: { program: "nice", words: ["-n", "1", "true"] },
+  // As old as `--map-auto`, with which unshare would look for the user's sub-ids at once.
+  userMapping: { program: "unshare", words: ["--map-users", "0,0,1", "--help"], since: "2.38" },
+} as const satisfies Record<string, Trial>;
+
+/** Trials of what every engine uses. */
+export const engineTrials = ["setpriv", "unshare", "tar", "sync", "nice"] as const;
 
 /** Normally each takes a few milliseconds. */
 const maxTrialSeconds = 10;
@@ -36,13 +51,11 @@ const maxTrialSeconds = 10;
  * Returns an error that names the first program in PATH that lacks an option that the engine uses, as BusyBox's programs do: they
  * have the names of the programs that the engine needs. To be called to explain a failure, as it starts each program once.
  *
- * @param names only these programs are tried
+ * @param names the trials of the programs that have failed: another one would not be the reason
  */
 export async function findWrongProgram(
-  environment: Environment,
-  clock: Clock,
-  signal?: AbortSignal,
-  names?: readonly ProgramName[],
+  names: readonly (keyof typeof trials)[],
+  { environment, clock, signal }: { environment: Environment; clock: Clock; signal?: AbortSignal },
 ): Promise<BoughError | undefined> {
   const place = {
     environment: helperEnvironment(environment),
@@ -50,24 +63,24 @@ export async function findWrongProgram(
     seconds: maxTrialSeconds,
     ...(signal === undefined ? {} : { signal }),
   };
-  for (const [program, words] of trials) {
-    if (names?.includes(program) === false) continue;
-    const path = findOptionalProgram(program, environment);
+  for (const trial of names.map((name): Trial => trials[name])) {
+    const path = findOptionalProgram(trial.program, environment);
     if (path === undefined) continue;
-    const { status, stderr } = await runHelper([path, ...words], place);
-    if (status !== 0) return wrongProgram(program, path, stderr.trim() || `it exited with ${status}`);
+    const { status, stderr } = await runHelper([path, ...trial.words], place);
+    if (status !== 0) return wrongProgram(trial, path, stderr.trim() || `it exited with ${status}`);
   }
   return undefined;
 }
 
-function wrongProgram(program: ProgramName, path: string, errorOutput: string): BoughError {
+function wrongProgram({ program, since }: Trial, path: string, errorOutput: string): BoughError {
+  const version = since === undefined ? "" : ` ${since} or later`;
   const [line = ""] = errorOutput.split("\n");
   // A message begins with the program's name or path.
   const reason = line.replace(/^\S+: /, "");
   return new BoughError(
     `${path}${makerOf(path)} is not the ${program} that the embedded engine needs: ${reason}`,
     {
-      hint: `Install the ${program} of ${packageOf(program)}, and put its directory before that of ${path} in PATH.`,
+      hint: `Install the ${program} of ${packageOf(program)}${version}, and put its directory before that of ${path} in PATH.`,
     },
   );
 }

@@ -139,7 +139,9 @@ export async function enterMountNamespace(
       hint: wording`${{ command: "doctor" }} tries such a mount.`,
     });
     if (output.done === true)
-      throw (await findWrongProgram(environment, clock)) ?? (await mountError(helper));
+      throw (
+        (await findWrongProgram(["setpriv", "unshare"], { environment, clock })) ?? (await mountError(helper))
+      );
   };
   const instruct = (words: readonly string[]) => {
     writeFileSync(file, `set -- ${words.map(quote).join(" ")}\n`, { mode: 0o600 });
