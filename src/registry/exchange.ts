@@ -172,8 +172,13 @@ export async function responseError(
 
 export function transportError(name: CallName, error: unknown): BoughError {
   if (error instanceof BoughError) return error;
-  const { reason, hint, permanent } = explainFault(error);
-  return new RegistryError(`${callName(name)}: ${reason}`, { isTransient: !permanent, hint, cause: error });
+  const { kind: fault, reason, hint, permanent } = explainFault(error);
+  return new RegistryError(`${callName(name)}: ${reason}`, {
+    isTransient: !permanent,
+    fault,
+    hint,
+    cause: error,
+  });
 }
 
 /** A transfer that has protocolError. */

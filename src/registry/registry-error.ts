@@ -1,4 +1,5 @@
 import { BoughError } from "../errors.ts";
+import type { ConnectionFaultKind } from "../service/http/connection.ts";
 import { type CallName, callName, printable, serverMessage, statusName } from "../service/http/errors.ts";
 import { asRecord, asText, parseRecord } from "../service/http/json.ts";
 
@@ -9,6 +10,8 @@ interface Details {
   isTransient: boolean;
   /** How long the registry asks to wait. */
   retryAfterMilliseconds?: number | undefined;
+  /** Why there is no response. */
+  fault?: ConnectionFaultKind | undefined;
   hint?: string | undefined;
   cause?: unknown;
 }
@@ -20,11 +23,14 @@ export class RegistryError extends BoughError {
   readonly isTransient: boolean;
   readonly retryAfterMilliseconds: number | undefined;
 
-  constructor(message: string, { status, isTransient, retryAfterMilliseconds, hint, cause }: Details) {
+  readonly fault: ConnectionFaultKind | undefined;
+
+  constructor(message: string, { status, isTransient, retryAfterMilliseconds, fault, hint, cause }: Details) {
     super(message, { hint, cause });
     this.status = status;
     this.isTransient = isTransient;
     this.retryAfterMilliseconds = retryAfterMilliseconds;
+    this.fault = fault;
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { registryHint } from "../../src/service/images/registry-hint.ts";
+import { registryFailureIn, registryHint } from "../../src/service/images/registry-hint.ts";
 
 /** Messages of skopeo, shortened. */
 test.each([
@@ -26,7 +26,7 @@ test.each([
   ["dial tcp 10.0.0.1:443: i/o timeout", "does not respond"],
   ["reading manifest 1 in h:1/x: manifest unknown", undefined],
 ])("%s", (said, hint) => {
-  const actual = registryHint("h:1", said, { login: "LOGIN", certificate: "CERTIFICATE" });
+  const actual = registryHint("h:1", registryFailureIn(said), { login: "LOGIN", certificate: "CERTIFICATE" });
   if (hint === undefined) expect(actual).toBeUndefined();
   else expect(actual).toContain(hint);
 });

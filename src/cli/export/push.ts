@@ -125,7 +125,8 @@ function createDescription(store: BlobStore, content: ImageToWrite) {
 /** Adds the image's name and a hint. */
 function withAdvice(error: RegistryError, reference: string): BoughError {
   const registry = registryHost(reference);
-  const hint = registryHint(registry, error.message, {
+  const failure = error.status === 401 || error.status === 403 ? "login" : error.fault;
+  const hint = registryHint(registry, failure, {
     login: `docker login ${registry}, or skopeo login ${registry}`,
     certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --tls-verify=false",
   });

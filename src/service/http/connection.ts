@@ -1,8 +1,12 @@
 import { DeadlineError } from "./deadline.ts";
 import { asRecord, asText } from "./json.ts";
 
+export type ConnectionFaultKind = "refused" | "unknown host" | "unreachable" | "proxy" | "tls";
+
 /** The reason why a call got no usable response, and what to do about it. */
 interface ConnectionFault {
+  /** `undefined` for a fault that asks for no remedy of its own. */
+  kind?: ConnectionFaultKind;
   reason: string;
   /** The next step for the user. */
   hint: string;
@@ -12,12 +16,12 @@ interface ConnectionFault {
   permanent: boolean;
 }
 
-const neverReached: Record<string, string> = {
-  ECONNREFUSED: "connection refused",
-  ENOTFOUND: "unknown host",
-  EAI_AGAIN: "the host's name cannot be resolved at the moment",
-  EHOSTUNREACH: "host unreachable",
-  ENETUNREACH: "network unreachable",
+const neverReached: Record<string, Required<Pick<ConnectionFault, "kind" | "reason">>> = {
+  ECONNREFUSED: { kind: "refused", reason: "connection refused" },
+  ENOTFOUND: { kind: "unknown host", reason: "unknown host" },
+  EAI_AGAIN: { kind: "unknown host", reason: "the host's name cannot be resolved at the moment" },
+  EHOSTUNREACH: { kind: "unreachable", reason: "host unreachable" },
+  ENETUNREACH: { kind: "unreachable", reason: "network unreachable" },
 };
 
 /** Hints for certificates that are invalid even if their authority is trusted. */
@@ -36,22 +40,23 @@ const tryAgain = "Check the network between this machine and the service, and ru
 export function explainFault(error: unknown): ConnectionFault {
   const origin = rootOf(error);
   const transient = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });
-  if (origin instanceof DeadlineError) return transient(origin.message);
+  if (origin instanceof DeadlineError) return { ...transient(origin.message), kind: "unreachable" };
   if (origin instanceof Error && origin.name === "TimeoutError")
     return transient("no data passed over the connection for minutes");
   const code = asText(asRecord(origin)?.code) ?? "";
   const known = neverReached[code];
   if (known !== undefined) {
     const hint = "Check the address, and that the service is running.";
-    return { reason: known, hint, received: false, permanent: false };
+    return { ...known, hint, received: false, permanent: false };
   }
   if (code === "ERR_PROXY_TUNNEL") {
     // A proxy that refuses for good responds with 4xx.
     const permanent = / 4\d\d( |$)/.test(messageIn(origin));
-    return { reason: messageIn(origin), hint: proxyHint, received: false, permanent };
+    return { kind: "proxy", reason: messageIn(origin), hint: proxyHint, received: false, permanent };
   }
   if (isCertificateCode(code)) {
     return {
+      kind: "tls",
       reason: `the server's certificate is not accepted (${code})`,
       hint:
         certificateHints[code] ??
@@ -62,7 +67,7 @@ export function explainFault(error: unknown): ConnectionFault {
   }
   if (code === "EPROTO") {
     const hint = "Check the address and its port: without TLS, an address begins with http://.";
-    return { ...transient("the TLS handshake failed"), hint };
+    return { ...transient("the TLS handshake failed"), kind: "tls", hint };
   }
   if (code === "ECONNRESET") return transient("the connection was closed before the answer was complete");
   if (code === "ZlibError" || /decompress/i.test(code))

@@ -1,7 +1,7 @@
 import { BoughError, DiskFullError } from "../../errors.ts";
 import { type Message, wording } from "../../messages/wording.ts";
 import type { OperationOutcome } from "../service.ts";
-import { registryHint } from "./registry-hint.ts";
+import { registryFailureIn, registryHint } from "./registry-hint.ts";
 
 /** Returns the error of an import that has ended without an image. */
 export function importError(
@@ -28,7 +28,7 @@ function hintAfter(url: string, reason: string, isHere: boolean): Message {
   const given = `bough images import ${url} --username NAME --password-stdin`;
   if (/no image found in (image index|manifest list)/i.test(reason))
     return wording`${{ command: "index inspect", words: [url.slice("docker://".length)] }} lists the platforms that it is for.`;
-  const hint = registryHint(registry, reason, {
+  const hint = registryHint(registry, registryFailureIn(reason), {
     login: isHere ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
     certificate: isHere ? "set SSL_CERT_FILE=FILE to trust it" : "the service must trust it",
   });
