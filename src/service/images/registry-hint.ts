@@ -7,7 +7,7 @@ interface Remedies {
 }
 
 /** A failure of a registry that a user can do something about. */
-export type RegistryFailure = ConnectionFaultKind | "login";
+type RegistryFailure = ConnectionFaultKind | "login";
 
 /** Returns what to do about a failed registry. */
 export function registryHint(
