@@ -2,7 +2,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openDatabase } from "../../src/database.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
+import { checkLayers, emptyReport } from "../../src/engine/check/contents.ts";
+import { migrations } from "../../src/engine/engine-directory.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
 import { diskUsage } from "../../src/engine/system/disk.ts";
 import type { ImageLayer } from "../../src/service/wire/image.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -192,6 +196,31 @@ describe("the disk", () => {
     const before = diskUsage(blobs());
     await importPlain([twice], own);
     expect(diskUsage(blobs()) - before).toBeWithin(1, 10_000);
+  });
+
+  test("is checked the first time against what was imported, and gives way to Ctrl-C", async () => {
+    const changed = await TestEngine.open();
+    await importPlain([layer], changed);
+    await changed.engine.close();
+    const content = join(changed.directory, "layers/1/large");
+    writeFileSync(content, noise(large.byteLength, 7));
+    const database = openDatabase(join(changed.directory, "engine.db"), migrations);
+    const layout = makeLayout(changed.directory);
+    const check = async () => {
+      const [report, steps] = [emptyReport(), new Set<number>()];
+      await checkLayers({ database, layout, report, pace: { step: () => void steps.add(report.bytes) } });
+      return { steps, bytes: report.bytes, damage: report.damage.map(({ kind, name }) => `${kind} ${name}`) };
+    };
+    expect((await check()).damage).toEqual(["layer 1", "blob 1"]);
+    // It has not taken what it found for what was imported.
+    expect((await check()).damage).toEqual(["layer 1", "blob 1"]);
+    writeFileSync(content, large);
+    const { steps, bytes, damage } = await check();
+    expect(damage).toEqual([]);
+    const [inFirstHalf, all] = [[...steps].filter((at) => at < bytes / 2).length, steps.size];
+    expect([inFirstHalf > 100, all - inFirstHalf > 100]).toEqual([true, true]);
+    database.close();
+    await changed.close();
   });
 
   test("is checked: a file or a split that has changed is found", async () => {

@@ -1,21 +1,18 @@
 /** Checks that the contents of files and layers are whole. */
 import type { Database } from "bun:sqlite";
-import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
-import { BoughError, messageOf } from "../../errors.ts";
-import { hexOf } from "../../image/digest.ts";
+import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { type Pace, takeSteps } from "../../pace.ts";
 import { isSha256 } from "../../sha256.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
 import { isAbsent } from "../records/absent-layers.ts";
 import { filePath } from "../records/files.ts";
-import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { type CheckedLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
-import { hashInPieces, isUnreadable } from "../records/stored-content.ts";
-import { streamSplit } from "../records/tar-split.ts";
+import { hashInPieces } from "../records/stored-content.ts";
 import { lostLayers } from "../records/unsynced-layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
+import { findBlobProblem, findByteProblem } from "./blobs.ts";
 
 interface LayerRow extends CheckedLayer {
   fingerprint: string | null;
@@ -46,49 +43,18 @@ export async function checkLayers(run: CheckRun): Promise<void> {
   const lost = new Set(lostLayers(run));
   for (const layer of recordedLayers(database)) {
     report.layers++;
+    const name = layer.id.toString(36);
+    const blob = await findBlobProblem(run, layer.id);
+    // Before the first check, what was imported tells more than a fingerprint of what is there.
+    const inFiles = layer.fingerprint === null && blob?.mayBeInFiles === true ? blob.problem : undefined;
     const problem =
       findPlaceProblem(run, layer, { countsUnknown: true }) ??
       (lost.has(layer.id) ? "it was not completely written to the disk" : undefined) ??
-      (isAbsent(database, layer.id) ? undefined : await findContentProblem(run, layer));
-    if (problem !== undefined && findLayer(database, layer.id) !== undefined)
-      addDamage(run, { kind: "layer", name: layer.id.toString(36), problem });
-    await checkBlobs(run, layer);
+      (isAbsent(database, layer.id) ? undefined : (inFiles ?? (await findContentProblem(run, layer))));
+    if (findLayer(database, layer.id) === undefined) continue;
+    if (problem !== undefined) addDamage(run, { kind: "layer", name, problem });
+    if (blob !== undefined) addDamage(run, { kind: "blob", name, problem: blob.problem });
   }
-}
-
-async function checkBlobs(run: CheckRun, { id }: CheckedLayer): Promise<void> {
-  const { database, layout } = run;
-  if (!existsSync(blobsDirectory(layout, id))) return;
-  const blobs = findBlobs(layout, id);
-  let problem = blobs === undefined ? "it is incomplete" : undefined;
-  for (const { path, digest, splitBytes } of blobs ?? [])
-    problem ??=
-      splitBytes === undefined
-        ? await findByteProblem(run, path, hexOf(digest))
-        : await findSplitProblem(run, path, layerDirectory(layout, id), digest);
-  if (problem !== undefined && findLayer(database, id) !== undefined)
-    addDamage(run, { kind: "blob", name: id.toString(36), problem });
-}
-
-async function findSplitProblem(
-  { report }: CheckRun,
-  path: string,
-  directory: string,
-  digest: string,
-): Promise<string | undefined> {
-  const hasher = new Bun.CryptoHasher("sha256");
-  try {
-    for await (const chunk of streamSplit(path, directory, undefined)) {
-      hasher.update(chunk);
-      report.bytes += chunk.byteLength;
-    }
-  } catch (error) {
-    // Both say which file it is.
-    if (error instanceof BoughError) return error.message;
-    if (isUnreadable(error)) return messageOf(error);
-    throw error;
-  }
-  return `sha256:${hasher.digest("hex")}` === digest ? undefined : "its bytes have changed";
 }
 
 async function findContentProblem(
@@ -180,18 +146,6 @@ export async function checkFiles(run: CheckRun): Promise<void> {
     if (problem !== undefined && isRecorded.get(file.sha256) !== null)
       addDamage(run, { kind: "file", name: file.sha256, problem });
   }
-}
-
-async function findByteProblem(
-  { pace, report }: CheckRun,
-  path: string,
-  sha256: string,
-): Promise<string | undefined> {
-  const actual = await takeSteps(hashInPieces(path), pace, (bytes) => {
-    report.bytes += bytes;
-  });
-  if (actual === undefined) return "it cannot be read";
-  return actual === sha256 ? undefined : "its bytes have changed";
 }
 
 /** A part of an engine's data that is damaged. */

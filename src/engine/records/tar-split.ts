@@ -22,6 +22,9 @@ const kinds = { literal: 0, file: 1 } as const;
 const literalHeader = 5;
 const fileHeader = 9;
 
+/** Thrown if the split itself can't be read, whatever the layer's directory has. */
+export class DamagedSplitError extends BoughError {}
+
 /** Writes the split of an archive while that is read. Disposing it closes the file. */
 export class TarSplitWriter implements Disposable {
   readonly #descriptor: number;
@@ -121,7 +124,8 @@ export function streamSplit(
   return inChunks(splitBlocks(split, directory), signal);
 }
 
-function* splitBlocks(split: string, directory: string): Generator<Uint8Array> {
+/** Yields the archive in blocks of any size. */
+export function* splitBlocks(split: string, directory: string): Generator<Uint8Array> {
   for (const item of itemsIn(split)) {
     if (item instanceof Uint8Array) yield item;
     else yield* contentBlocks(joinPath(directory, item.path), item.size);
@@ -166,8 +170,8 @@ function unpack(packed: Buffer<ArrayBuffer>, path: string): Buffer {
   }
 }
 
-function damaged(path: string): BoughError {
-  return new BoughError(`${path}, of which an imported layer's archive is made, is damaged`, {
+function damaged(path: string): DamagedSplitError {
+  return new DamagedSplitError(`${path}, of which an imported layer's archive is made, is damaged`, {
     hint: wording`${{ command: "engine check", options: [{ option: "repair" }] }} removes it; then import the base image again.`,
   });
 }
