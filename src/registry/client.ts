@@ -234,8 +234,13 @@ function isRedirect(status: number): boolean {
 
 function redirected(from: URL, location: string, exchanged: Exchanged, isInsecure: boolean): URL {
   const to = URL.parse(location, from.href);
-  if (to === null || !/^https?:$/.test(to.protocol))
-    throw protocolError(exchanged, `redirects to an invalid address, ${JSON.stringify(location)}`);
+  // The address itself is left out: that of a storage has a signature, with which whoever reads the message could fetch the file.
+  if (to === null) throw protocolError(exchanged, "redirects to an invalid address");
+  if (!/^https?:$/.test(to.protocol))
+    throw protocolError(
+      exchanged,
+      `redirects to an address that begins with ${to.protocol}, not with http or https`,
+    );
   if (isDowngrade(from, to) && !isInsecure)
     throw protocolError(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
   return to;

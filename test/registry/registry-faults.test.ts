@@ -158,6 +158,21 @@ test("a redirect to another host is followed without credentials, and not in cir
   await expect(read(open(circle.host))).rejects.toThrow("redirects more than 5 times");
 });
 
+test.each([
+  ["https://storage.example:port/x?signature=secret", /redirects to an invalid address/],
+  [
+    "s3://user:secret@storage/x?signature=secret",
+    /redirects to an address that begins with s3:, not with http/,
+  ],
+])("no signature of a redirect is shown if that can't be followed: %s", async (location, message) => {
+  await using registry = startFakeRegistry(({ target }) =>
+    target === "/v2/" ? undefined : status(307, { location }),
+  );
+  const error = await read(open(registry.host)).catch(String);
+  expect(error).toMatch(message);
+  expect(error).not.toContain("secret");
+});
+
 const plain = "http://other.example/x";
 test.each<[string, () => Response, (store: BlobStore) => Promise<unknown>]>([
   [
