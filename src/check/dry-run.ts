@@ -28,6 +28,7 @@ import { cacheFileSystem, type FileSystem } from "../context/file-system/file-sy
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
+import { warnsOfUndefined } from "../dockerfile/variable-replacement.ts";
 import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
 import { withDefaultPath } from "../image/config.ts";
@@ -108,7 +109,7 @@ export function createDryRun(
       if (rule === undefined || !isWarningRule(rule)) return;
       result.warnings.push({ ...warn(rule, message, instruction, subject), ...(skipped && { skipped }) });
     },
-    warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
+    warnsAboutUndefined: ({ name }) => warnsOfUndefined(name, true),
 
     platformOf(from, globals) {
       const { platform } = options;
@@ -234,17 +235,6 @@ async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
     throw new UncopyableSourceError(message, { cause: error, hint });
   }
 }
-
-/** Instructions whose variables a shell expands when a command runs. In a RUN, only the mounts' variables are expanded before. */
-const shellExpanded: ReadonlySet<string> = new Set([
-  "CMD",
-  "ENTRYPOINT",
-  "HEALTHCHECK",
-  "ONBUILD",
-  "SHELL",
-  // Docker replaces its variables, but does not warn of undefined ones.
-  "EXPOSE",
-]);
 
 /** Returns the entries that later instructions find, by path. */
 function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {

@@ -41,7 +41,7 @@ export interface BuildOrigin {
   service: string;
   /** `--build-arg`; the value of a secret is `null`. */
   buildArgs: readonly { name: string; value: string | null }[];
-  /** bough's. */
+  /** The version of bough. */
   version: string;
 }
 
@@ -127,7 +127,7 @@ interface BuiltImage {
   exported: readonly { destination: string; digest: string }[];
 }
 
-/** Returns the identity of an input's content, to which its name may not refer later. */
+/** Returns what identifies an input's content: its name may mean something else later. */
 export function inputIdentity(input: BuildInput): string {
   switch (input.kind) {
     case "image":

@@ -312,6 +312,7 @@ describe("before anything is run, a target is refused by its name and place", ()
     ["a missing context", { context: "nope" }, "the build context nope does not exist"],
     ["a missing Dockerfile", { dockerfile: "nope" }, "cannot read the Dockerfile nope"],
     ["a path elsewhere", { context: ".." }, "context: .. is outside of this directory"],
+    ["a name that begins with dots", { context: "..more" }, "the build context ..more does not exist"],
     [
       "a secret elsewhere",
       { secret: ["id=s,src=/etc/hostname"] },

@@ -1,10 +1,10 @@
 import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { replacesVariables } from "../../dockerfile/variable-replacement.ts";
 import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
 import { defaultPath, type ImageConfig, variablesIn, withDefaultPath } from "../../image/config.ts";
 import { formatPlatform, type Platform, requirePlatform } from "../../image/platform.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import { recordedConfiguration, recordedOrigin, recordReference } from "../cache/image-records.ts";
-import type { Dialect } from "../dialect.ts";
 import type { AskedBuild, BaseImage, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { Layer } from "../state/layer.ts";
@@ -120,14 +120,6 @@ export async function inheritEnvironment(
   return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
 }
 
-const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
-const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
-
-/** Returns true if the build, not a shell, replaces the variables of an instruction. */
-export function expandsVariables(name: Instruction["name"], dialect: Dialect): boolean {
-  return expanding.includes(name) || (dialect.keepsConfiguration && ofConfiguration.includes(name));
-}
-
 function usesUnknownVariable(
   instruction: Instruction,
   stage: StageState,
@@ -139,7 +131,7 @@ function usesUnknownVariable(
     instruction.name === "RUN"
       ? instruction.mounts.flatMap(wordsOfMount).flatMap((word) => referencesIn(word, escape))
       : referencesOf(instruction, escape);
-  const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, dialect);
+  const isExpanded = replacesVariables(instruction.name, dialect.keepsConfiguration);
   return (
     isExpanded &&
     references().some(

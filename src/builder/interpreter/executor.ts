@@ -4,9 +4,10 @@ import type {
   Instruction,
   WorkdirInstruction,
 } from "../../dockerfile/instruction.ts";
+import { warnsOfUndefined } from "../../dockerfile/variable-replacement.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { foreignPlatform } from "../bases/base.ts";
-import { expandsVariables, inheritEnvironment, startFromImage } from "../bases/from.ts";
+import { inheritEnvironment, startFromImage } from "../bases/from.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
 import { findFiles } from "../copy/copy.ts";
@@ -53,8 +54,7 @@ export function createExecutor(build: BuildJob, ordinal: number): Backend<StageS
     contexts,
     assumedVariables: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
-    warnsAboutUndefined: ({ name }) =>
-      name === "RUN" || (name !== "EXPOSE" && expandsVariables(name, build.asked.dialect)),
+    warnsAboutUndefined: ({ name }) => warnsOfUndefined(name, build.asked.dialect.keepsConfiguration),
 
     platformOf: (from, globals) =>
       foreignPlatform(from, build.platforms, variableLookup({ args: globals }), escape),

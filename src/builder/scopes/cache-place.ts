@@ -98,5 +98,5 @@ interface PutRequest {
 export interface PutIndex {
   part: IndexPart;
   /** Resolves to false if other writers have replaced it, or have written what it lacks: another attempt is needed. */
-  isSettled(): Promise<boolean>;
+  settle(): Promise<boolean>;
 }

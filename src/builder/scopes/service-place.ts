@@ -23,10 +23,10 @@ interface PlaceOptions {
 }
 
 /**
- * The place of a scope: tagged images of a service. A tag can't be set on the condition that nobody else has moved it, so a writer
+ * The place of a scope: tagged images of a service. A service can't set a tag on the condition that nobody has moved it meanwhile, so a writer
  * may overwrite what another has written between its read and its write. Nothing is lost by that: before a writer moves the scope's
- * tag, it tags its image with a tag of its own, too. The next reader or writer finds that image and uses its entries. A later write
- * removes such tags, when all writers that might have missed them are done.
+ * tag, it gives its image a tag of its own, its journal. The next reader or writer finds that image and uses its entries. A later write
+ * removes journals once all writers that might have missed them are done.
  */
 export function createScopePlace(scope: string, options: PlaceOptions): CachePlace {
   const { service, signal, copies } = options;
@@ -55,18 +55,18 @@ export function createScopePlace(scope: string, options: PlaceOptions): CachePla
 
     async put(files, { found, bases }) {
       // If nothing has been read of the scope, check first that the service can show an image's contents at all.
-      for (const base of found.merged.size === 0 ? [...bases].slice(0, 1) : [])
-        await requireInspect(base, service);
+      const [base] = bases;
+      if (found.merged.size === 0 && base !== undefined) await requireInspect(base, service);
       const image = await makeIndexImage(files, [...bases], service, signal);
       await service.tagImage(image, newJournalTag(scope));
       await service.tagImage(image, scopeTag(scope));
-      return { part: partOf(image, true), isSettled: () => isSettled(image, scope, found, options) };
+      return { part: partOf(image, true), settle: () => settle(image, scope, found, options) };
     },
   };
 }
 
-/** Looks for what other writers have written meanwhile. If there is nothing, removes tags of earlier writes. */
-async function isSettled(
+/** Returns false if other writers have written entries that are still missing; otherwise removes old journals. */
+async function settle(
   image: string,
   scope: string,
   { merged, failures }: FoundIndex,

@@ -82,7 +82,7 @@ export async function writeScopeIndex(
     const added = Array.from(index.layers).filter(isNew).length;
     const stored = reader.add(put.part, decoded, files.index);
     written = { added: written?.added ?? added, all: index.layers.size, found: stored };
-    if (lock !== undefined || (await put.isSettled())) return written;
+    if (lock !== undefined || (await put.settle())) return written;
   }
   const { index } = await reader.read();
   const { size } = additions.index.layers;

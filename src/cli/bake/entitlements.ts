@@ -1,6 +1,6 @@
 /** `--allow`: what bake files, which others may have written, can use on this machine, as in docker buildx bake. */
 import { realpathSync } from "node:fs";
-import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { usageError } from "../../errors.ts";
 import { splitPair } from "../command-line/option-values.ts";
 import { findContextSource } from "../contexts/context-source.ts";
@@ -31,9 +31,9 @@ const kinds = [
 /** What bake files may use: this directory, and what `--allow` adds. */
 export interface Entitlements {
   has(kind: "network.host" | "ssh"): boolean;
-  /** Returns a path without links if it is inside, and `undefined` if it is outside. It may not exist. */
+  /** Returns a path without links if it is inside, and `undefined` if it is outside. The path need not exist. */
   resolve(kind: FileAccess["kind"], path: string): string | undefined;
-  /** True if `--allow` names the file itself, or all files: then it may be a pipe. */
+  /** True if `--allow` names the file itself for reading, or all files. Such a file may be a pipe. */
   includesFile(path: string): boolean;
 }
 
@@ -58,7 +58,10 @@ export function readEntitlements(given: readonly string[], workingDirectory: str
       );
       return isInside ? real : undefined;
     },
-    includesFile: (path) => allowed.some((each) => each.path === "/" || each.absolute === path),
+    includesFile: (path) =>
+      allowed
+        .filter(({ kind }) => kind === "fs" || kind === "fs.read")
+        .some((each) => each.path === "/" || each.absolute === path),
   };
 }
 
@@ -146,7 +149,7 @@ function findSource(text: string, workingDirectory: string): string | undefined 
 
 function isBelow(path: string, root: string): boolean {
   const fromRoot = relative(root, path);
-  return fromRoot === "" || (!fromRoot.startsWith("..") && !isAbsolute(fromRoot));
+  return fromRoot !== ".." && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot);
 }
 
 /** Resolves links. A path that does not exist is resolved as far as its directories exist. */

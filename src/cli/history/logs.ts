@@ -57,7 +57,7 @@ async function printLogs(invocation: Invocation): Promise<void> {
   });
 }
 
-/** Returns the recorded output in the order of the Dockerfile, or that of the step `number` only. */
+/** Returns the recorded output in the order of the Dockerfile, or only that of step `number`. */
 function readLogs(
   record: BuildRecord,
   number: number | undefined,

@@ -19,7 +19,7 @@ const beginning = new RegExp(`^([${spaceCharacters}]*)([^${blankCharacters}]*)[$
 /** A flag, up to a quote, a backslash or another special character. */
 const plainFlag = /[!#-&(-[\]-~]+/y;
 
-/** Splits a line. `offset`: the start of `line` in the logical line; ONBUILD has a line inside its line. */
+/** @param offset the start of `line` in the logical line: the argument of ONBUILD is itself an instruction */
 export function splitCommand(line: string, offset = 0): SplitCommand {
   const [before = "", space = "", written = ""] = beginning.exec(line) ?? [];
   const name = { text: trimEnd(written), offset: offset + space.length };
@@ -27,7 +27,7 @@ export function splitCommand(line: string, offset = 0): SplitCommand {
   return { name, flags, args: { text: trimEnd(line.slice(rest)), offset: offset + rest } };
 }
 
-/** Splits off the flags: the first words that start with `--`. A bare `--` ends them. `rest`: the offset of the text after. */
+/** Splits off the flags: the first words that start with `--`. A bare `--` ends them. `rest` is the offset of what follows them. */
 function splitFlags(line: string, from: number, offset: number): { flags: RawFlag[]; rest: number } {
   const flags: RawFlag[] = [];
   let position = from;

@@ -5,8 +5,8 @@ import { layerDirectory, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 
 /**
- * Creates a function that returns the bytes of all layers of an image. A layer never changes: it is measured once. All records are
- * read at once: of thousands of images, each has hundreds of layers, most of them in common.
+ * Creates a function that returns the bytes of all layers of an image. A layer never changes, so it is measured once. One query
+ * reads all records: thousands of images may have hundreds of layers each, most of them shared.
  */
 export function createImageSizes(records: Records): (layer: number) => number {
   const layersDown = createLayerWalk(records.database);
@@ -67,7 +67,7 @@ interface LayerSizes {
   ownSizeOf(id: number): number;
 }
 
-/** Reads the sizes of all layers by one query: thousands of them, each with its own lock, take as long as the rest of a list. */
+/** Reads the sizes of all layers with one query: a query each, with a lock each, would take as long as the rest of a list. */
 export function createLayerSizes(records: Records): LayerSizes {
   const rows = records.database
     .query<{ id: number; size: number | null; shared: number | null }, []>(
@@ -94,8 +94,8 @@ export function layersToMeasure(database: Database): Set<number> {
 }
 
 /**
- * Creates a function that returns the bytes that the removal of a layer frees, after the removal of those that it was called for
- * before: what versions of a layer share goes with the last of them.
+ * Creates a function that returns the bytes that the removal of a layer frees. Call it in the order of removal: each call assumes that the
+ * layers of earlier calls are gone, since what versions of a layer share goes with the last of them.
  */
 export function createFreedSizes(records: Records): (id: number) => number {
   const rows = records.database

@@ -18,7 +18,7 @@ export interface OperationRequest {
 export interface ExpectedOperation extends Partial<OperationRequest> {
   kind: OperationKind;
   timeoutSeconds: number;
-  /** Set for new operations only. */
+  /** Missing for an operation that another process has started. */
   startedAt?: number;
 }
 
@@ -31,16 +31,16 @@ interface OutcomeOptions extends PollingOptions {
 }
 
 export const defaultTimeoutSeconds = 600;
-/** Time after its timeout for an operation whose status bough does not know. */
+/** How long past its timeout an operation of unknown status is awaited. */
 const unknownStatusMilliseconds = 10_000;
 /** Time for a record to be completed. */
 const echoMilliseconds = 500;
 
-/** @param expected by operation: those that have ended are removed */
+/** @param expected by operation id; an entry is removed when the operation ends */
 export function createOutcomes(options: OutcomeOptions, expected: Map<string, ExpectedOperation>) {
   const { clock, running } = options;
   const { newIds } = options.transport;
-  /** True after the warning about exit codes, and after that about output. */
+  /** True after the warning about exit codes. */
   let hasWarned = false;
   let hasWarnedOfOutput = false;
 

@@ -103,7 +103,7 @@ export function createArtifactPlace(
         await cleanDirectory(directoryIn(address), clock.now()).catch(() => undefined);
       return {
         part: partOf(manifest),
-        async isSettled() {
+        async settle() {
           await clock.sleep(Math.min(maxWait, 2 * (steadyTime(clock) - since)), signal);
           return isStillThere(manifest.digest);
         },

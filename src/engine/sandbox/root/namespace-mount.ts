@@ -8,7 +8,7 @@ export type NamespaceMount = { place: string } & (
   | { type: "bind"; source: string }
 );
 
-/** The last option of a tmpfs that is never swapped to a disk. Linux refuses it if it was built without swap. */
+/** The last option of a tmpfs that is never swapped to a disk. A kernel that was built without swap refuses it. */
 export const noSwap = ",noswap";
 
 /**
