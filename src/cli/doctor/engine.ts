@@ -124,7 +124,7 @@ export async function probeEngine(runtime: Runtime): Promise<EngineProbe> {
   const incompatibleHelper =
     missing.length > 0 || namespaceProblem !== undefined
       ? undefined
-      : await findWrongProgram(engineTrials, runtime);
+      : await attempt(runtime, () => findWrongProgram(engineTrials, runtime));
   const cannotTry =
     incompatibleHelper !== undefined ||
     namespaceProblem !== undefined ||
