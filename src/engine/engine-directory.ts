@@ -86,7 +86,7 @@ export const migrations: readonly string[] = [
    UPDATE layers SET content = NULL;`,
   // The fingerprint is set by the first `engine check` of the layer.
   "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
-  // An image's configuration in OCI's format. RequestFields that older versions left out come with the next import.
+  // An image's configuration in OCI's format. Fields that older versions left out come with the next import.
   `UPDATE images SET config = json_patch('{}', json_object(
      'Env', json((SELECT json_group_array(key || '=' || value) FROM json_each(config, '$.env') WHERE type = 'text')),
      'WorkingDir', config ->> 'workingDirectory',

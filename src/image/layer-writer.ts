@@ -132,7 +132,7 @@ interface PackedLayer extends Disposable {
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** BlobReuse layers in files between packing and sending: a registry wants to know the size of a blob before its first byte. */
+/** Keeps layers in files between packing and sending: a registry wants to know the size of a blob before its first byte. */
 export function createPackedLayers({
   compression,
   recompresses = false,

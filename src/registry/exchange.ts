@@ -181,7 +181,7 @@ export function transportError(name: CallName, error: unknown): BoughError {
   });
 }
 
-/** A transfer that has protocolError. */
+/** A transfer that has failed. */
 interface FailedTransfer extends Pick<RegistryError, "status" | "isTransient"> {
   /** How long the registry asks to wait. */
   retryAfterMilliseconds?: number | undefined;

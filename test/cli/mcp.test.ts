@@ -288,6 +288,7 @@ describe("on a service", () => {
       { context: "app", build_contexts: { lib: "none" } },
       "build_contexts lib=none: there is no such",
     ],
+    ["build", { context: "app", build_args: { "": "1" } }, "build_args"],
     ["build", { context: "app", timeout_seconds: 0 }, "timeout_seconds"],
     ["build", { context: "app", tags: ["NO tag"] }, /NO tag/],
     ["build", { context: "app", add_hosts: { mirror: "ten" } }, 'add_hosts takes NAME:IP, not "mirror=ten"'],

@@ -257,7 +257,8 @@ describe("docker-buildx", () => {
     // Go's durations.
     ["prune -f --filter until=1h30m", 0, "removed nothing"],
     ["prune -f --filter unused-for=2400h0m0s", 0, "removed nothing"],
-    ["prune -f --filter until=soon", 1, '--older-than takes a date or an age, not "soon"'],
+    ["prune -f --filter until=soon", 1, '--filter until takes a date or an age, not "soon"'],
+    ["prune -f --max-used-space big", 1, '--max-used-space takes a size, not "big"'],
     ["du", 0, "total"],
   ])("once there are builds: %s", async (line, exitCode, text) => {
     const ended = await buildx("buildx", ...line.split(" "));

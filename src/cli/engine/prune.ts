@@ -52,7 +52,7 @@ const pruneDefinitions = {
   },
 } as const satisfies ArgumentDefinitions;
 
-export const pruneParsers = (clock: Pick<Clock, "now">) => ({
+const pruneParsers = (clock: Pick<Clock, "now">) => ({
   "older-than": (text: string) => Date.parse(parseTime(text, "--older-than", clock)),
   keep: (text: string) => parseKeepSize(text, "--keep"),
 });

@@ -6,8 +6,10 @@ import { version } from "../../version.ts";
 import { loadProfiles } from "../auth/profiles.ts";
 import { parseArguments } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
-import { type PruneRequest, pruneParsers } from "../engine/prune.ts";
+import { parseTime } from "../command-line/option-values.ts";
+import type { PruneRequest } from "../engine/prune.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { parseKeepSize } from "../service/make-room.ts";
 import { type FormattedRow, formatRows } from "./format.ts";
 import { commandOptions, type SubcommandCall } from "./subcommand.ts";
 
@@ -165,23 +167,25 @@ export function readPruneOptions(
     },
     name,
   );
-  const parse = pruneParsers(clock);
   const ages = values.list("filter").map((filter) => {
     const [, age] = /^(?:until|unused-for)=(.+)$/.exec(filter) ?? [];
     if (age === undefined)
       throw usageError(`${name}: --filter takes until=AGE here, not ${JSON.stringify(filter)}`);
     const nanoseconds = parseGoDuration(age) ?? -1;
-    return nanoseconds < 0 ? parse["older-than"](age) : clock.now() - nanoseconds / 1e6;
+    return nanoseconds < 0
+      ? Date.parse(parseTime(age, `${name}: --filter until`, clock))
+      : clock.now() - nanoseconds / 1e6;
   });
-  const [kept] = ["max-used-space", "reserved-space", "keep-storage"].flatMap(
-    (option) => values.text(option) ?? [],
-  );
+  const [kept] = ["max-used-space", "reserved-space", "keep-storage"].flatMap((option) => {
+    const size = values.text(option);
+    return size === undefined ? [] : parseKeepSize(size, `--${option}`);
+  });
   if (ages.length > 1) throw usageError(`${name}: --filter is given twice, but one AGE counts`);
   return {
     // In docker, `--all` means all of the cache: images with a tag are kept.
     sessions: values.flag("all"),
     yes: values.flag("force"),
-    keep: kept === undefined ? undefined : parse.keep(kept),
+    keep: kept,
     "older-than": ages[0],
   };
 }

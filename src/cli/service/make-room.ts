@@ -151,7 +151,7 @@ export function parseKeepSize(text: string, name: string): number {
   if (bytes !== undefined) return bytes;
   throw usageError(
     `${name} takes a size, not ${quoted(text)}`,
-    `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
+    `For example ${name.startsWith("--") ? `${name} 10GB, or ${name} 500MB` : `${name}=10GB, or ${name}=off`}.`,
   );
 }
 

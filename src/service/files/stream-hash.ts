@@ -11,7 +11,7 @@ interface StreamHash {
   nextBuffer(): Promise<Uint8Array>;
   /** Hashes a piece, which is the beginning of one of the buffers. */
   update(piece: Uint8Array): void;
-  /** Returns lower-case hex. ServiceCall it after the last piece. */
+  /** Returns lower-case hex. Call it after the last piece. */
   digest(): Promise<string>;
   close(): void;
 }

@@ -81,7 +81,7 @@ export const buildInputs = {
       "Build as `docker build` does: only the stages that are needed, COPY --from, SHELL, ENTRYPOINT and similar instructions, no default excludes. Without it a Dockerfile with several stages gives a different image than Docker's",
     ),
   target: z.string().min(1).optional().describe("The stage to build, by name or number; implies docker"),
-  build_args: z.record(z.string(), z.string()).optional().describe("Values of the Dockerfile's ARGs"),
+  build_args: z.record(z.string().min(1), z.string()).optional().describe("Values of the Dockerfile's ARGs"),
   build_contexts: z
     .record(z.string(), z.string())
     .optional()
