@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
 import { BoughError } from "./errors.ts";
-import { errorCode } from "./system-error.ts";
+import { errorCode, reasonOf } from "./system-error.ts";
 
 /**
  * Throws for a directory that another user owns or can write to, since bough would follow that user's links there. Returns false
@@ -37,14 +37,26 @@ export function requireOwnFile(path: string): void {
     throw refuse(path, "is not a regular file", "Remove it");
 }
 
-function ownedStats(
-  path: string,
-  look: (path: string, options: { throwIfNoEntry: false }) => Stats | undefined = lstatSync,
-): Stats | undefined {
-  const stats = look(path, { throwIfNoEntry: false });
+type Look = (path: string, options: { throwIfNoEntry: false }) => Stats | undefined;
+
+function ownedStats(path: string, look: Look = lstatSync): Stats | undefined {
+  const stats = statsOf(path, look);
   const user = process.getuid?.();
   if (stats === undefined || user === undefined || stats.uid === user || stats.uid === 0) return stats;
   throw refuse(path, `belongs to another user (uid ${stats.uid})`, `Remove it, or: chown -R ${user} ${path}`);
+}
+
+/** Returns `undefined` if there is nothing. Throws a BoughError if that can't be told, as below a file or another user's directory. */
+function statsOf(path: string, look: Look): Stats | undefined {
+  try {
+    return look(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    throw new BoughError(`bough can't keep its state in ${path}: ${reasonOf(error)}`, {
+      hint: "Set BOUGH_HOME to another directory.",
+      cause: error,
+    });
+  }
 }
 
 /**
@@ -53,7 +65,7 @@ function ownedStats(
  * root; bough checks before it enters one.
  */
 export function requireOwnState(path: string): void {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statsOf(path, statSync);
   const user = process.getuid?.();
   if (stats === undefined || user === undefined || stats.uid === user || stats.uid === 0) return;
   if ((stats.mode & 0o002) === 0 || isInUserNamespace()) return;

@@ -33,6 +33,9 @@ afterEach(async () => {
 
 const build = (...options: string[]) => boughOn(service, ["build", ".", ...options], { context, state });
 
+const runIn = (words: readonly string[]) =>
+  runBough(["--url", service.url, ...words], { workingDirectory: context, environment: { BOUGH_HOME: state } });
+
 const sessions = () => join(state, "sessions");
 const stateFile = () => join(sessions(), readdirSync(sessions()).find((name) => name.endsWith(".db")) ?? "");
 
@@ -85,10 +88,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
   test("but only by a build, not by a command that only reads it", async () => {
     await build();
     writeFileSync(stateFile(), "garbage ".repeat(1000));
-    const ended = await runBough(["--url", service.url, "session", "list"], {
-      workingDirectory: context,
-      environment: { BOUGH_HOME: state },
-    });
+    const ended = await runIn(["session", "list"]);
     expect(ended.exitCode).toBe(1);
     expect(ended.stderr).toContain(`[ERROR] cannot open the state file ${stateFile()}: `);
     expect(ended.stderr).toContain("The next `bough build` sets it aside");
@@ -119,6 +119,20 @@ test("a read-only file system is an error", async () => {
   expect(ended.stderr).toContain("read-only");
   expect(ended.stderr).toContain("set BOUGH_HOME to another directory");
   expect(ended.runs).toEqual([]);
+});
+
+test.each([
+  ["below a file", "a.txt/home", "a part of the path is not a directory"],
+  ["with a name that is too long", "x".repeat(300), "the name is too long"],
+])("a directory %s is an error", async (_, path, reason) => {
+  state = join(context, path);
+  for (const options of [[], ["images"]]) {
+    const ended = options.length === 0 ? await build() : await runIn(options);
+    expect(ended.stderr).toContain(`[ERROR] bough can't keep its state in ${state}: ${reason}`);
+    expect(ended.stderr).toContain("Set BOUGH_HOME to another directory.");
+    expect(ended.exitCode).toBe(1);
+  }
+  expect(service.requests).toEqual([]);
 });
 
 describe("a disk", () => {
