@@ -49,13 +49,16 @@ function wrapSentences(text: string, columns: number): string {
     .join("\n");
 }
 
+/** No row begins with a log level within a line: another program's text could pass for a line of the log. */
+const wordPattern = /(?:^| )((?:`[^`]*`|[^ ]| (?=\[(?:DEBUG|INFO|WARN|ERROR)\]))*)/g;
+
 /** Wraps a line after `beginning`, as `wrapWords` does, and leaves commands in backticks whole. */
 export function wrapSentence(
   beginning: string,
   line: string,
   form: { indent: number; columns: number },
 ): string {
-  const words = [...line.matchAll(/(?:^| )((?:`[^`]*`|[^ ])*)/g)].map(([, word = ""]) => word);
+  const words = [...line.matchAll(wordPattern)].map(([, word = ""]) => word);
   return wrapWords(beginning, words, form);
 }
 

@@ -34,7 +34,10 @@ afterEach(async () => {
 const build = (...options: string[]) => boughOn(service, ["build", ".", ...options], { context, state });
 
 const runIn = (words: readonly string[]) =>
-  runBough(["--url", service.url, ...words], { workingDirectory: context, environment: { BOUGH_HOME: state } });
+  runBough(["--url", service.url, ...words], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
 
 const sessions = () => join(state, "sessions");
 const stateFile = () => join(sessions(), readdirSync(sessions()).find((name) => name.endsWith(".db")) ?? "");

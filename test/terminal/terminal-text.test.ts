@@ -44,6 +44,11 @@ test.each([
     "in /a/directory/of/a/user now",
     "in\n/a/directory/of/a/user\nnow",
   ],
+  [
+    "no row begins with a level that a line has within",
+    "[ERROR] the answer: [INFO] tagged x",
+    "[ERROR] the\nanswer: [INFO]\ntagged x",
+  ],
   ["spaces between words stay", "RUN printf '%s  %s' a bb", "RUN printf '%s  %s'\na bb"],
   ["a backtick that nothing closes is a character", "a ` between many words", "a ` between many\nwords"],
   [
