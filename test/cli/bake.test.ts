@@ -251,6 +251,16 @@ test("--sign=false needs nothing that is pushed, as in a build", async () => {
   for (const command of ["bake", "build"]) await expectDone(bough(directory, command, "--sign=false"));
 });
 
+test("an invalid --timeout is refused without advice about an option that bake lacks", async () => {
+  const directory = makeProject({ "docker-bake.json": '{"target": {"default": {}}}' });
+  expect(await bough(directory, "bake", "--timeout", "5m")).toEqual({
+    exitCode: 2,
+    stdout: "",
+    stderr:
+      '[ERROR] --timeout takes a positive whole number, not "5m"\nIt takes seconds, as in --timeout 1800.\n',
+  });
+});
+
 test.each(["first.json", "compose.yaml", "lib/compose.yaml", "lib/base.yaml", "Dockerfile"])(
   "--metadata-file %s would replace what is baked",
   async (path) => {

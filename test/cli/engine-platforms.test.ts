@@ -300,7 +300,7 @@ test("images of a registry are joined to an index, which replaces them by platfo
   expect((await manifestOf("copied")).manifests).toEqual(twice);
   expect(await create("--append", joined, "sha256:12")).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining("sha256:12 is no digest"),
+    stderr: expect.stringContaining("sha256:12 is not a digest"),
   });
   // What it names has been copied: an empty home runs from it.
   const elsewhere = createHome();

@@ -128,13 +128,13 @@ async function createIndex(invocation: Invocation): Promise<void> {
 /** Reads the name of an image, or a digest in a repository. */
 export function parseSourceName(text: string, repository: string): ImageName {
   if (!text.startsWith("sha256:")) return parseImageName(text);
-  if (!isDigest(text)) throw usageError(`${text} is no digest`, "It is sha256: and 64 hexadecimal digits.");
+  if (!isDigest(text)) throw usageError(`${text} is not a digest`, "It is sha256: and 64 hexadecimal digits.");
   return parseImageName(`${repository}@${text}`);
 }
 
 export function parseTag(text: string): ImageName {
   const name = parseImageName(text);
-  if (isDigest(name.reference)) throw usageError(`${text} is no tag`, "Give HOST/NAME:TAG.");
+  if (isDigest(name.reference)) throw usageError(`${text} is not a tag`, "Give HOST/NAME:TAG.");
   return name;
 }
 

@@ -1,11 +1,11 @@
 /** The options of a bake as data. */
 import { usageError } from "../../../errors.ts";
-import { parseRunTimeout } from "../../builds/options/build-parsers.ts";
 import { parsePlatformServices } from "../../builds/options/platform-services.ts";
 import { parseProgressMode } from "../../builds/options/result-definitions.ts";
 import type { Surroundings } from "../../command-line/command.ts";
 import { positiveInteger } from "../../command-line/option-values.ts";
 import type { OptionParsers, OptionsOf } from "../../command-line/options.ts";
+import { parseTimeout } from "../../service/timeout.ts";
 import { parseSign } from "../../signing/sign-option.ts";
 import { parseList } from "../print-definition.ts";
 import { parseShard } from "../sets/shard.ts";
@@ -20,7 +20,7 @@ export const bakeParsers = {
   sign: parseSign,
   progress: parseProgressMode,
   "platform-service": parsePlatformServices,
-  timeout: parseRunTimeout,
+  timeout: (text: string) => parseTimeout(text, "It takes seconds, as in --timeout 1800."),
   jobs: (text: string) => positiveInteger(text, "--jobs", "It is a number of steps, as in --jobs 4."),
 } satisfies OptionParsers<typeof bakeDefinitions>;
 

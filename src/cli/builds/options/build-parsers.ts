@@ -87,7 +87,7 @@ function parseCacheChoice(text: string): "auto" {
 }
 
 /** Parses the time that each RUN may take. */
-export function parseRunTimeout(text: string): ReturnType<typeof parseTimeout> {
+function parseRunTimeout(text: string): ReturnType<typeof parseTimeout> {
   // The -t of docker build is a tag.
   const [tag = "NAME:TAG"] = /^[a-z].*/is.exec(text) ?? [];
   return parseTimeout(text, `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`);
