@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { decodeIndex, decodeSteps, encodeScopeIndex } from "../../src/builder/scopes/index-file.ts";
 import {
   emptyIndex,
-  type IndexEntry,
+  type ScopeEntry,
   mergeIndexes,
   pruneIndex,
   type ScopeIndex,
@@ -12,7 +12,7 @@ import {
 const day = 24 * 3600 * 1000;
 const now = 1_800_000_000_000;
 const hashOf = (number: number) => number.toString(16).padStart(64, "0");
-const layer = (image: string, entry: Partial<IndexEntry<"layers">> = {}): IndexEntry<"layers"> => ({
+const layer = (image: string, entry: Partial<ScopeEntry<"layers">> = {}): ScopeEntry<"layers"> => ({
   ...{
     image,
     operation: "op",
@@ -25,7 +25,7 @@ const layer = (image: string, entry: Partial<IndexEntry<"layers">> = {}): IndexE
   },
   ...entry,
 });
-const indexOf = (layers: Record<string, IndexEntry<"layers">>): ScopeIndex => ({
+const indexOf = (layers: Record<string, ScopeEntry<"layers">>): ScopeIndex => ({
   ...emptyIndex(),
   layers: new Map(Object.entries(layers)),
 });
@@ -51,7 +51,7 @@ test("decoding returns the index that was encoded, with all kinds of characters"
 });
 
 describe("merging two entries of one layer", () => {
-  test.each<[string, IndexEntry<"layers">, IndexEntry<"layers">, Partial<IndexEntry<"layers">>]>([
+  test.each<[string, ScopeEntry<"layers">, ScopeEntry<"layers">, Partial<ScopeEntry<"layers">>]>([
     [
       "keeps the image that was made later",
       layer("new", { madeAt: now }),

@@ -27,7 +27,7 @@ import {
   type PlannedRepository,
   type PlannedUrl,
 } from "./planned-items.ts";
-import { type CopyWords, type FetchedSource, isArchive } from "./words.ts";
+import { type CopyWords, type FetchedCopySource, isArchive } from "./words.ts";
 
 /** The paths that a COPY or ADD writes to, as far as they are known without reading a file or fetching a URL. */
 export interface CopyPlan {
@@ -150,7 +150,7 @@ function planDocument(
 }
 
 function planRemote(
-  source: FetchedSource,
+  source: FetchedCopySource,
   destination: CopyDestination,
   change: ModeChange,
 ): PlannedUrl | PlannedRepository {

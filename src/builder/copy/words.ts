@@ -18,7 +18,7 @@ export interface CopyWords {
   /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
   /** The sources that ADD fetches. */
-  remote: readonly FetchedSource[];
+  remote: readonly FetchedCopySource[];
   documents: readonly HereDocument[];
   /** Empty: the WORKDIR. */
   destination: string;
@@ -37,7 +37,7 @@ export interface CopyWords {
 }
 
 /** `position`: the number of paths that come before it. */
-export type FetchedSource = { position: number } & (
+export type FetchedCopySource = { position: number } & (
   | { kind: "url"; url: string }
   | { kind: "repository"; address: RepositoryAddress }
 );
@@ -83,13 +83,13 @@ export function expandCopyWords(
   };
 }
 
-function kindOf(word: string): "path" | FetchedSource["kind"] {
+function kindOf(word: string): "path" | FetchedCopySource["kind"] {
   if (isRepositoryAddress(word)) return "repository";
   return isUrl(word) ? "url" : "path";
 }
 
-function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): FetchedSource[] {
-  const found: FetchedSource[] = [];
+function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): FetchedCopySource[] {
+  const found: FetchedCopySource[] = [];
   let position = 0;
   for (const word of words) {
     const kind = kindOf(word);

@@ -1,7 +1,7 @@
 import type { Descriptor } from "../../image/oci-layout.ts";
 import type { ScopeCopies } from "../../store/store.ts";
 import type { DecodedIndex, IndexFiles, UnusableIndexError } from "./index-file.ts";
-import type { IndexEntry, ScopeIndex } from "./scope-index.ts";
+import type { ScopeEntry, ScopeIndex } from "./scope-index.ts";
 
 /** A stored index. Several writers at once may leave several, which readers merge. Its content never changes. */
 export interface IndexPart {
@@ -73,7 +73,7 @@ export interface CachePlace {
   /** Locks the place against other writers of this machine. Resolves to `undefined` where that is not possible. */
   lock(): Promise<Disposable | undefined>;
   /** Sets the sizes of layers that are to be added, as far as they are unknown. */
-  measure?(layers: readonly IndexEntry<"layers">[]): Promise<void>;
+  measure?(layers: readonly ScopeEntry<"layers">[]): Promise<void>;
   /** Stores an index. Resolves to `undefined`, without a change, if another writer has been faster. */
   put(files: IndexFiles, request: PutRequest): Promise<PutIndex | undefined>;
 }

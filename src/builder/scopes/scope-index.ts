@@ -86,10 +86,10 @@ export const sections = {
 };
 
 export type SectionName = keyof typeof sections;
-export type IndexEntry<Name extends SectionName> = EntryOf<(typeof sections)[Name]["fields"]>;
+export type ScopeEntry<Name extends SectionName> = EntryOf<(typeof sections)[Name]["fields"]>;
 
 /** The contents of a scope: a value that is read, merged and written as a whole. */
-export type ScopeIndex = { readonly [Name in SectionName]: Map<string, IndexEntry<Name>> };
+export type ScopeIndex = { readonly [Name in SectionName]: Map<string, ScopeEntry<Name>> };
 
 export const sectionNames = Object.keys(sections) as SectionName[];
 
@@ -117,7 +117,7 @@ export function mergeIndexes(one: ScopeIndex, other: ScopeIndex): ScopeIndex {
   return merged;
 }
 
-type AnyEntry = IndexEntry<SectionName>;
+type AnyEntry = ScopeEntry<SectionName>;
 
 function addTo(entries: Map<string, AnyEntry>, additions: ReadonlyMap<string, AnyEntry>): void {
   for (const [key, added] of additions) {

@@ -11,7 +11,7 @@ import {
   requireInspect,
   type ScopeService,
 } from "./index-images.ts";
-import type { IndexEntry } from "./scope-index.ts";
+import type { ScopeEntry } from "./scope-index.ts";
 import { newJournalTag, scopeTag } from "./scope-name.ts";
 
 interface PlaceOptions {
@@ -113,7 +113,7 @@ const maxConcurrent = 4;
 
 /** Sets how many bytes each layer adds to its image, if that is unknown and the service reports it. */
 async function measureLayers(
-  layers: readonly IndexEntry<"layers">[],
+  layers: readonly ScopeEntry<"layers">[],
   service: ScopeService,
   signal: AbortSignal,
 ): Promise<void> {

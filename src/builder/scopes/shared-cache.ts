@@ -6,7 +6,7 @@ import type { StepInputs } from "../cache/step-inputs.ts";
 import { findNearest, type StepMemory } from "../cache/step-memory.ts";
 import { distrustOf, type LayerOrigin } from "../state/layer-origin.ts";
 import { readInputs } from "./received-values.ts";
-import type { IndexEntry, ScopeIndex } from "./scope-index.ts";
+import type { ScopeEntry, ScopeIndex } from "./scope-index.ts";
 import { sharedInputs, type UsedEntries } from "./used-entries.ts";
 
 /** A scope that a build reads. */
@@ -140,7 +140,7 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
 }
 
 /** If all shared inputs of a step are equal but its hash is not, a secret has changed. */
-function differenceOf({ inputs }: IndexEntry<"steps">, now: StepInputs): Difference | undefined {
+function differenceOf({ inputs }: ScopeEntry<"steps">, now: StepInputs): Difference | undefined {
   const before = readInputs(inputs);
   return before && (findDifference(before, now) ?? { reason: "command" });
 }

@@ -4,7 +4,7 @@ import { unpackedWords } from "../archives/read-archive.ts";
 import { distrustOf, formatOrigin, type LayerOrigin, parseOrigin } from "../state/layer-origin.ts";
 import { readSources } from "./received-values.ts";
 import { factKey } from "./registry/bound-index.ts";
-import type { IndexEntry, SectionName } from "./scope-index.ts";
+import type { ScopeEntry, SectionName } from "./scope-index.ts";
 import type { FoundScope } from "./shared-cache.ts";
 import type { UsedEntries } from "./used-entries.ts";
 
@@ -83,7 +83,7 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
 
 /** An entry of a scope, with its origin. */
 interface SharedEntry<Name extends SectionName> {
-  entry: IndexEntry<Name>;
+  entry: ScopeEntry<Name>;
   origin: LayerOrigin;
 }
 
@@ -122,7 +122,7 @@ function addFact(image: string, question: string, answer: string, used: UsedEntr
 
 function latestCopy(scopes: readonly FoundScope[], place: string): SharedEntry<"copies"> | undefined {
   for (const { index, origin } of scopes) {
-    let latest: IndexEntry<"copies"> | undefined;
+    let latest: ScopeEntry<"copies"> | undefined;
     for (const entry of index.copies.values())
       if (entry.place === place && entry.usedAt > (latest?.usedAt ?? -1)) latest = entry;
     if (latest !== undefined) return { entry: latest, origin };

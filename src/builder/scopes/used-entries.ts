@@ -9,7 +9,7 @@ import {
   type StepInputs,
 } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
-import { emptyIndex, type IndexEntry, type ScopeIndex, type SectionName } from "./scope-index.ts";
+import { emptyIndex, type ScopeEntry, type ScopeIndex, type SectionName } from "./scope-index.ts";
 
 /** Collects the entries that a build has made or used, for a scope. */
 export interface UsedEntries {
@@ -22,7 +22,7 @@ export interface UsedEntries {
 }
 
 /** An entry whose `usedAt` will be now. */
-type Unstamped<Name extends SectionName> = Omit<IndexEntry<Name>, "usedAt">;
+type Unstamped<Name extends SectionName> = Omit<ScopeEntry<Name>, "usedAt">;
 
 interface UsedEntriesOptions {
   store: Pick<Store, "sessions">;

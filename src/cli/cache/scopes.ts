@@ -1,6 +1,6 @@
 import type { FoundIndex } from "../../builder/scopes/cache-place.ts";
 import { listIndexImages, requireImageList } from "../../builder/scopes/index-images.ts";
-import type { IndexEntry, ScopeIndex } from "../../builder/scopes/scope-index.ts";
+import type { ScopeEntry, ScopeIndex } from "../../builder/scopes/scope-index.ts";
 import { parseScopeName } from "../../builder/scopes/scope-name.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
@@ -159,13 +159,13 @@ async function showScope(invocation: Invocation): Promise<void> {
   });
 }
 
-type Shown = Pick<IndexEntry<"layers">, "usedAt" | "seconds" | "bytes" | "title"> & {
+type Shown = Pick<ScopeEntry<"layers">, "usedAt" | "seconds" | "bytes" | "title"> & {
   image: string | null;
   madeAt: number | null;
 };
 
 /** Returns the row of a cache mount's contents. */
-function shownMount({ id, usedAt, size }: IndexEntry<"mounts">): Shown {
+function shownMount({ id, usedAt, size }: ScopeEntry<"mounts">): Shown {
   const title = `--mount=type=cache,id=${visible(id)}`;
   return { image: null, madeAt: null, usedAt, seconds: null, bytes: size, title };
 }

@@ -11,7 +11,7 @@ import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 
 /** The options of the command line about the process. */
-export interface ProcessOptions {
+export interface RunProcessOptions {
   command: ExpandedCommand;
   env: Record<string, string>;
   /** Absolute; `undefined` for the image's, else `/`. */
@@ -33,7 +33,7 @@ export type ProcessSettings = Pick<
  * service. The command line takes precedence.
  */
 export async function resolveProcessSettings(
-  { command, env, cwd, user, ignoresConfig, step }: ProcessOptions & { step: FailedStep | undefined },
+  { command, env, cwd, user, ignoresConfig, step }: RunProcessOptions & { step: FailedStep | undefined },
   image: string,
   { service, store }: Connection,
 ): Promise<ProcessSettings> {

@@ -24,14 +24,14 @@ import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { currentMounts, stageLocalFiles } from "./local-files.ts";
-import { type ProcessOptions, type ProcessSettings, resolveProcessSettings } from "./process-settings.ts";
+import { type RunProcessOptions, type ProcessSettings, resolveProcessSettings } from "./process-settings.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
 import { requireLimits } from "./require-limits.ts";
 
 import { terminalFields } from "./terminal.ts";
 
 /** A resolved request of `bough run`. */
-export interface RunRequest extends ProcessOptions, SandboxOptions {
+export interface RunRequest extends RunProcessOptions, SandboxOptions {
   /** The key of the session. */
   key: string;
   source: RunSource;

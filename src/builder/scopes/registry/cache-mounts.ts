@@ -3,7 +3,7 @@ import type { FactStore } from "../../../store/facts.ts";
 import { keyOfCache, recordCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
 import type { Additions } from "../merge-additions.ts";
-import type { IndexEntry } from "../scope-index.ts";
+import type { ScopeEntry } from "../scope-index.ts";
 import type { CacheTarget } from "./cache-store.ts";
 import type { LayerSender } from "./send-layers.ts";
 import type { SharedImageSource } from "./shared-images.ts";
@@ -23,7 +23,7 @@ export function createCarriedCaches(
   sources: readonly SharedImageSource[],
   { used, realm, facts }: CarriedOptions,
 ): CarriedCaches {
-  const newest = new Map<string, { entry: IndexEntry<"mounts">; source: SharedImageSource }>();
+  const newest = new Map<string, { entry: ScopeEntry<"mounts">; source: SharedImageSource }>();
   for (const source of sources)
     for (const [key, entry] of source.index.mounts)
       if (entry.usedAt > (newest.get(key)?.entry.usedAt ?? -1)) newest.set(key, { entry, source });
