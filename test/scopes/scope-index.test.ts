@@ -3,9 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { decodeIndex, decodeSteps, encodeScopeIndex } from "../../src/builder/scopes/index-file.ts";
 import {
   emptyIndex,
-  type ScopeEntry,
   mergeIndexes,
   pruneIndex,
+  type ScopeEntry,
   type ScopeIndex,
 } from "../../src/builder/scopes/scope-index.ts";
 

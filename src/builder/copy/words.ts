@@ -88,7 +88,10 @@ function kindOf(word: string): "path" | FetchedCopySource["kind"] {
   return isUrl(word) ? "url" : "path";
 }
 
-function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): FetchedCopySource[] {
+function remoteSources(
+  words: readonly string[],
+  flags: Parameters<typeof toAddress>[1],
+): FetchedCopySource[] {
   const found: FetchedCopySource[] = [];
   let position = 0;
   for (const word of words) {

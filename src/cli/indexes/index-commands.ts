@@ -128,7 +128,8 @@ async function createIndex(invocation: Invocation): Promise<void> {
 /** Reads the name of an image, or a digest in a repository. */
 export function parseSourceName(text: string, repository: string): ImageName {
   if (!text.startsWith("sha256:")) return parseImageName(text);
-  if (!isDigest(text)) throw usageError(`${text} is not a digest`, "It is sha256: and 64 hexadecimal digits.");
+  if (!isDigest(text))
+    throw usageError(`${text} is not a digest`, "It is sha256: and 64 hexadecimal digits.");
   return parseImageName(`${repository}@${text}`);
 }
 

@@ -24,7 +24,7 @@ import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { currentMounts, stageLocalFiles } from "./local-files.ts";
-import { type RunProcessOptions, type ProcessSettings, resolveProcessSettings } from "./process-settings.ts";
+import { type ProcessSettings, type RunProcessOptions, resolveProcessSettings } from "./process-settings.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
 import { requireLimits } from "./require-limits.ts";
 
