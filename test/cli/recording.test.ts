@@ -29,7 +29,7 @@ async function record(home: string, keepsOutput: boolean) {
   } as unknown as BuildInvocation;
   const recording = startRecording(invocation, { keepsOutput });
   const inputs = {
-    ...{ buildArgs: new Map(), context: { absolutePath: "/src/app" }, place: "/src/app", platforms: [] },
+    ...{ buildArgs: new Map(), context: { absolutePath: "/src/app" }, location: "/src/app", platforms: [] },
     ...{
       dockerfile: { absolutePath: "/src/app/Dockerfile", path: "Dockerfile" },
       dialect: { name: "docker" },

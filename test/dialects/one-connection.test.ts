@@ -59,7 +59,7 @@ test("each connection ends with its answer once a further one gets none", async 
       ["--url", front.url, "--token", "tok-5ecret", "build", ".", "--tag", "app:1"],
       { workingDirectory: context, clock, environment: { BOUGH_HOME: join(context, "state") } },
     );
-    expect(stderr).toContain("the service answers one connection at a time");
+    expect(stderr).toContain("the service serves one connection at a time");
     expect(exitCode).toBe(0);
     expect(service.commands).toEqual(["first", "second", "third"]);
     expect(service.calls.filter((call) => call === "POST /v1/files")).toHaveLength(12);
