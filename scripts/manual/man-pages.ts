@@ -68,7 +68,7 @@ function commandPage(command: Command, summary: string, words: readonly string[]
       const place = `\\fI${name.toUpperCase()}\\fP${one.multiple === true ? " ..." : ""}`;
       return one.required === true ? place : `[${place}]`;
     }),
-    ...(command.takesRest === undefined || command.takesRest === "hidden"
+    ...(command.trailingCommand === undefined || command.trailingCommand === "hidden"
       ? []
       : ["[[\\-\\-] \\fICOMMAND\\fP ...]"]),
   ].join(" ");

@@ -9,9 +9,14 @@ import {
 } from "./branches.ts";
 import { type CopyLayerStore, type CopyMemory, createCopyLayerStore, createCopyMemory } from "./copies.ts";
 import { forgetImages, type OpenOptions, openStateFile } from "./database.ts";
-import { createFactStore, createImportMemory, type FactStore, type ImportMemory } from "./facts.ts";
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
+import {
+  createImageMetadataCache,
+  createImportMemory,
+  type ImageMetadataCache,
+  type ImportMemory,
+} from "./image-metadata.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
 import { createSurroundingsStore, type SurroundingsStore } from "./surroundings.ts";
@@ -28,7 +33,7 @@ export interface Store extends Disposable {
   readonly uploads: UploadCache;
   readonly copies: CopyMemory;
   readonly imports: ImportMemory;
-  readonly facts: FactStore;
+  readonly imageMetadata: ImageMetadataCache;
   readonly steps: StepStore;
   readonly failedSteps: FailedStepStore;
   readonly unfinished: UnfinishedStore;
@@ -64,7 +69,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     uploads,
     copies: createCopyMemory(database, clock),
     imports: createImportMemory(database),
-    facts: createFactStore(database, clock),
+    imageMetadata: createImageMetadataCache(database, clock),
     steps: createStepStore(database),
     failedSteps: createFailedStepStore(database),
     unfinished: createUnfinishedStore(database),

@@ -59,7 +59,7 @@ describe("every command's help", () => {
   });
 
   test.each(all)("%s has two to five valid examples, and a note for agents", async (path, load) => {
-    const { examples, agentNote, takesRest } = await load();
+    const { examples, agentNote, trailingCommand } = await load();
     expect(examples.length).toBeGreaterThanOrEqual(2);
     expect(examples.length).toBeLessThanOrEqual(5);
     expect(agentNote).toMatch(/\.$/);
@@ -69,7 +69,7 @@ describe("every command's help", () => {
       const separator = words.indexOf("--");
       const own = separator < 0 ? words : words.slice(0, separator);
       // Words after an image belong to another command.
-      const end = takesRest === "behind-place" ? own.indexOf(path) + 1 : own.length;
+      const end = trailingCommand === "behind-place" ? own.indexOf(path) + 1 : own.length;
       const checked = own.toSpliced(end, 0, "-h");
       const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
       expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });

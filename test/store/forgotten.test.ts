@@ -16,9 +16,9 @@ const entry = { etag: "e", lastModified: null, contentMd5: null, fetchedAt: null
 
 /** Remembers something of everything. `name`: of the image and of contents. */
 function remember(name: string): void {
-  store.facts.set(name, "environment", "{}");
-  store.facts.set(`${name} over sha256:0`, "layer blob gzip", "{}");
-  store.facts.set(`layer of ${name}`, "repository of docker://r.example", "docker://r.example/app");
+  store.imageMetadata.set(name, "environment", "{}");
+  store.imageMetadata.set(`${name} over sha256:0`, "layer blob gzip", "{}");
+  store.imageMetadata.set(`layer of ${name}`, "repository of docker://r.example", "docker://r.example/app");
   store.imports.set(`${name}:latest`, name);
   store.copies.set(name, "/words", []);
   store.copies.set(`commit ${name}`, "/words", []);

@@ -53,7 +53,7 @@ async function findIn(
   rememberImage(found.id, image, store, platform);
   if (!daemon.decides) {
     rememberImage(reference, image, store, platform);
-    store.facts.set(image, daemonName, reference);
+    store.imageMetadata.set(image, daemonName, reference);
   }
   return describeImported(image, build.services);
 }
@@ -64,7 +64,7 @@ export function isOfDaemon(
   { reference }: WantedImage,
   { store }: BuildServices,
 ): boolean {
-  return store.facts.get(uuid, daemonName) === reference;
+  return store.imageMetadata.get(uuid, daemonName) === reference;
 }
 
 const daemonName = "name in docker's daemon";

@@ -107,7 +107,7 @@ export async function findStored(wanted: WantedImage, build: BuildJob): Promise<
   const listed = await finding;
   const found = (await isForeign(listed, wanted, build.services)) ? undefined : listed;
   if (found !== undefined && found !== "unsupported") {
-    if (isTag(reference)) store.facts.listedNames.add(reference);
+    if (isTag(reference)) store.imageMetadata.listedNames.add(reference);
     return found;
   }
   const isFoundByTag = isTag(reference) && (await supports.tag(withLatest(reference)));
@@ -167,7 +167,7 @@ function findUnderOtherName({ reference, platform }: WantedImage, { services, as
   // A build that shares layers most likely shares the image as well, so the second lookup waits until it is needed.
   const isKnown =
     layers.hasOthers ||
-    store.facts.listedNames.has(reference) ||
+    store.imageMetadata.listedNames.has(reference) ||
     lookUpImage(reference, store, platform) !== undefined;
   if (isKnown) return find;
   const finding = find();

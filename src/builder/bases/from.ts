@@ -160,12 +160,12 @@ async function readEnvironment(
   line: number,
   build: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
-  const { facts } = build.services.store;
+  const { imageMetadata } = build.services.store;
   const key = "environment";
-  const known = facts.get(stage.base, key);
+  const known = imageMetadata.get(stage.base, key);
   const output = known === undefined ? await probeEnvironment(stage, build) : { text: known };
   // A command that failed may succeed in the next build.
-  if (output.failure === undefined) facts.set(stage.base, key, output.text);
+  if (output.failure === undefined) imageMetadata.set(stage.base, key, output.text);
   if (output.text === "") {
     const why = output.failure ?? "no env program reports them";
     const message = `cannot read the image's variables: ${why}; bough takes ${defaultPath} for PATH and an empty value for every other`;

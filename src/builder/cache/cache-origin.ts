@@ -1,6 +1,6 @@
 import { directoryMode } from "../../image/file-mode.ts";
 import { cacheKeyOf } from "../../service/wire/mount.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import { formatOrigin, joinOrigins, type LayerOrigin, madeHere, parseOrigin } from "../state/layer-origin.ts";
 
 /** The fields of a cache mount that decide which contents it has. */
@@ -12,7 +12,7 @@ export interface CacheIdentity {
   mode?: string | undefined;
 }
 
-type Facts = Pick<FactStore, "get" | "set">;
+type Facts = Pick<ImageMetadataCache, "get" | "set">;
 
 /** Returns the key of the cache of a cache mount; see `cacheKeyOf`. */
 export function keyOfCache({ id, uid = 0, gid = 0, mode }: CacheIdentity, realm?: string): string {
@@ -21,15 +21,15 @@ export function keyOfCache({ id, uid = 0, gid = 0, mode }: CacheIdentity, realm?
 }
 
 /** Records that a cache mount of this machine may have begun with the contents of a shared cache. */
-export function recordCacheOrigin(facts: Facts, key: string, origin: LayerOrigin): void {
-  const text = formatOrigin(joinOrigins([originOfCache(facts, key), origin]));
+export function recordCacheOrigin(imageMetadata: Facts, key: string, origin: LayerOrigin): void {
+  const text = formatOrigin(joinOrigins([originOfCache(imageMetadata, key), origin]));
   // An unknown origin has no text form.
-  if (text !== null) facts.set(subjectOf(key), originKey, text);
+  if (text !== null) imageMetadata.set(subjectOf(key), originKey, text);
 }
 
 /** Returns where the contents of a cache mount come from. */
-export function originOfCache(facts: Facts, key: string): LayerOrigin {
-  const text = facts.get(subjectOf(key), originKey);
+export function originOfCache(imageMetadata: Facts, key: string): LayerOrigin {
+  const text = imageMetadata.get(subjectOf(key), originKey);
   return text === undefined ? madeHere : parseOrigin(text);
 }
 

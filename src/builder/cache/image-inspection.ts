@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { ExcessiveResponseError } from "../../service/http/errors.ts";
 import type { ImageEntry, ImageInspector, PathType } from "../../service/images/image-file.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
 /** Looks at an image's files. The service is asked once about each path: an image never changes, so the results are stored. */
@@ -25,7 +25,7 @@ const maxSinglePaths = 16;
 export function createImageInspection(
   inspector: ImageInspector,
   supports: Pick<ServiceSupport, "inspection">,
-  store: Pick<FactStore, "get" | "set">,
+  store: Pick<ImageMetadataCache, "get" | "set">,
 ): ImageInspection {
   /** The number of requests by image. */
   const requests = new Map<string, number>();
@@ -144,7 +144,7 @@ function createLists(inspector: Pick<ImageInspector, "listEntries">) {
 
 /** Returns the value stored under a key, or else that of `find`, which is stored unless it is "unsupported". */
 async function findOnce<Value extends string>(
-  store: Pick<FactStore, "get" | "set">,
+  store: Pick<ImageMetadataCache, "get" | "set">,
   image: string,
   key: string,
   find: () => Promise<Value | undefined>,

@@ -12,28 +12,36 @@ type Occasion = "result" | "step";
 export function recordConfiguration(
   image: string,
   config: ImageConfig,
-  { facts }: Pick<Store, "facts">,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
   occasion: Occasion = "result",
 ): void {
-  facts.set(image, configurationKeys[occasion], JSON.stringify(config));
+  imageMetadata.set(image, configurationKeys[occasion], JSON.stringify(config));
 }
 
 /** Returns the configuration that was recorded of an image as a result; otherwise, that of a failed step. */
 export function recordedConfiguration(
   image: string,
-  { facts }: Pick<Store, "facts">,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
 ): ImageConfig | undefined {
-  const text = facts.get(image, configurationKeys.result) ?? facts.get(image, configurationKeys.step);
+  const text =
+    imageMetadata.get(image, configurationKeys.result) ?? imageMetadata.get(image, configurationKeys.step);
   return text === undefined ? undefined : parseImageConfig(JSON.parse(text));
 }
 
 /** Records an image's author and history for a service that can't store them. */
-export function recordOrigin(image: string, origin: ImageOrigin, { facts }: Pick<Store, "facts">): void {
-  facts.set(image, originKey, JSON.stringify(origin));
+export function recordOrigin(
+  image: string,
+  origin: ImageOrigin,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
+): void {
+  imageMetadata.set(image, originKey, JSON.stringify(origin));
 }
 
-export function recordedOrigin(image: string, { facts }: Pick<Store, "facts">): ImageOrigin | undefined {
-  const text = facts.get(image, originKey);
+export function recordedOrigin(
+  image: string,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
+): ImageOrigin | undefined {
+  const text = imageMetadata.get(image, originKey);
   return text === undefined ? undefined : parseImageOrigin(JSON.parse(text));
 }
 
@@ -45,25 +53,37 @@ const configurationKeys: Readonly<Record<Occasion, string>> = {
 };
 
 /** Records the registry address of `reference`, by which `image` was found. */
-export function recordReference(image: string, reference: string, { facts }: Pick<Store, "facts">): void {
+export function recordReference(
+  image: string,
+  reference: string,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
+): void {
   const parsed = parseReference(reference);
   // An image that bough has built already has a recorded base, whatever its name.
-  if (parsed.kind !== "registry" || facts.get(image, baseKeys.base) !== undefined) return;
-  if (facts.get(image, baseKeys.url) !== parsed.url) facts.set(image, baseKeys.url, parsed.url);
+  if (parsed.kind !== "registry" || imageMetadata.get(image, baseKeys.base) !== undefined) return;
+  if (imageMetadata.get(image, baseKeys.url) !== parsed.url)
+    imageMetadata.set(image, baseKeys.url, parsed.url);
 }
 
 /** Records the image that `image` was built on: exports take the base's layers from its registry if the service keeps none. */
-export function recordBase(image: string, base: string, { facts }: Pick<Store, "facts">): void {
-  if (facts.get(image, baseKeys.base) !== base) facts.set(image, baseKeys.base, base);
+export function recordBase(
+  image: string,
+  base: string,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
+): void {
+  if (imageMetadata.get(image, baseKeys.base) !== base) imageMetadata.set(image, baseKeys.base, base);
 }
 
 /** Returns the `docker://...` URL of the base; `undefined` if none is known. */
-export function recordedBase(image: string, { facts }: Pick<Store, "facts">): string | undefined {
+export function recordedBase(
+  image: string,
+  { imageMetadata }: Pick<Store, "imageMetadata">,
+): string | undefined {
   const passed = new Set<string>();
   for (let at: string | undefined = image; at !== undefined && !passed.has(at); ) {
     passed.add(at);
-    const base: string | undefined = facts.get(at, baseKeys.base);
-    if (base === undefined) return facts.get(at, baseKeys.url);
+    const base: string | undefined = imageMetadata.get(at, baseKeys.base);
+    if (base === undefined) return imageMetadata.get(at, baseKeys.url);
     at = base;
   }
   return undefined;

@@ -83,11 +83,12 @@ async function readImageAccounts(
 ): Promise<string | undefined | "unsupported"> {
   const content = await build.services.inspection.readTextFile(layer.image, path);
   if (content !== "unsupported") return content;
-  const { facts } = build.services.store;
+  const { imageMetadata } = build.services.store;
   const key = "accounts";
-  const known = facts.get(layer.image, key) ?? (mayProbe ? await probeAccounts({ layer }, build) : undefined);
+  const known =
+    imageMetadata.get(layer.image, key) ?? (mayProbe ? await probeAccounts({ layer }, build) : undefined);
   if (known === undefined) return "unsupported";
-  facts.set(layer.image, key, known);
+  imageMetadata.set(layer.image, key, known);
   return known
     .split("\n")
     .filter((line) => line.split(":").length === fieldCounts[path])

@@ -123,7 +123,7 @@ async function openOtherCaches(
   if (from.length + to.length === 0) return undefined;
   const { openCaches } = await import("./registry/open-caches.ts");
   const carriesCaches = await supports.cacheArchives();
-  const own = { ...options, facts: store.facts, explains: memory.explains, carriesCaches };
+  const own = { ...options, imageMetadata: store.imageMetadata, explains: memory.explains, carriesCaches };
   return openCaches({ from, to }, options.shared, own);
 }
 

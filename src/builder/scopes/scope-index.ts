@@ -81,7 +81,7 @@ export const sections = {
   texts: section(sha256, 20_000, unbounded, { text }),
   /** Archives of cache mounts, by `cacheKeyOf`. The one used last is the newest. */
   mounts: section(sha256, 200, unbounded, { id: text, mediaType: text, digest, size: number }),
-  /** Facts about files of an image, by ChainID and key; see store/facts.ts. */
+  /** Facts about files of an image, by ChainID and key; see store/image-metadata.ts. */
   facts: section(text, 10_000, 4 * 1024 * 1024, { answer: text }),
 };
 

@@ -20,7 +20,7 @@ interface SharedStoreOptions {
  * results are added to the scope that the build writes.
  */
 export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreOptions): Store {
-  const { copyLayers, copies, facts } = store;
+  const { copyLayers, copies, imageMetadata } = store;
   function ofThisMachine<Copy extends { origin: string | null }>(copy: Copy | undefined): Copy | undefined {
     return copy && distrustOf(parseOrigin(copy.origin), trusted) === undefined ? copy : undefined;
   }
@@ -28,15 +28,15 @@ export function shareStore(store: Store, { scopes, used, trusted }: SharedStoreO
   return {
     ...store,
 
-    facts: {
-      ...facts,
+    imageMetadata: {
+      ...imageMetadata,
       get(image, question) {
-        const answer = facts.get(image, question) ?? findFact(scopes, image, question);
+        const answer = imageMetadata.get(image, question) ?? findFact(scopes, image, question);
         if (answer !== undefined) addFact(image, question, answer, used);
         return answer;
       },
       set(image, question, answer) {
-        facts.set(image, question, answer);
+        imageMetadata.set(image, question, answer);
         addFact(image, question, answer, used);
       },
     },

@@ -182,11 +182,11 @@ async function digestOf(
 ): Promise<string | undefined> {
   const request = { sources, ...(parents === undefined ? {} : { parents }), ...(exclude && { exclude }) };
   const factKey = `digest ${JSON.stringify(request)}`;
-  const known = store.facts.get(image, factKey);
+  const known = store.imageMetadata.get(image, factKey);
   if (known !== undefined) return known;
   try {
     const digest = await service.digestFiles(await layers.imageOf(image), request);
-    store.facts.set(image, factKey, digest);
+    store.imageMetadata.set(image, factKey, digest);
     return digest;
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;

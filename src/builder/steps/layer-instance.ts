@@ -134,7 +134,7 @@ function originOf(
   );
   return joinOrigins([
     ...[layer, ...sources].flatMap((part) => ("isRemembered" in part ? [] : [part.origin])),
-    ...caches.map((cache) => originOfCache(store.facts, keyOfCache(cache, asked.cacheRealm))),
+    ...caches.map((cache) => originOfCache(store.imageMetadata, keyOfCache(cache, asked.cacheRealm))),
   ]);
 }
 

@@ -147,7 +147,7 @@ export async function prepareBuild(
       services: {
         ...{ ...common, service, supports, store, layers, memory, remoteBases, carriedCaches },
         daemonImages: isEmbedded(runtime, globals) ? common.daemonImages : undefined,
-        inspection: createImageInspection(service, supports, store.facts),
+        inspection: createImageInspection(service, supports, store.imageMetadata),
         ...machineOf(runtime),
       },
       source,

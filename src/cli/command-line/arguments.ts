@@ -8,7 +8,7 @@ import type { Token } from "./tokens.ts";
  * The words that a command takes verbatim. `marked`: those after `--`. `behind-place`: also those after its one positional
  * argument, as in `docker run IMAGE COMMAND`. `hidden`: those after `--`, for bough's own scripts; help does not show it.
  */
-export type TakesRest = "marked" | "behind-place" | "hidden";
+export type TrailingCommand = "marked" | "behind-place" | "hidden";
 
 /** The arguments of a command line, checked against their definitions. */
 export interface Values {
@@ -36,7 +36,7 @@ export const noValues: Values = {
 };
 
 interface ParsingOptions {
-  takesRest?: TakesRest | undefined;
+  trailingCommand?: TrailingCommand | undefined;
   /** Options of other programs. */
   foreign?: ForeignOptions | undefined;
 }
@@ -54,9 +54,9 @@ export function parseArguments(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
-  { takesRest, foreign = noForeignOptions }: ParsingOptions = {},
+  { trailingCommand, foreign = noForeignOptions }: ParsingOptions = {},
 ): ParsedValues {
-  const { own, rest } = splitRest(raw, definitions, takesRest, foreign);
+  const { own, rest } = splitRest(raw, definitions, trailingCommand, foreign);
   const tokens = readTokens(own, definitions, foreign.shapes);
   refuseUnknown(tokens, definitions, command, foreign);
   const given = collectOptions(command);
@@ -70,7 +70,7 @@ export function parseArguments(
     else given.addText(token, definition);
   }
   const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
-  requirePlaces(positionals, definitions, command, takesRest);
+  requirePlaces(positionals, definitions, command, trailingCommand);
   const { flags, off, texts } = given;
   return {
     names: [...flags, ...texts.keys()],
@@ -126,13 +126,13 @@ function requirePlaces(
   positionals: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
-  takesRest: TakesRest | undefined,
+  trailingCommand: TrailingCommand | undefined,
 ): void {
   const places = Object.values(definitions).filter((definition) => definition.type === "positional");
   const surplus = positionals[places.length];
   if (surplus === undefined || places.some((definition) => definition.multiple === true)) return;
   const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
-  throw takesRest === undefined || takesRest === "hidden"
+  throw trailingCommand === undefined || trailingCommand === "hidden"
     ? usageError(message, usageHint(command))
     : usageError(message, `Give the command after --: ${command} -- ...`);
 }
@@ -151,9 +151,9 @@ function describeTwice(earlier: string | undefined, name: string): string {
 export function hasUndefinedOption(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
-  takesRest: TakesRest | undefined,
+  trailingCommand: TrailingCommand | undefined,
 ): boolean {
-  return readTokens(splitRest(raw, definitions, takesRest).own, definitions).some((token) =>
+  return readTokens(splitRest(raw, definitions, trailingCommand).own, definitions).some((token) =>
     isUndefined(token, definitions),
   );
 }
@@ -161,15 +161,15 @@ export function hasUndefinedOption(
 function splitRest(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
-  takesRest: TakesRest | undefined,
+  trailingCommand: TrailingCommand | undefined,
   { shapes }: ForeignOptions = noForeignOptions,
 ): { own: readonly string[]; rest: readonly string[] | undefined } {
   // Elsewhere `--` only ends the options.
-  if (takesRest === undefined) return { own: raw, rest: undefined };
+  if (trailingCommand === undefined) return { own: raw, rest: undefined };
   const separator = raw.indexOf("--");
   const marked = separator < 0 ? raw.length : separator;
   const place =
-    takesRest === "behind-place"
+    trailingCommand === "behind-place"
       ? readTokens(raw.slice(0, marked), definitions, shapes).find(({ kind }) => kind === "positional")
       : undefined;
   const asksForHelp = place !== undefined && ["-h", "--help"].includes(raw[place.index + 1] ?? "");

@@ -1,7 +1,7 @@
 import { type CommandDef, defineCommand } from "citty";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { TakesRest, Values } from "./arguments.ts";
+import type { TrailingCommand, Values } from "./arguments.ts";
 import type { ArgumentDefinitions } from "./definitions.ts";
 import type { ForeignOptions } from "./foreign-options.ts";
 import type { GlobalOptions } from "./globals.ts";
@@ -24,7 +24,7 @@ export interface Command {
    * process starts again for the engine, in a user namespace, before the command reads anything.
    */
   needs?: Need | ((values: Values) => Need | undefined);
-  takesRest?: TakesRest;
+  trailingCommand?: TrailingCommand;
   /** Loads the options of other programs that people may write. */
   foreign?: () => Promise<ForeignOptions>;
 }

@@ -1,6 +1,6 @@
 import type { ArgsDef, CommandDef, CommandMeta } from "citty";
 import { wrapWords } from "../../terminal/fit.ts";
-import type { TakesRest } from "./arguments.ts";
+import type { TrailingCommand } from "./arguments.ts";
 import type { Command, UsualHelp } from "./command.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, aliasesOf, shortOf } from "./definitions.ts";
 import { globalDefinitions } from "./globals.ts";
@@ -19,7 +19,7 @@ export function renderHelp(command: Command, path: string, columns: number): str
   const options = Object.entries(definitions).filter(([, { type }]) => type !== "positional");
   return joinSections([
     wrapText(metaOf(command.definition).description ?? "", columns),
-    wrapWords("Usage: ", usageOf(path, definitions, command.takesRest), { indent: 9, columns }),
+    wrapWords("Usage: ", usageOf(path, definitions, command.trailingCommand), { indent: 9, columns }),
     section(
       "Arguments",
       places.map(([name, definition]) => [placeName(name), describe(definition)]),
@@ -70,7 +70,7 @@ export function renderUsual(
       wrapWords(
         "Usage: ",
         [
-          ...usageOf(path, Object.fromEntries(places), command.takesRest, "[OPTIONS]"),
+          ...usageOf(path, Object.fromEntries(places), command.trailingCommand, "[OPTIONS]"),
           `(\`${path.replace("bough", "bough help")}\` lists all options)`,
         ],
         { indent: 9, columns },
@@ -125,7 +125,7 @@ function metaOf(definition: CommandDef): CommandMeta {
 function usageOf(
   path: string,
   definitions: ArgumentDefinitions,
-  takesRest: TakesRest | undefined,
+  trailingCommand: TrailingCommand | undefined,
   ...before: readonly string[]
 ): readonly string[] {
   const parts = Object.entries(definitions).map(([name, definition]) => {
@@ -136,12 +136,14 @@ function usageOf(
     }
     return `[--${name}${valueHint(definition)}${repeated}]`;
   });
-  const separator = takesRest === "behind-place" ? "[--]" : "--";
+  const separator = trailingCommand === "behind-place" ? "[--]" : "--";
   return [
     path,
     ...before,
     ...parts,
-    ...(takesRest === undefined || takesRest === "hidden" ? [] : [`[${separator} COMMAND [ARGUMENT ...]]`]),
+    ...(trailingCommand === undefined || trailingCommand === "hidden"
+      ? []
+      : [`[${separator} COMMAND [ARGUMENT ...]]`]),
   ];
 }
 

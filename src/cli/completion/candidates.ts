@@ -1,4 +1,4 @@
-import { noValues, type TakesRest, type Values } from "../command-line/arguments.ts";
+import { noValues, type TrailingCommand, type Values } from "../command-line/arguments.ts";
 import type { CommandTable, Entry } from "../command-line/command.ts";
 import {
   type ArgumentDefinition,
@@ -55,7 +55,7 @@ interface PartialCommand {
   pendingOption: ArgumentDefinition | undefined;
   /** True after `--`, or after the positional argument of a command that takes the rest verbatim. */
   isRest: boolean;
-  takesRest: TakesRest | undefined;
+  trailingCommand: TrailingCommand | undefined;
   positionals: string[];
   options: Map<string, string>;
 }
@@ -66,7 +66,7 @@ async function readPartialCommand(words: readonly string[], commands: CommandTab
     definitions: globalDefinitions,
     pendingOption: undefined,
     isRest: false,
-    takesRest: undefined,
+    trailingCommand: undefined,
     positionals: [],
     options: new Map(),
   };
@@ -103,7 +103,7 @@ async function applyWord(partial: PartialCommand, word: string): Promise<void> {
   if (entry === undefined) {
     partial.table = undefined;
     partial.positionals.push(word);
-    partial.isRest = partial.takesRest === "behind-place";
+    partial.isRest = partial.trailingCommand === "behind-place";
   } else if ("commands" in entry) {
     partial.table = entry.commands;
     const fallback = entry.commands[entry.fallback ?? ""];
@@ -118,9 +118,9 @@ async function enterCommand(
   partial: PartialCommand,
   load: Extract<Entry, { load: unknown }>["load"],
 ): Promise<void> {
-  const { definition, takesRest } = await load();
+  const { definition, trailingCommand } = await load();
   partial.definitions = { ...globalDefinitions, ...argumentsOf(definition) };
-  partial.takesRest = takesRest;
+  partial.trailingCommand = trailingCommand;
 }
 
 function findOption(

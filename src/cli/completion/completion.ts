@@ -101,7 +101,7 @@ export const completion = command({
     ["completion powershell >> $PROFILE", "PowerShell, in the next session"],
   ],
   agentNote: "It only prints; in bash `source <(bough completion bash)` is enough to try it.",
-  takesRest: "hidden",
+  trailingCommand: "hidden",
 });
 
 /** Prints a script, or candidates: the scripts run `bough completion candidates -- LINE`, with the line up to the cursor. */

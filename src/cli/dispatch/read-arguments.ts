@@ -15,14 +15,17 @@ export async function readArguments(
   command: Command,
   isDocker: boolean,
 ): Promise<ParsedValues> {
-  const { takesRest } = command;
+  const { trailingCommand } = command;
   if (!hasDockerOption(raw, definitions) && !isDocker) {
-    if (command.foreign === undefined || !hasUndefinedOption(raw, definitions, takesRest))
-      return parseArguments(raw, definitions, name, { takesRest });
-    return parseArguments(raw, definitions, name, { takesRest, foreign: await command.foreign() });
+    if (command.foreign === undefined || !hasUndefinedOption(raw, definitions, trailingCommand))
+      return parseArguments(raw, definitions, name, { trailingCommand });
+    return parseArguments(raw, definitions, name, { trailingCommand, foreign: await command.foreign() });
   }
   const foreign = await command.foreign?.();
-  return parseArguments(raw, withDockerLetters(raw, definitions, foreign), name, { takesRest, foreign });
+  return parseArguments(raw, withDockerLetters(raw, definitions, foreign), name, {
+    trailingCommand,
+    foreign,
+  });
 }
 
 /** True for `--docker`, unless `--no-docker` follows. */

@@ -106,7 +106,13 @@ export async function deliverImage(
     reused = layers;
   };
   async function write(): Promise<DeliveredAs | undefined> {
-    const shared = { compression, runtime, facts: store.facts, onProgress: progress.message, onReused };
+    const shared = {
+      compression,
+      runtime,
+      imageMetadata: store.imageMetadata,
+      onProgress: progress.message,
+      onReused,
+    };
     switch (destination.kind) {
       case "registry":
         return pushImage(destination, {

@@ -9,7 +9,7 @@ import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
 import { type Platform, parsePlatform } from "../../image/platform.ts";
 import type { Service } from "../../service/client.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import type { ImageDescription } from "../references/image-argument.ts";
 import type { ImageOverBase } from "./over-base.ts";
 
@@ -147,15 +147,15 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
 /** Adds the digests of layers that were written before. A registry may have them. */
 export function withKnownLayers(
   content: ImageToWrite,
-  facts: Pick<FactStore, "get" | "set">,
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">,
   compression: Compression,
 ): ImageToWrite {
   const question = `layer blob ${compression}`;
   const layers = content.layers.map((layer): LayerContent => {
     const { id } = layer;
     if (id === undefined) return layer;
-    const known = readBlob(facts.get(id, question));
-    const onWritten = (blob: LayerBlob) => facts.set(id, question, JSON.stringify(blob));
+    const known = readBlob(imageMetadata.get(id, question));
+    const onWritten = (blob: LayerBlob) => imageMetadata.set(id, question, JSON.stringify(blob));
     return { ...layer, onWritten, known };
   });
   return { ...content, layers };

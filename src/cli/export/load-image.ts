@@ -12,7 +12,7 @@ import { writeToArchive } from "../../image/output-files.ts";
 import { normalizedName } from "../../registry/repository.ts";
 import { createSemaphore } from "../../semaphore.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 import { type Daemon, DaemonError } from "./daemon.ts";
@@ -23,7 +23,7 @@ interface LoadJob {
   /** `NAME:TAG`; an image without names has only its id. */
   names: readonly string[];
   compression: Compression;
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
   onProgress: (message: string) => void;
   onReused: (layers: number) => void;
   runtime: Pick<Runtime, "environment" | "signal">;
@@ -43,10 +43,10 @@ export async function loadImage(daemon: Daemon, job: LoadJob): Promise<WrittenIm
 }
 
 async function loadNow(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
-  const { facts } = job;
+  const { imageMetadata } = job;
   // A store of unpacked layers takes plain ones.
   const own = { ...job, compression: daemon.hasContentStore ? job.compression : ("none" as const) };
-  const content = withKnownLayers(job.content, facts, own.compression);
+  const content = withKnownLayers(job.content, imageMetadata, own.compression);
   const there = await findLayers(daemon, content, own);
   job.onReused(there.filter((blob) => blob !== undefined).length);
   const written = await send(daemon, content, there, own).catch((error: unknown) => {
@@ -58,7 +58,7 @@ async function loadNow(daemon: Daemon, job: LoadJob): Promise<WrittenImage> {
   });
   if (!daemon.hasContentStore) return written;
   const { descriptor, layers } = written;
-  for (const { digest } of layers) facts.set(digest, questionTo(daemon), descriptor.digest);
+  for (const { digest } of layers) imageMetadata.set(digest, questionTo(daemon), descriptor.digest);
   // Such a store takes the manifest, or the index, for the image's id.
   return { ...written, configDigest: descriptor.digest };
 }
@@ -111,7 +111,11 @@ function entryFor(name: string): Record<string, string> {
 async function findLayers(
   daemon: Daemon,
   content: ImageToWrite,
-  { compression, facts, runtime: { signal } }: Pick<LoadJob, "compression" | "facts" | "runtime">,
+  {
+    compression,
+    imageMetadata,
+    runtime: { signal },
+  }: Pick<LoadJob, "compression" | "imageMetadata" | "runtime">,
 ): Promise<(LayerBlob | undefined)[]> {
   const known = content.layers.map(
     (layer) => knownBlob(layer, content, compression) ?? plain(layer, compression),
@@ -121,7 +125,7 @@ async function findLayers(
   if (daemon.hasContentStore) {
     const present = new Set(images);
     return known.map((blob) => {
-      const image = blob && facts.get(blob.digest, questionTo(daemon));
+      const image = blob && imageMetadata.get(blob.digest, questionTo(daemon));
       return image !== undefined && present.has(image) ? blob : undefined;
     });
   }

@@ -18,7 +18,7 @@ import { formatPlatform, type Platform } from "../../image/platform.ts";
 import { isInUserNamespace } from "../../own-path.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Service } from "../../service/client.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import { readLines } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -26,7 +26,7 @@ import { openScratch } from "../process/scratch.ts";
 
 interface BaseOptions {
   service: Pick<Service, "openArchive">;
-  store: { facts: FactStore };
+  store: { imageMetadata: ImageMetadataCache };
   platform: Platform;
   runtime: Runtime;
   log: Log;
@@ -62,9 +62,9 @@ export async function openOverBase(image: string, options: BaseOptions): Promise
   };
   try {
     // The base's layers are remembered: the same image must have the same ones, and a push may not need to fetch them.
-    const known = store.facts.get(image, question);
+    const known = store.imageMetadata.get(image, question);
     const facts = known === undefined ? factsOf(await fetchOnce()) : (JSON.parse(known) as BaseFacts);
-    if (known === undefined) store.facts.set(image, question, JSON.stringify(facts));
+    if (known === undefined) store.imageMetadata.set(image, question, JSON.stringify(facts));
     const blobs = facts.layers;
     const base = blobs.map(
       (blob): LayerContent => ({

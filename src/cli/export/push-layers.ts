@@ -5,7 +5,7 @@ import { createPackedLayers, knownBlob, type LayerContent } from "../../image/la
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { rejectOnAbort } from "../../service/http/deadline.ts";
-import { type FactStore, notePlace, placeOfLayer, registryOf } from "../../store/facts.ts";
+import { type ImageMetadataCache, notePlace, placeOfLayer, registryOf } from "../../store/image-metadata.ts";
 import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
@@ -13,7 +13,7 @@ import { openScratch } from "../process/scratch.ts";
 interface LayersJob {
   content: Pick<ImageToWrite, "layers" | "recompresses">;
   compression: Compression;
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
   /** Called when all layers are known, while some may still be sent. `isNew`: some were never pushed before. */
   onKnown: (layers: readonly LayerBlob[], isNew: boolean, signal: AbortSignal) => Promise<void>;
   /** Called with the number of bytes of blobs that have been sent, and of those that are known to be needed. */
@@ -35,7 +35,7 @@ export async function pushLayers(
   store: BlobStore,
   job: LayersJob,
 ): Promise<{ reused: number; sentBytes: number; isStale: boolean }> {
-  const { content, compression, facts, runtime } = job;
+  const { content, compression, imageMetadata, runtime } = job;
   const blobs: LayerBlob[] = [];
   let unknown = content.layers.length;
   let [isNew, isStale] = [false, false];
@@ -94,7 +94,7 @@ export async function pushLayers(
 
   /** Sends a layer whose blob is known, unless the registry has it. Returns the blob that it has then. */
   async function pushKnown(layer: LayerContent, blob: LayerBlob, signal: AbortSignal): Promise<LayerBlob> {
-    if (await isThere(store, blob, sourcesOf(layer, store, facts), signal)) reused += 1;
+    if (await isThere(store, blob, sourcesOf(layer, store, imageMetadata), signal)) reused += 1;
     else if (blob === layer.stored) await send(blob, () => opened(layer), signal);
     else {
       using ready = await packed.pack(layer);
@@ -136,7 +136,7 @@ export async function pushLayers(
       };
       await Promise.all([push(), note(index, known, signal)]);
     }
-    if (layer.id !== undefined) notePlace(facts, layer.id, store.address);
+    if (layer.id !== undefined) notePlace(imageMetadata, layer.id, store.address);
   };
   if (content.layers.length === 0) await job.onKnown([], true, runtime.signal);
   await forEachConcurrently(content.layers.entries(), maxTransfers, runtime.signal, work);
@@ -162,10 +162,10 @@ async function* opened({ open }: LayerContent): AsyncGenerator<Uint8Array> {
 function sourcesOf(
   { id, sources = [] }: LayerContent,
   { address }: BlobStore,
-  facts: LayersJob["facts"],
+  imageMetadata: LayersJob["imageMetadata"],
 ): string[] {
   const registry = registryOf(address);
-  const sent = id === undefined ? undefined : placeOfLayer(facts, id, address);
+  const sent = id === undefined ? undefined : placeOfLayer(imageMetadata, id, address);
   return [...new Set([...(sent === undefined ? [] : [sent]), ...sources])]
     .filter((source) => source !== address && registryOf(source) === registry)
     .map((source) => source.slice(registry.length + 1));

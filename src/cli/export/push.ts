@@ -13,7 +13,7 @@ import { RegistryError, WrongManifestError } from "../../registry/registry-error
 import { registryHost } from "../../registry/repository.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
-import type { FactStore } from "../../store/facts.ts";
+import type { ImageMetadataCache } from "../../store/image-metadata.ts";
 import { inOneChunk } from "../../streams.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -24,7 +24,7 @@ import { pushLayers } from "./push-layers.ts";
 interface PushJob {
   content: ImageToWrite;
   /** The digests of layers that were written before, and where they are. */
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
   compression: Compression;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is always accepted. */
   isInsecure: boolean;
@@ -54,7 +54,7 @@ export async function pushImage(
   { reference, byDigest = false }: { reference: string; byDigest?: boolean },
   job: PushJob,
 ): Promise<PushedImage> {
-  const { facts, compression, credentials, runtime } = job;
+  const { imageMetadata, compression, credentials, runtime } = job;
   const [, name = reference, tag = "latest"] = /^(.*):([^:/]*)$/.exec(reference) ?? [];
   const { fetch, clock, environment, signal } = runtime;
   const secured = job.isInsecure ? { isInsecure: true } : {};
@@ -62,7 +62,7 @@ export async function pushImage(
     const store = openBlobStore(`docker://${name}`, { fetch, clock, environment, credentials, ...secured });
     const onSent = reportSent(clock, job.onProgress);
     const push = async () => {
-      const content = withKnownLayers(job.content, facts, compression);
+      const content = withKnownLayers(job.content, imageMetadata, compression);
       const description = createDescription(store, content);
       const pushed = await pushLayers(store, { ...job, content, onSent, onKnown: description.put });
       return { ...pushed, description };

@@ -37,7 +37,7 @@ export async function resolveProcessSettings(
   image: string,
   { service, store }: Connection,
 ): Promise<ProcessSettings> {
-  const inspection = createImageInspection(service, supportOf(service), store.facts);
+  const inspection = createImageInspection(service, supportOf(service), store.imageMetadata);
   if (step !== undefined) {
     const resolvedUser = user === undefined ? step.user : await findUser(user, image, inspection);
     const { env: variables, cwd: directory } = step.fields;

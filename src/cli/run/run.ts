@@ -127,7 +127,7 @@ export const run = command({
     "The changes of a failing command are kept as well; the exit code is the command's own.",
     "At least 16 MiB of each output stream arrive; a warning says if more was cut off. For more, write a file and `bough cp` it.",
   ].join("\n"),
-  takesRest: "behind-place",
+  trailingCommand: "behind-place",
   foreign: async () => (await import("../foreign/run-options.ts")).foreignRunOptions,
 });
 

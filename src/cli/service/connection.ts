@@ -68,8 +68,8 @@ async function connectWith(
     const remote = {
       ...clientOptions(choice, runtime),
       fetch: watcher?.watch(runtime.fetch) ?? runtime.fetch,
-      seenImages: store.facts.listedImages,
-      knownProtocol: store.facts.protocol,
+      seenImages: store.imageMetadata.listedImages,
+      knownProtocol: store.imageMetadata.protocol,
     };
     const serviceFor = (signal: AbortSignal) => createService({ ...shared, ...remote, signal });
     const service = serviceFor(runtime.signal);

@@ -88,7 +88,7 @@ export function createImageCopyBuild(
     services: {
       service: client,
       supports,
-      inspection: createImageInspection(client, supports, store.facts),
+      inspection: createImageInspection(client, supports, store.imageMetadata),
       store,
       layers: createLayerCache(store, session),
       memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),

@@ -20,7 +20,7 @@ function senderTo(store: Partial<BlobStore>, count = 1) {
   return createLayerSender({
     service: service as unknown as Parameters<typeof createLayerSender>[0]["service"],
     store: { address: "dir:/x", hasBlob: async () => false, ...store } as BlobStore,
-    facts: { get: () => undefined, set: () => undefined },
+    imageMetadata: { get: () => undefined, set: () => undefined },
     compression: "gzip",
     openScratch: () => {
       throw new Error("nothing is packed");

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../clock.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
-import type { FactStore } from "../../../store/facts.ts";
+import type { ImageMetadataCache } from "../../../store/image-metadata.ts";
 import type { FoundIndex } from "../cache-place.ts";
 import type { CacheStore, CacheTarget } from "./cache-store.ts";
 import { createLayerSender, type LayerSender } from "./send-layers.ts";
@@ -9,7 +9,7 @@ import type { SharingService } from "./shared-images.ts";
 /** The service whose layers are sent, and this machine's facts about them. */
 export interface SendingMachine {
   service: SharingService;
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
 }
 
 /** The stores of caches outside services, and the senders of layers to them, for all builds of a command. */
@@ -36,17 +36,17 @@ export function storeKeyOf({ address, tag }: CacheStore): string {
 
 export function createBlobStores({ openStore, openScratch, signal }: StoreOptions): BlobStores {
   const stores = new Map<string, BlobStore>();
-  const senders = new Map<SendingMachine["facts"], Map<string, LayerSender>>();
+  const senders = new Map<SendingMachine["imageMetadata"], Map<string, LayerSender>>();
   const open = (address: string) => stores.getOrInsertComputed(address, () => openStore(address));
 
   return {
     open,
-    senderTo(target, { service, facts }, found) {
+    senderTo(target, { service, imageMetadata }, found) {
       const { address, compression } = target;
-      const known = senders.getOrInsertComputed(facts, () => new Map());
+      const known = senders.getOrInsertComputed(imageMetadata, () => new Map());
       return known.getOrInsertComputed(`${storeKeyOf(target)} ${compression} ${found !== undefined}`, () =>
         createLayerSender({
-          ...{ service, facts, compression, openScratch, signal, store: open(address) },
+          ...{ service, imageMetadata, compression, openScratch, signal, store: open(address) },
           kept: async () => (await found?.().catch(() => undefined))?.kept ?? new Set(),
         }),
       );

@@ -1,5 +1,5 @@
 import { messageOf } from "../../../errors.ts";
-import type { FactStore } from "../../../store/facts.ts";
+import type { ImageMetadataCache } from "../../../store/image-metadata.ts";
 import { keyOfCache, recordCacheOrigin } from "../../cache/cache-origin.ts";
 import type { CarriedCaches } from "../../job.ts";
 import type { Additions } from "../merge-additions.ts";
@@ -15,13 +15,13 @@ interface CarriedOptions {
   used: UsedCaches;
   /** The realm of the build's cache mounts; see `AskedBuild`. */
   realm: string | undefined;
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
 }
 
 /** Finds the newest contents of each cache mount, and adds to `used` those that are used. */
 export function createCarriedCaches(
   sources: readonly SharedImageSource[],
-  { used, realm, facts }: CarriedOptions,
+  { used, realm, imageMetadata }: CarriedOptions,
 ): CarriedCaches {
   const newest = new Map<string, { entry: ScopeEntry<"mounts">; source: SharedImageSource }>();
   for (const source of sources)
@@ -35,7 +35,7 @@ export function createCarriedCaches(
       const found = newest.get(name);
       if (found === undefined) return undefined;
       const { entry, source } = found;
-      recordCacheOrigin(facts, key, source.origin);
+      recordCacheOrigin(imageMetadata, key, source.origin);
       return { source: source.address, digest: entry.digest, size: entry.size };
     },
   };

@@ -98,7 +98,11 @@ export async function openCaches(
     found: found.filter((scope) => scope !== undefined),
     images,
     carried: options.carriesCaches
-      ? createCarriedCaches(sources, { used: usedCaches, realm: cacheRealm, facts: options.facts })
+      ? createCarriedCaches(sources, {
+          used: usedCaches,
+          realm: cacheRealm,
+          imageMetadata: options.imageMetadata,
+        })
       : undefined,
     begin(image) {
       for (const target of to)

@@ -4,14 +4,14 @@ import { createPackedLayers, type LayerContent } from "../../../image/layer-writ
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import { createSemaphore } from "../../../semaphore.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
-import { type FactStore, notePlace, placeOfLayer } from "../../../store/facts.ts";
+import { type ImageMetadataCache, notePlace, placeOfLayer } from "../../../store/image-metadata.ts";
 import type { PortableLayer } from "./portable-image.ts";
 import type { SharingService } from "./shared-images.ts";
 
 interface SenderOptions {
   service: SharingService;
   store: BlobStore;
-  facts: Pick<FactStore, "get" | "set">;
+  imageMetadata: Pick<ImageMetadataCache, "get" | "set">;
   compression: Compression;
   /** Makes a place for large temporary files. */
   openScratch(): Disposable & { path: string };
@@ -36,7 +36,7 @@ const maxLayers = 4;
 const maxLooks = 8;
 
 export function createLayerSender(options: SenderOptions): LayerSender {
-  const { service, store, facts, compression, signal } = options;
+  const { service, store, imageMetadata, compression, signal } = options;
   const slots = createSemaphore(maxLayers);
   const looks = createSemaphore(maxLooks);
   const sent = new Map<string, Promise<LayerBlob>>();
@@ -46,7 +46,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   function knownBlob({ id, blob }: ImageLayer): LayerBlob | undefined {
     if (blob !== undefined)
       return { mediaType: blob.media_type, digest: blob.digest, size: blob.size, diffId: blob.diff_id };
-    const text = facts.get(id, question);
+    const text = imageMetadata.get(id, question);
     return text === undefined ? undefined : (JSON.parse(text) as LayerBlob);
   }
 
@@ -60,7 +60,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       const isStored = layer.blob !== undefined && known !== undefined;
       const blob = isStored ? await put(known, open) : await packAndSend(image, layer);
       // A push to the same registry need not send it again.
-      notePlace(facts, layer.id, store.address);
+      notePlace(imageMetadata, layer.id, store.address);
       return blob;
     } finally {
       give();
@@ -82,7 +82,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       pack: (job) => service.packLayer(image, id, { ...job, clampTo: undefined }),
       open: () => service.openLayer(image, id, undefined),
     });
-    facts.set(id, question, JSON.stringify(blob));
+    imageMetadata.set(id, question, JSON.stringify(blob));
     return blob;
   }
 
@@ -137,10 +137,10 @@ export function createLayerSender(options: SenderOptions): LayerSender {
 async function isInStore(
   blob: LayerBlob,
   { id, source }: ImageLayer,
-  { facts, store, signal }: Pick<SenderOptions, "facts" | "store" | "signal">,
+  { imageMetadata, store, signal }: Pick<SenderOptions, "imageMetadata" | "store" | "signal">,
 ): Promise<boolean> {
   // An image with the layer may have been pushed.
-  for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
+  for (const place of new Set([source, placeOfLayer(imageMetadata, id, store.address)])) {
     const from = place === undefined ? undefined : repositoryBeside(place, store.address);
     if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
   }

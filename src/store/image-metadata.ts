@@ -2,8 +2,8 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import { forgetOld } from "./database.ts";
 
-/** A cache of facts about images of the service, by image and question. */
-export interface FactStore {
+/** What is known of images of the service, by image and question. */
+export interface ImageMetadataCache {
   get(image: string, question: string): string | undefined;
   set(image: string, question: string, answer: string): void;
   /** Images that the service has listed before: one that is missing from a later list is gone. */
@@ -14,8 +14,8 @@ export interface FactStore {
   readonly protocol: { get(): string | undefined; set(answer: string): void };
 }
 
-export function createFactStore(database: Database, clock: Pick<Clock, "now">): FactStore {
-  const facts: FactStore = {
+export function createImageMetadataCache(database: Database, clock: Pick<Clock, "now">): ImageMetadataCache {
+  const imageMetadata: ImageMetadataCache = {
     get: (image, question) =>
       database
         .query<{ answer: string }, [string, string]>(
@@ -23,10 +23,10 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
         )
         .get(image, question)?.answer,
     set(image, question, answer) {
-      // A build without changes stores the same facts again. Writing them would cost it a sync or two.
-      if (facts.get(image, question) === answer) return;
+      // A build without changes stores the same answers again. Writing them would cost it a sync or two.
+      if (imageMetadata.get(image, question) === answer) return;
       const now = clock.now();
-      // Facts about images are removed with their images, those about layers and names after a time: they can be found again.
+      // Answers about images are removed with their images, those about layers and names after a time: they can be found again.
       forgetOld(
         database,
         "fact",
@@ -38,25 +38,25 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
         .run(image, question, answer, now);
     },
     listedImages: {
-      has: (image) => facts.get(image, listed) !== undefined,
-      add: (image) => facts.set(image, listed, "yes"),
+      has: (image) => imageMetadata.get(image, listed) !== undefined,
+      add: (image) => imageMetadata.set(image, listed, "yes"),
     },
     listedNames: {
-      has: (name) => facts.get(ofService, listedAs(name)) !== undefined,
-      add: (name) => facts.set(ofService, listedAs(name), "yes"),
+      has: (name) => imageMetadata.get(ofService, listedAs(name)) !== undefined,
+      add: (name) => imageMetadata.set(ofService, listedAs(name), "yes"),
     },
     protocol: {
-      get: () => facts.get(ofService, protocol),
-      set: (answer) => facts.set(ofService, protocol, answer),
+      get: () => imageMetadata.get(ofService, protocol),
+      set: (answer) => imageMetadata.set(ofService, protocol, answer),
     },
   };
-  return facts;
+  return imageMetadata;
 }
 
 const listed = "listed";
 const listedAs = (name: string) => `${listed} as ${name}`;
 const protocol = "protocol";
-/** A fact about the service itself has no image. */
+/** An answer about the service itself has no image. */
 const ofService = "";
 
 /**
@@ -88,20 +88,21 @@ export function createImportMemory(database: Database): ImportMemory {
   };
 }
 
-type Facts = Pick<FactStore, "get" | "set">;
+type Facts = Pick<ImageMetadataCache, "get" | "set">;
 
 /**
  * Returns the address of the first repository, in the registry of `address` (`docker://HOST/NAME`), to which a layer was pushed: other
  * repositories of that registry can mount the layer from there.
  */
-export function placeOfLayer(facts: Facts, layer: string, address: string): string | undefined {
-  return facts.get(layer, questionAbout(address));
+export function placeOfLayer(imageMetadata: Facts, layer: string, address: string): string | undefined {
+  return imageMetadata.get(layer, questionAbout(address));
 }
 
 /** Stores that a repository has a layer, unless another one of its registry is stored. Ignores directories. */
-export function notePlace(facts: Facts, layer: string, address: string): void {
+export function notePlace(imageMetadata: Facts, layer: string, address: string): void {
   if (!address.startsWith("docker://")) return;
-  if (placeOfLayer(facts, layer, address) === undefined) facts.set(layer, questionAbout(address), address);
+  if (placeOfLayer(imageMetadata, layer, address) === undefined)
+    imageMetadata.set(layer, questionAbout(address), address);
 }
 
 /** Returns `docker://HOST`. */
