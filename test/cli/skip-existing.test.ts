@@ -175,6 +175,9 @@ describe("bake", () => {
         isSkipped: !("no-cache" in changed),
       });
     }
+    // What was built without the cache has its key.
+    writeBake({ app: target });
+    expect((await bake("app")).stderr).not.toContain("exported to");
   });
 
   test("skips nothing that it can't look for, and wants images that are pushed", async () => {
@@ -212,6 +215,10 @@ describe("build", () => {
       exitCode: 0,
       runs: 1,
     });
+    for (const forced of [["--no-cache"], ["--no-cache-filter", "0"]]) {
+      expect(await build(...forced)).toMatchObject({ exitCode: 0, runs: 1 });
+      expect(await build()).toMatchObject({ exitCode: 0, runs: 0 });
+    }
   });
 
   test("finds the key in the index or in the manifest, whichever the tag names", async () => {

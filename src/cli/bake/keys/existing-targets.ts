@@ -3,7 +3,7 @@ import { wording } from "../../../messages/wording.ts";
 import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import type { Log } from "../../../terminal/log.ts";
 import { createExistingImages } from "../../builds/keys/existing-image.ts";
-import { skippableBuild } from "../../builds/keys/skippable.ts";
+import { isForced, skippableBuild } from "../../builds/keys/skippable.ts";
 import type { BakeInvocation } from "../options/bake-options.ts";
 import type { ResolvedTarget } from "../resolve.ts";
 import { buildOf, placeholder } from "../target-request.ts";
@@ -30,12 +30,11 @@ export async function findExisting(
   let skippable = 0;
   const find = async (target: ResolvedTarget) => {
     const { key } = await keys.keyOf(target);
-    const build = skippableBuild(
-      buildOf({ ...target, key }, () => placeholder, invocation),
-      key,
-    );
+    const request = buildOf({ ...target, key }, () => placeholder, invocation);
+    const build = skippableBuild(request, key);
     if (build === undefined) return;
     skippable += 1;
+    if (isForced(request)) return;
     const digest = await images.find(build.places, key);
     if (digest !== undefined) found.set(target.name, { key, digest });
   };
@@ -50,8 +49,8 @@ export async function findExisting(
       log.warn(`target ${target.name} is built: it can't be looked for: ${error.message}`);
     }
   });
-  const isForced = asked.every(({ fields }) => fields["no-cache"] === true);
-  if (skippable === 0 && asked.length > 0 && !isForced)
+  const areForced = asked.every(({ fields }) => fields["no-cache"] === true);
+  if (skippable === 0 && asked.length > 0 && !areForced)
     throw usageError(
       wording`${{ option: "skip-existing" }}: no target is pushed`,
       wording`It skips what the registries of the tags have: give ${{ option: "push" }}.`,

@@ -35,7 +35,7 @@ export async function findOwnKey(
   const own = withKey(invocation, found.key);
   const skippable = options["skip-existing"] === true ? requireSkippable(own, found.key) : undefined;
   const existing =
-    skippable === undefined || options["no-cache"] === true
+    skippable === undefined || isForced(own)
       ? undefined
       : await createExistingImages(runtime, runtime.signal)
           .find(skippable.places, found.key)

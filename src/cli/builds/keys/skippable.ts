@@ -15,9 +15,8 @@ export function isForced({ options }: Pick<BuildInvocation, "options">): boolean
   return options["no-cache"] === true || (options["no-cache-filter"] ?? []).length > 0;
 }
 
-/** Returns `undefined` for a build that somebody asks to be done, or that makes something else than images of registries. */
+/** Returns `undefined` for a build that makes something else than images of registries. One that is forced is not skipped, but later ones may be. */
 export function skippableBuild(invocation: BuildInvocation, key: string): SkippableBuild | undefined {
-  if (isForced(invocation)) return undefined;
   const places = registryPlaces(readBuildOptions(invocation).outputs);
   if (places === undefined) return undefined;
   const isInTags = places.every(({ tag }) => tag.includes(key));
