@@ -37,19 +37,20 @@ export function requireOwnFile(path: string): void {
     throw refuse(path, "is not a regular file", "Remove it");
 }
 
-type Look = (path: string, options: { throwIfNoEntry: false }) => Stats | undefined;
-
-function ownedStats(path: string, look: Look = lstatSync): Stats | undefined {
-  const stats = statsOf(path, look);
+function ownedStats(
+  path: string,
+  look: (path: string, options: { throwIfNoEntry: false }) => Stats | undefined = lstatSync,
+): Stats | undefined {
+  const stats = look(path, { throwIfNoEntry: false });
   const user = process.getuid?.();
   if (stats === undefined || user === undefined || stats.uid === user || stats.uid === 0) return stats;
   throw refuse(path, `belongs to another user (uid ${stats.uid})`, `Remove it, or: chown -R ${user} ${path}`);
 }
 
 /** Returns `undefined` if there is nothing. Throws a BoughError if that can't be told, as below a file or another user's directory. */
-function statsOf(path: string, look: Look): Stats | undefined {
+function statsOf(path: string): Stats | undefined {
   try {
-    return look(path, { throwIfNoEntry: false });
+    return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     if (errorCode(error) === undefined) throw error;
     throw new BoughError(`bough can't keep its state in ${path}: ${reasonOf(error)}`, {
@@ -65,7 +66,7 @@ function statsOf(path: string, look: Look): Stats | undefined {
  * root; bough checks before it enters one.
  */
 export function requireOwnState(path: string): void {
-  const stats = statsOf(path, statSync);
+  const stats = statsOf(path);
   const user = process.getuid?.();
   if (stats === undefined || user === undefined || stats.uid === user || stats.uid === 0) return;
   if ((stats.mode & 0o002) === 0 || isInUserNamespace()) return;

@@ -1,7 +1,7 @@
 /** bough itself runs in a chroot. */
 import { beforeAll, expect, test } from "bun:test";
-import { chmodSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { usableRuntimes } from "../support/runtimes.ts";
@@ -36,15 +36,27 @@ const askWhere = `
   import { isInChroot } from ${JSON.stringify(join(import.meta.dir, "../../src/engine/sandbox/root/chroot.ts"))};
   console.log(await isInChroot({ environment: { PATH: process.env.PATH }, clock: systemClock }));`;
 
-const asUser = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+/** Copies what `askWhere` needs to where an ordinary user can read it: the checkout may be in root's home directory. */
+async function readableProgram(): Promise<string[]> {
+  const directory = temporaryDirectory();
+  for (const path of [dirname(directory), directory]) chmodSync(path, 0o755);
+  const [source, bun] = [join(directory, "ask.ts"), join(directory, "bun")];
+  writeFileSync(source, askWhere);
+  cpSync(process.execPath, bun);
+  const { outputs } = await Bun.build({ entrypoints: [source], target: "bun", outdir: directory });
+  return [bun, outputs[0]?.path ?? ""];
+}
+
 const inUserNamespace = ["unshare", "--user", "--map-root-user", "--mount"];
+const asUser = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+const asUserInNamespace = [...asUser, ...inUserNamespace];
 /** Becomes the arguments below another root. */
 const change = (words: string) => ["sh", "-ec", `mount --rbind / "$ROOT"; cd "$ROOT"; ${words}`, "sh"];
 const noNamespaces = ["sh", "-ec", `echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"`, "sh"];
 
 test.each<[where: string, prefix: string[], expected: boolean]>([
   ["on the machine", [], false],
-  ["as an ordinary user in a user namespace", [...asUser, ...inUserNamespace], false],
+  ["as an ordinary user in a user namespace", asUserInNamespace, false],
   ["where no user namespace can be made", [...inUserNamespace, ...noNamespaces], false],
   ["in a chroot", ["unshare", "--mount", ...change('exec chroot . "$@"')], true],
   ["in a chroot of a user namespace", [...inUserNamespace, ...change('exec chroot . "$@"')], true],
@@ -53,10 +65,11 @@ test.each<[where: string, prefix: string[], expected: boolean]>([
     ["unshare", "--mount", ...change('pivot_root . mnt; exec "$@"')],
     false,
   ],
-])("bough knows %s whether it is in a chroot", (_, prefix, expected) => {
+])("bough knows %s whether it is in a chroot", async (_, prefix, expected) => {
   const root = temporaryDirectory();
   chmodSync(root, 0o755);
-  const words = [...prefix, process.execPath, "-e", askWhere];
+  const program = prefix === asUserInNamespace ? await readableProgram() : [process.execPath, "-e", askWhere];
+  const words = [...prefix, ...program];
   const child = Bun.spawnSync(words, { env: { PATH: process.env.PATH, ROOT: root } });
   expect(child.stderr.toString()).toBe("");
   expect(child.stdout.toString()).toBe(`${expected}\n`);
