@@ -236,6 +236,7 @@ const shared = [
   "paths/local-path.ts",
   "paths/path-resolution.ts",
   "paths/rename-over.ts",
+  "paths/write-probe.ts",
   "clock.ts",
   "database.ts",
   "remove-tree.ts",
@@ -254,7 +255,6 @@ const shared = [
   "thread.ts",
   "version.ts",
   "visible.ts",
-  "write-probe.ts",
 ];
 
 /** `exceptDefinitions`: the examples, notes and descriptions of commands are the command line's own. */

@@ -33,9 +33,9 @@ export interface ExportedAs {
   descriptor: { mediaType: string; digest: string; size: number };
   /** Docker's id of the image. */
   configDigest: string;
-  /** For a push: the bytes of layers that were sent, because the registry did not have them. */
+  /** The bytes of layers that a push sent, because the registry did not have them. */
   sentBytes?: number | undefined;
-  /** For a push with `--sign`. */
+  /** The signature of a push with `--sign`. */
   signature?: ImageSignature | undefined;
 }
 

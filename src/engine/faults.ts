@@ -1,8 +1,8 @@
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf, withHint } from "../errors.ts";
 import { type Message, wording } from "../messages/wording.ts";
+import { findWriteError } from "../paths/write-probe.ts";
 import { errorCode, isDiskFullError, reasonOf } from "../system-error.ts";
-import { findWriteError } from "../write-probe.ts";
 import type { Layout } from "./layout.ts";
 import { failingDiskHint } from "./system/disk.ts";
 

@@ -106,7 +106,7 @@ export interface BuildRecord {
   startedAt: number;
   seconds: number;
   origin: BuildOrigin;
-  /** In the order in which they began. */
+  /** The steps in the order in which they began. */
   steps: readonly BuildStep[];
   inputs: readonly BuildInput[];
   warnings: readonly { message: string; line: number | null }[];

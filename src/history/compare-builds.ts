@@ -20,7 +20,7 @@ export interface BuildComparison {
   seconds: number;
   cachedBefore: Counted;
   cachedAfter: Counted;
-  /** In the order of the later build. */
+  /** The steps in the order of the later build. */
   steps: readonly StepChange[];
 }
 

@@ -5,7 +5,7 @@ type StepOfSpan = StepSpan & { of: BuildStep };
 
 /** The steps that determine a build's duration. */
 export interface CriticalPath {
-  /** In order: each waited for the one before. Making any other step faster does not shorten the build. */
+  /** The steps in order: each waited for the one before. Making any other step faster does not shorten the build. */
   steps: readonly BuildStep[];
   slowest: BuildStep | undefined;
   /** Returns the step whose result or slot another one waited for. */

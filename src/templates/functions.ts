@@ -9,7 +9,7 @@ interface TemplateFunction {
   min: number;
   max?: number;
   call(args: readonly GoValue[]): GoValue;
-  /** For `and` and `or`: an argument of this truth ends the evaluation, and is the result. */
+  /** Set for `and` and `or`: an argument of this truth ends the evaluation, and is the result. */
   endsAt?: boolean;
 }
 

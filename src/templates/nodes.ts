@@ -42,7 +42,7 @@ export type Operand = { at: number } & (
 export interface Template {
   text: string;
   nodes: readonly TemplateNode[];
-  /** By the names that `define` gives. */
+  /** The templates by the names that `define` gives. */
   defined: ReadonlyMap<string, readonly TemplateNode[]>;
 }
 

@@ -36,7 +36,7 @@ interface VertexOptions {
 }
 
 export function createVertexes({ write, clock, wordsOf }: VertexOptions) {
-  /** By target: the vertexes that belong to no step. */
+  /** The vertexes that belong to no step, by target. */
   const contexts = new Map<string, Vertex>();
   const definitions = new Map<string, Vertex>();
   const exports = new Map<string, Vertex>();

@@ -19,7 +19,7 @@ import type { BakeDefinition } from "./target.ts";
 import { bakeCallOf } from "./target-call.ts";
 import { attestationText } from "./target-names.ts";
 
-/** Where the bake files come from: the positional arguments, and the files that an address has. */
+/** The origin of the bake files: the positional arguments, and the files that an address has. */
 interface BakeOrigin {
   positionals: BakeArguments;
   remote: RemoteDefinition | undefined;

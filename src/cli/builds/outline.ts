@@ -31,7 +31,7 @@ interface Placed {
 
 interface OutlineArgument extends Placed {
   description: string | undefined;
-  /** With `--build-arg` and variables replaced; `undefined` if it has none. */
+  /** The value with `--build-arg` and variables replaced; `undefined` if it has none. */
   value: string | undefined;
 }
 

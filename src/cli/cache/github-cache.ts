@@ -20,7 +20,7 @@ interface GithubOptions extends Pick<Runtime, "environment" | "github" | "isPlug
   warn(text: string): void;
 }
 
-/** As docker buildx names it. */
+/** The name that docker buildx has for it. */
 const defaultScope = "buildkit";
 
 /**

@@ -1,4 +1,4 @@
-/** Where docker's daemon is, as docker's command line finds it. */
+/** Finds docker's daemon as docker's command line does. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, usageError } from "../../errors.ts";

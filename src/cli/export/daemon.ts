@@ -9,7 +9,7 @@ import type { Runtime } from "../process/runtime.ts";
 import { type Endpoint, findEndpoint } from "./daemon-endpoint.ts";
 
 export interface Daemon {
-  /** As people write it: `unix:///var/run/docker.sock`. */
+  /** The address as people write it: `unix:///var/run/docker.sock`. */
   address: string;
   /** The same for as long as the daemon keeps its images. */
   id: string;

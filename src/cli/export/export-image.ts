@@ -15,8 +15,8 @@ import {
 import { containerdNameAnnotation, nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import { type TreeToWrite, writeTreeTar } from "../../image/tree-tar.ts";
+import { findWriteError } from "../../paths/write-probe.ts";
 import { endHelper, startHelper } from "../../programs/helper.ts";
-import { findWriteError } from "../../write-probe.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch, withScratchHint } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";

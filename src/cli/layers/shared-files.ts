@@ -11,7 +11,7 @@ export interface HashedFile {
 export interface SharedFiles {
   /** The number of the set of layers. */
   set: number;
-  /** In ascending order. */
+  /** The layers in ascending order. */
   layers: readonly number[];
   files: number;
   /** The size of one copy. */

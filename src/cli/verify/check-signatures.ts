@@ -21,7 +21,7 @@ interface CheckedImage {
   signatures: readonly TrustedSignature[];
 }
 
-/** As it is printed. */
+/** A trusted signature as it is printed. */
 interface TrustedSignature {
   identity: string | null;
   issuer: string | null;

@@ -2,7 +2,7 @@ import { type BuildStep, inOrder } from "../build-record.ts";
 
 export interface StageOfBuild {
   name: string;
-  /** In the order of the Dockerfile. */
+  /** The steps in the order of the Dockerfile. */
   steps: readonly BuildStep[];
   /** Milliseconds since the build's start. */
   start: number;

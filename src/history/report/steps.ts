@@ -48,7 +48,7 @@ ${renderDetails(step, list)}</details>
 const minCritical = 0.005;
 const maxRowTitle = 100;
 const maxTitle = 1200;
-/** Of many steps. */
+/** The maximum length of a title where there are many steps. */
 const maxTitleOfMany = 240;
 const many = 200;
 

@@ -175,7 +175,7 @@ export function createTransport(options: TransportOptions): Transport {
 interface FailedCall {
   failure: AttemptFailure;
   error: BoughError;
-  /** From 1. */
+  /** The attempt, counted from 1. */
   number: number;
   elapsedMilliseconds: number;
 }

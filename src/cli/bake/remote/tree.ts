@@ -8,7 +8,7 @@ import type { FetchedContext } from "../../contexts/fetched-context.ts";
 import type { TargetFields } from "../target.ts";
 
 export interface RemoteTree {
-  /** As it was given. */
+  /** The address as it was given. */
   address: string;
   fetched: FetchedContext;
 }

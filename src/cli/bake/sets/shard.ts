@@ -3,7 +3,7 @@ import { usageError } from "../../../errors.ts";
 import { sha256Of } from "../../../sha256.ts";
 
 export interface Shard {
-  /** From 1. */
+  /** The shard, counted from 1. */
   number: number;
   count: number;
 }

@@ -14,7 +14,7 @@ import { isForced, skippableBuild } from "./skippable.ts";
 interface OwnKey {
   invocation: BuildInvocation;
   key: string;
-  /** With `--skip-existing`: the digest of the image that is there already. */
+  /** The digest of the image that is there already, with `--skip-existing`. */
   existing: string | undefined;
 }
 

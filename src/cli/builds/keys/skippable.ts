@@ -6,7 +6,7 @@ import type { KeyedBuild } from "./keyed-build.ts";
 /** A build that need not be done if its places have what it would push. */
 interface SkippableBuild {
   places: readonly Place[];
-  /** By what its image is found where a tag does not have the key. */
+  /** The annotations by which its image is found where a tag does not have the key. */
   annotations: KeyedBuild["annotations"];
 }
 

@@ -15,7 +15,7 @@ interface CiJob extends GitFacts {
   request: string | undefined;
 }
 
-/** By the variable that each CI system sets. */
+/** The CI systems by the variable that each sets. */
 const systems: Readonly<Record<string, (get: Get) => CiJob>> = {
   GITHUB_ACTIONS: describeGithub,
   GITLAB_CI: (get) =>
